@@ -10,6 +10,8 @@ import pathlib
 import sys
 import urllib.parse
 
+SAMPLES = pathlib.Path(__file__).parent.parent / "crates" / "logspool-server" / "tests" / "samples"
+
 CORPUS = pathlib.Path(__file__).parent.parent / "crates" / "logspool-server" / "tests" / "corpus"
 
 FILES = {
@@ -53,6 +55,9 @@ def recorded(pattern: str) -> list[bytes]:
 def main() -> None:
     """Write the files."""
     seeds = sent_by_python() | {target: recorded(pattern) for target, pattern in FILES.items()}
+    # The first byte picks the protocol, in an order that this file does not know.
+    samples = [path.read_bytes() for path in sorted(SAMPLES.glob("*.bin"))]
+    seeds["protocols"] = [bytes([pick]) + sample for pick in range(len(samples)) for sample in samples]
     for target, contents in seeds.items():
         folder = pathlib.Path(sys.argv[1], target)
         folder.mkdir(parents=True, exist_ok=True)

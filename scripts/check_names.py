@@ -13,7 +13,7 @@ REPEATED: dict[str, int] = {
     "logspool": 24,
     "logspool_lanes": 1,
     "logspool_pool": 3,
-    "logspool_server": 48,
+    "logspool_server": 52,
     "logspool_sys": 2,
 }
 

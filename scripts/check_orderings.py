@@ -22,7 +22,9 @@ EXPLAINED = 1
 
 _STRONG = re.compile(r"\b(?:Ordering::)?(?:Acquire|Release|AcqRel|SeqCst)\b")
 _QUALIFIED = re.compile(r"\bOrdering::(?:Acquire|Release|AcqRel|SeqCst)\b")
-_IMPORTED = re.compile(r"\buse\s+[^;]*\bOrdering::(?:\{[^}]*\b(?:Acquire|Release|AcqRel|SeqCst)\b|(?:Acquire|Release|AcqRel|SeqCst)\b|\*)")
+_IMPORTED = re.compile(
+    r"\buse\s+[^;]*\bOrdering::(?:\{[^}]*\b(?:Acquire|Release|AcqRel|SeqCst)\b|(?:Acquire|Release|AcqRel|SeqCst)\b|\*)"
+)
 _IMPORTED_IN_TREE = re.compile(r"\buse\s+[^;]*\batomic::\{[^;]*\bOrdering::(?:\{|\w)")
 _GUARDED = re.compile(r"\bguarded\(")
 _WEAKENED = re.compile(r"\bis_weakened\(")

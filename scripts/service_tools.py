@@ -69,6 +69,23 @@ def rsyslogd() -> str:
     return program_of_debian("rsyslogd", "rsyslog")
 
 
+def omrelp() -> Path:
+    """Return the module of rsyslog that sends with RELP, which root on Debian installs with its package."""
+    rsyslogd()
+    with environment.locked("debian"):
+        if not (found := _module("omrelp")):
+            debian.install("rsyslog-relp", "omrelp")
+            found = _module("omrelp")
+    if not found:
+        raise Missing("rsyslog has no module omrelp (Debian: rsyslog-relp)")
+    return found
+
+
+def _module(name: str) -> "Path | None":
+    places = [*Path("/usr/lib").glob(f"*/rsyslog/{name}.so"), *Path("/usr").glob(f"lib*/rsyslog/{name}.so")]
+    return next(iter(places), None)
+
+
 def chromium() -> str:
     """Return the program of a browser that the DevTools protocol drives: Chromium, or Chrome."""
     others = filter(None, map(shutil.which, ("chromium-browser", "google-chrome")))
@@ -136,6 +153,7 @@ TOOLS: dict[str, Callable[[], object]] = {
     "Node.js": node,
     "Docker's client": docker,
     "rsyslog": rsyslogd,
+    "omrelp": omrelp,
     "logger": logger,
     "curl": curl,
     "a browser": chromium,

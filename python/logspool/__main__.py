@@ -63,7 +63,7 @@ _SERVICE = ("serve", "query", "tail", "stats", "check-config")
 
 
 def _find_program() -> str | None:
-    """Return the path of the program `logspool`: the one of this environment goes before one on the PATH."""
+    """Return the path of the program `logspool`: first from this environment, then from the PATH."""
     import shutil
 
     beside = os.path.dirname(sys.executable)

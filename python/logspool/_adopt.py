@@ -1,4 +1,4 @@
-"""Look at loggers, handlers and formatters, and say which of them native code can stand in for.
+"""Inspect loggers, handlers and formatters, and decide which of them native code can replace.
 
 Stop on the line: *capture*, its slow part. Nothing here changes anything: each function returns a description or
 a reason, and native code (`crates/logspool-python/src/plans/planning.rs`) keeps it until something it was made from
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 Answer = TypeVar("Answer")
 
-#: Guards planning. Reentrant, because a signal handler may log while a plan is made; made anew in a forked child.
+#: Guards planning. Reentrant, because a signal handler may log while a plan is made; a forked child makes a new one.
 lock = threading.RLock()
 
 #: Held while logspool is installed or uninstalled, taken before `lock`. Not the same lock: `uninstall()` waits for the
@@ -50,7 +50,7 @@ class Formatting(NamedTuple):
     utc: bool
     fields: list[tuple[str, str]]
     extras: bool
-    #: Level names as this formatter shows them; None takes those of `logging`.
+    #: Level names of this formatter; None means the names of `logging`.
     level_names: list[tuple[int, str]] | None = None
 
 
@@ -91,7 +91,7 @@ class Refusal(NamedTuple):
 
 
 class LoggingGlobals(NamedTuple):
-    """What holds for all loggers."""
+    """Settings of `logging` that apply to all loggers."""
 
     reason: str
     level_names: list[tuple[int, str]]
@@ -101,7 +101,7 @@ class LoggingGlobals(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Is a class still what the standard library made it?
+# Checks that a class is unchanged since the standard library defined it.
 # ---------------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +120,7 @@ def is_stock(cls: type, name: str) -> bool:
 
 
 def native_method(cls: type, owner: str, name: str) -> tuple[Any, Any] | None:
-    """Return the native method for `cls.name` and the stock function behind it; None where that one is patched."""
+    """Return the native method for `cls.name` and the stock function it replaces; None if the stock one is patched."""
     if not is_stock(cls, name):
         return None
     value = cls.__dict__[name]
@@ -151,7 +151,7 @@ def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
 
 #: Classes whose answers are kept.
 #:
-#: Chosen: programs have a dozen; one that makes classes all the time must not fill the memory.
+#: Chosen: programs have a dozen; a program that keeps making classes must not fill the memory.
 _MOST_CLASSES = 256
 
 
@@ -251,7 +251,7 @@ _HANDLER_READ = ("level", "formatter", "filters", "stream", "lock", "baseFilenam
 #: What `createLock` makes.
 _Lock = type(threading.RLock())
 
-#: Known classes, nearest first; those of `logging.handlers` stand in `_rotation`.
+#: Known classes, most derived first; `_rotation` has the classes of `logging.handlers`.
 _KNOWN_HANDLERS: tuple[type, ...] = (logging.FileHandler, logging.StreamHandler)
 
 #: logspool's own, filled by `_handlers`.
@@ -291,7 +291,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     name = first_in(vars(handler), called)
     if name is not None:
         return f"{name} is replaced on the handler"
-    # Another lock may guard the output against somebody else. Before 3.13 a handler may have none.
+    # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
     if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
         return f"its lock is a {type(handler.lock).__qualname__}"
     terminator = handler.terminator
@@ -343,7 +343,7 @@ def _encodes(text: str) -> bool:
 
 
 def open_streams(logger: Any, level: int) -> None:
-    """Open the files that a record of this level opens: those of handlers made with `delay`, or closed before."""
+    """Open the files of handlers that a record of this level would open: made with `delay`, or closed before."""
     while logger is not None:
         for handler in list(logger.handlers):
             if level >= handler.level and getattr(describe(handler), "kind", None) == "unopened":
@@ -559,7 +559,7 @@ def _describe_style(
 
 
 def _shown(template: str) -> str | None:
-    """Say what of this template only Python could fill in, by conservative words."""
+    """Return the reason why only Python can fill in this template, else None. The check errs towards Python."""
     if any(word in template for word in ("lineno", "funcName", "filename", "pathname", "module")):
         if not logging._srcfile:
             return "logging._srcfile is off"
@@ -641,11 +641,11 @@ _source_file = os.path.normcase(logging.addLevelName.__code__.co_filename)
 
 
 def logging_globals() -> LoggingGlobals:
-    """Describe what holds for all loggers."""
+    """Read the settings of `logging` that apply to all loggers."""
     level_names = []
     reason = _world_reason()
     for number, name in list(logging._levelToName.items()):
-        # An `IntEnum` as well: whoever asks by number finds its name.
+        # An `IntEnum` counts too: a lookup by number finds its name.
         if not isinstance(number, int) or not 0 <= number <= 0xFFFF:
             continue
         if type(name) is not str or not _encodes(name):
@@ -729,7 +729,7 @@ __all__ = [
 
 
 def note_truncation(handler: Any) -> None:
-    """Note a file that its handler has truncated: what an earlier program left for it has gone with what it held."""
+    """Note that a handler has truncated its file: records that an earlier program left for it are obsolete."""
     path, mode = getattr(handler, "baseFilename", None), getattr(handler, "mode", None)
     if type(path) is str and type(mode) is str and mode.startswith("w") and getattr(handler, "stream", None):
         _native.opened_anew(path)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-#: The bound fields of the current context: a dict that nobody changes once it is set.
+#: The bound fields of the current context. The dict is never changed after it is set.
 fields: ContextVar[dict[str, Any] | None] = ContextVar("logspool_fields", default=None)
 
 #: The blocks that the current context is in, the innermost first: (its `bind`, the fields outside of it, the others).
@@ -39,7 +39,7 @@ class bind:
     """Add fields to every record logged inside the block or the decorated function.
 
     Fields belong to the call, not to the thread: they follow `await`, and tasks and threads started with a copy of
-    the context take them along. Inner blocks add to outer ones and win over them. They stand in JSON output, in
+    the context take them along. Inner blocks add to outer ones and win over them. They appear in JSON output, in
     `%(field)s` of formats, and as attributes of every LogRecord. A value that is no str, int, float, bool, bytes or
     None is shown by its `str()` at the time of binding. One object may be entered in several threads and tasks.
 
@@ -70,7 +70,7 @@ class bind:
         block: Any = _blocks.get()
         while block is not None and block[0] is not self:
             block = block[2]
-        # None: entered in another context, which keeps what it has. A context manager must not raise for that.
+        # None: the block was entered in another context, which keeps its fields. That must not raise.
         if block is not None:
             _, outer, others = block
             fields.set(outer)

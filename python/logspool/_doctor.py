@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-#: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
+#: A write that takes longer counts as hanging. Chosen: a hundred times the time of a busy disk.
 HANGS_SECONDS = 1.0
 
 
@@ -26,9 +26,9 @@ class Finding:
     """One thing that would hurt.
 
     Attributes:
-        place: what it is about: a folder, a file, a logger.
-        text: what is wrong.
-        mend: what to do; empty when it is only worth knowing.
+        place: the folder, file or logger concerned.
+        text: the problem.
+        mend: the action to take; empty for a mere note.
     """
 
     def __init__(self, place: str, text: str, mend: str = "") -> None:
@@ -41,7 +41,7 @@ class Finding:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is found. Returns 0 when nothing would hurt, else 1."""
+    """Print the findings. Returns 0 without any problem, else 1."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
         return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (mend: --help)")
     folder = arguments[0] if arguments else queue_dir()
@@ -82,7 +82,7 @@ def findings() -> list[Finding]:
 
 
 def queue_dir() -> str:
-    """Return the queue folder of this process, or that which it would have."""
+    """Return the queue folder that this process has or would have."""
     return str(_chosen() or _options.default_queue_dir())
 
 
@@ -307,7 +307,7 @@ def _waits_for_ever(handler: Any) -> bool:
 
 
 def _worker_processes() -> str:
-    """Say why this process is taken for one of several, or return an empty string."""
+    """Return the reason to assume that this is one of several processes, or an empty string."""
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is not None:
         if multiprocessing.parent_process() is not None:

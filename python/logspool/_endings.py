@@ -1,8 +1,8 @@
 """The ends of a process, and its forks.
 
-Stop on the line: the end. Where stock `FileHandler` leaves a complete file, logspool does: a bounded drain stands
-before `os._exit` and the exec family, and behind everything else a drain of the C library's exit, which needs no
-interpreter. Records that are logged while the interpreter shuts down still arrive.
+Stop on the line: the end. Where stock `FileHandler` leaves a complete file, logspool does too. A bounded drain runs
+before `os._exit` and the exec family. The last drain, in the C library's exit, needs no interpreter.
+Records that are logged while the interpreter shuts down still arrive.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CRASHES = (
     signal.SIGSYS,
 )
 
-#: (module, name) -> (ours, what was there before)
+#: (module, name) -> (our function, the original)
 _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
 
 
@@ -57,7 +57,7 @@ def begin(shutdown_timeout: float) -> None:
 
 
 def watch_crashes() -> None:
-    """Let a crash wait until what is queued is written."""
+    """Make a crash wait until all queued records are written."""
     global _crashes_watched
     _crashes_watched = True
     _wrap(signal, "signal", _rearmed)
@@ -82,7 +82,7 @@ def begin_alone() -> None:
 
 
 def _finish_plans() -> None:
-    """Begin no plan any more in a daemon thread: one that CPython ends in the middle of it would abort the process."""
+    """Stop planning in daemon threads: if CPython ended a thread in the middle of a plan, the process would abort."""
     deadline = time.monotonic() + _PLAN_SECONDS
     while _native.begin_end() and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -93,7 +93,7 @@ _PLAN_SECONDS = 0.5
 
 
 def end() -> None:
-    """Put back what is still ours."""
+    """Restore the originals of functions that are still ours."""
     global _crashes_watched
     if _crashes_watched:
         _crashes_watched = False
@@ -129,7 +129,7 @@ def _drained(before: Any) -> Any:
         try:
             return before(*args, **kwargs)
         finally:
-            # A program that cannot be executed: this one goes on.
+            # The program could not be executed, so this process continues.
             _native.go_on()
 
     return end_of_process
@@ -178,7 +178,7 @@ def _flushed(before: Any) -> Any:
 
 def _zoned(before: Any) -> Any:
     def other_zone() -> None:
-        # What was logged in the old zone is shown in it.
+        # Records logged in the old time zone are formatted with it.
         _native.flush_local(_shutdown_timeout)
         before()
         _native.zone_changed()

@@ -42,10 +42,10 @@ class Health:
     """How logspool does.
 
     Attributes:
-        status: "ok"; "degraded": works, but records were given up or are less safe than asked for; "failing": an
-            output takes nothing.
-        reasons: what is wrong, each with its mend; empty when nothing is.
-        notes: what is weaker here than elsewhere and costs no record, each with its mend.
+        status: "ok"; "degraded": works, but records were dropped or are less safe than requested; "failing": an
+            output accepts no records.
+        reasons: the problems, each with its mend; empty without any.
+        notes: guarantees that are weaker on this system but cost no record, each with its mend.
     """
 
     status: str
@@ -59,7 +59,7 @@ class Health:
 def health() -> Health:
     """Return whether records reach their outputs, as of now. Thread-safe.
 
-    Records that were given up show for 60 seconds after the call that noticed them; `stats()` has their total.
+    Dropped records are reported for 60 seconds after the call that noticed them; `stats()` has the total.
     """
     stats = _stats.stats()
     failing, degraded = [], []
@@ -98,7 +98,7 @@ def health() -> Health:
 
 
 def missing_calls(*, costs_records: bool) -> list[str]:
-    """Return a line for each system call that does not work here, of those that cost records or of the others."""
+    """Return a line for each system call that does not work here: the ones that cost records, or the others."""
     options = _stats.options_of_queue()
     if costs_records and options is not None and options["durability"] == "memory":
         return []
@@ -118,7 +118,7 @@ def _memory(stats: _stats.Stats) -> list[str]:
     if stats.queue.survives or (options is not None and options["durability"] == "memory"):
         return []
     if stats.queue.place == "memory" and not stats.queue.place_reason:
-        # There is no queue: another copy of logspool in this process has it, which is told elsewhere.
+        # This copy has no queue: another copy of logspool in this process has it, and that is reported elsewhere.
         return []
     mend = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
     if stats.queue.place == "memfd":

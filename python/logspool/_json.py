@@ -1,6 +1,6 @@
 """One JSON object a line, the same bytes whether Python or the collector writes it.
 
-The rules stand at the head of `crates/logspool-record/src/format/json.rs`; this is their twin.
+The head of `crates/logspool-record/src/format/json.rs` has the rules; this module follows the same rules.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 class JSONFormatter(logging.Formatter):
     """Write each record as one JSON object on one line.
 
-    Fields given by `extra` and by `logspool.bind` stand behind the named ones, as top-level keys.
+    Fields from `extra` and `logspool.bind` follow the named ones, as top-level keys.
 
     Args:
         fields: output key -> attribute of the record, in order; None is time, level, logger, message, file, line,
             function, exception, stack. Besides LogRecord's own attributes there are `time` (UTC, ISO 8601,
-            microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field. One that is
-            a slip away from these (`tiem`, `funcname`) is an error.
+            microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field. A name
+            that looks like a typing error of these (`tiem`, `funcname`) is an error.
         extras: whether extra fields that `fields` does not name are written.
         datefmt: format of `asctime`, if that is shown.
     """

@@ -1,10 +1,10 @@
-"""Start the keeper: a process beside this one that delivers what this one leaves when it is killed.
+"""Start the keeper: a separate process that delivers the records of this process if it is killed.
 
 A queue in a folder has one if the program wants it. A queue in memory always has one, which the core starts with the
 first record, by `command()`.
 
 An interpreter is executed for it that loads nothing but the native module, which then makes itself independent of this
-process (`keeper.rs`). The first process ends at once; so this one has no child, and nobody waits for the keeper.
+process (`keeper.rs`). The first process ends at once, so this process has no child and waits for none.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _interpreter() -> str:
     own = sys.executable or ""
     beside = os.path.join(sys.base_exec_prefix, "bin", version)
     for path in (own if os.path.basename(own).startswith("python") else "", beside):
-        # Whether it can be executed depends on what the process may now, not on who started it.
+        # The effective ids decide whether it can be executed, not the ids that started the process.
         if path and os.access(path, os.X_OK, effective_ids=True):
             return path
     raise OSError(0, f"neither sys.executable, {own!r}, nor {beside!r} is an interpreter")
@@ -121,7 +121,7 @@ def _start(folder: str) -> None:
     watched = os.pidfd_open(os.getpid())
     try:
         words = [*_words(interpreter, _KEEP), folder, str(os.getpid())]
-        # Whoever reads the other end of what this process writes must not wait for the keeper.
+        # The keeper must not hold the output pipes open: their readers would wait for its end.
         actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         child = os.posix_spawn(
             interpreter,
@@ -144,7 +144,7 @@ def _start(folder: str) -> None:
 
 
 def running(folder: str) -> Iterator[tuple[int, int]]:
-    """Yield the process ids of the keepers for a queue folder, or `IN_MEMORY`, each with that of its program."""
+    """Yield the process id of each keeper for a queue folder, or `IN_MEMORY`, with the id of its program."""
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if not name.isdigit():
             continue

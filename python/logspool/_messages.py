@@ -1,4 +1,4 @@
-"""What the commands print: colours on a terminal only, errors on stderr."""
+"""Output of the commands: colours on a terminal only, errors on stderr."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class PoolCore:
     def schedule_with_delay(
         self, delay: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Schedule:
-        """Call `fn(*args, **kwargs)` repeatedly, each time `delay` seconds after the last call ended. Raises as `schedule`."""
+        """Call `fn(*args, **kwargs)` repeatedly, `delay` seconds after the last call ended. Raises as `schedule`."""
 
     def options(
         self,
@@ -360,7 +360,7 @@ class Timer(Future[_T]):
 
     @property
     def when(self) -> float:
-        """Time at which the job is due: `time.monotonic()` for `submit_later`, seconds since the epoch for `submit_at`."""
+        """Due time: `time.monotonic()` for `submit_later`, seconds since the epoch for `submit_at`."""
 
 @final
 class Schedule:

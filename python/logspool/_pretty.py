@@ -23,7 +23,7 @@ _COLOURS = (
     (0, _DIM),
 )
 
-#: Level names are filled up to this width: that of CRITICAL.
+#: Level names are padded to this width, the length of CRITICAL.
 _WIDTH = 8
 
 
@@ -80,7 +80,7 @@ _PLAIN, _COLOURED = TerminalFormatter(False), TerminalFormatter(True)
 
 
 def formatter_for(stream: Any) -> TerminalFormatter | None:
-    """Return what a stream is written with, or None where it is no terminal.
+    """Return the formatter for a stream, or None if the stream is no terminal.
 
     `NO_COLOR` and `TERM=dumb` leave the colours out.
     """

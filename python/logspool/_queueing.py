@@ -1,8 +1,8 @@
-"""`QueueHandler` of the standard library: what its `prepare` and `handle` do, for the native methods in their place.
+"""Facts about `QueueHandler` of the standard library, for the native `prepare` and `handle`.
 
 Programs that log through `QueueHandler` and `QueueListener` spend most of their time in them. The native methods are
-used only for what the standard library made, and only where they do the same: `prepare` is tried out once with a sample
-record.
+used only for objects of the standard library, and only where the result is the same: `prepare` is tried once with
+a sample record.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ def _checked(compress: str | None, errors: str | None) -> str | None:
 class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler):
     """A `logging.handlers.RotatingFileHandler` whose file several processes may write and rotate.
 
-    Works with and without `logspool.install()`. What a process finds rotated by another it does not rotate again, and
-    writes to the new file; no line is lost or torn by that.
+    Works with and without `logspool.install()`. If another process has already rotated the file, a process only
+    switches to the new file; no line is lost or torn.
 
     Args:
         filename, mode, maxBytes, backupCount, encoding, delay, errors: as there.
         compress: "gzip" or "zstd" makes `app.log.1.gz` or `app.log.1.zst` of each backup, beside the logging; None
-            leaves it as it is. All who rotate the file give the same.
+            leaves it as it is. All processes that rotate the file must use the same value.
         options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
 
     Raises:
@@ -61,8 +61,8 @@ class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler)
 class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFileHandler):
     """A `logging.handlers.TimedRotatingFileHandler` whose file several processes may write and rotate.
 
-    Works with and without `logspool.install()`. The processes agree on the time of the next rotation, and one of them
-    rotates for all.
+    Works with and without `logspool.install()`. The processes agree on the time of the next rotation, and a single
+    process rotates for all.
 
     Args:
         filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as there.

@@ -1,9 +1,9 @@
-"""Handlers that go over to another file: what they are made of, and their way back to stock logging.
+"""Handlers that switch to another file: their description for native code, and their way back to stock logging.
 
-Stop on the line: *capture*, its slow part. Behind an adopted `RotatingFileHandler`, `TimedRotatingFileHandler` or
-`WatchedFileHandler` the writer turns to the next file by itself; the handler's own `stream` then still names the old
-one. The next call after a turn lets it `follow`, while the sink goes on. Before stock code uses that stream again,
-everything queued is written, the sink is closed, and `catch_up` opens the stream anew. The methods of
+Stop on the line: *capture*, its slow part. The sink of an adopted `RotatingFileHandler`,
+`TimedRotatingFileHandler` or `WatchedFileHandler` switches to the next file by itself; the handler's own `stream` then
+still names the old file. The next call makes it `follow`, and the sink keeps writing. Before stock code uses that
+stream again, all queued records are written, the sink is closed, and `catch_up` reopens the stream. The methods of
 `logging.handlers` that need this are replaced when the first such handler is met, because programs import that module
 late or never.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from logspool import _adopt, _native
 
-#: Methods that stock code runs on such handlers beside those of `FileHandler`.
+#: Methods that stock code calls on such handlers in addition to the methods of `FileHandler`.
 CALLED = (
     "shouldRollover",
     "doRollover",
@@ -81,7 +81,7 @@ def known_class(cls: type) -> tuple[type, str] | None:
 
 
 def describe(handler: Any, kind: str, errors: str) -> tuple[Any, ...] | str:
-    """Return what the sink must know beside path and descriptor, or why stock logging must write.
+    """Return the sink's options besides path and descriptor, or the reason why stock logging must write.
 
     Replaces the methods of `logging.handlers` that must give way to the sink.
     """
@@ -115,7 +115,7 @@ def _rotating(handler: Any) -> tuple[Any, ...] | str:
 
 
 def _rules(handler: Any, early: bool) -> str:
-    """Name the rules of rotation: those of this Python, or logspool's own for several processes."""
+    """Return the name of the rotation rules: of this Python, or logspool's own for several processes."""
     if isinstance(handler, _adopt.Together):
         return "together" if handler.compress is None else f"together.{handler.compress}"
     return "early" if early else "current"
@@ -174,7 +174,7 @@ def _replace() -> str | None:
 
 
 def catch_up(handler: Any) -> None:
-    """Open the handler's stream anew if the sink has gone over to another file. The sink is closed or idle.
+    """Reopen the handler's stream if the sink has switched to another file. The sink is closed or idle.
 
     The sink is known by its file: the one at the path, when the stream's own file is no longer there.
     """
@@ -200,7 +200,7 @@ def catch_up(handler: Any) -> None:
 
 
 def follow(handler: Any) -> bool:
-    """Let the handler's stream name the file that its sink has gone over to; the sink goes on. Say whether it does.
+    """Point the handler's stream to the file that its sink has switched to; the sink keeps writing. Return success.
 
     Past `__setattr__`, which would take it for an exchange of the stream and close the sink. Nothing waits here, and
     what cannot be done stays as it is until the next turn.

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _keep(environment: dict[str, str], folder: str) -> None:
-    """Start a keeper for the program. Without one it runs as well: the next start delivers what a kill leaves."""
+    """Start a keeper for the program. Without a keeper, the next start delivers the records that a kill leaves."""
     from logspool import _keeper
 
     if _keeper.is_off():
@@ -75,7 +75,7 @@ def _keep(environment: dict[str, str], folder: str) -> None:
 def prepare(environment: dict[str, str]) -> None:
     """Let interpreters that start with this environment install logspool."""
     environment["LOGSPOOL_INSTALL"] = "1"
-    # Where this copy of logspool lies, for children with another sys.path.
+    # Folder of this copy of logspool, for children with another sys.path.
     environment["LOGSPOOL_PACKAGE"] = os.path.dirname(os.path.dirname(_CHILDREN))
     rest = environment.get("PYTHONPATH", "")
     folders = [folder for folder in rest.split(os.pathsep) if folder != _CHILDREN] if rest else []

@@ -1,7 +1,7 @@
-"""What goes to a service: all of a record in its parts.
+"""The entry of a record: the bytes that a service receives, with all parts of the record.
 
-The rules stand at the head of `crates/logspool-record/src/format/entry.rs`; `entry` is their twin, for records that only
-Python can read: those that pass a filter, have lists or dicts in `extra`, or come from a factory.
+The head of `crates/logspool-record/src/format/entry.rs` has the rules. `entry` follows the same rules for records that
+only Python can read: records that pass a filter, have lists or dicts in `extra`, or come from a factory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What logspool counted: the numbers behind `stats()`, `metrics_text()` and `recover()`."""
+"""Counters of logspool, for `stats()`, `metrics_text()` and `recover()`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SinkCount:
         written: records handed to the system.
         queued: records that wait, in memory or on tmpfs.
         spooled: records that wait in the spool on disk.
-        dropped: records given up, by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
+        dropped: dropped records by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
             "unreadable", "deadline".
         uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
         not_durable: records among the written ones whose sync failed; `sync_error` says whether that was made good.
@@ -80,7 +80,7 @@ class SinkStats(Mapping[str, SinkCount]):
         bytes_written: bytes handed to the system.
         errors: failed writes.
         error: error of the last write, empty when it went well.
-        sync_error: error of the last sync that failed, empty when none did or a later one made it good.
+        sync_error: error of the last failed sync; empty without a failure or after a later successful sync.
         stuck: whether its writer has not come back for 20 ms, or for 5 s from a sync; a service: whether it has
             confirmed nothing for 5 s.
         closed: whether nothing is written to it any more.
@@ -131,7 +131,7 @@ class QueueStats:
         records: records in lanes, not yet taken out.
         bytes: bytes of all lanes.
         limit_bytes: their bound.
-        overflow_bytes: bytes that wait on tmpfs behind the lanes, for sinks that are slow or away.
+        overflow_bytes: bytes on tmpfs, after the lanes, that wait for slow or absent sinks.
         overflow_limit_bytes: their bound.
         blocked_calls: calls that waited for room.
         blocked_seconds: time that they waited, in seconds.
@@ -165,15 +165,15 @@ class Stats:
         installed: whether `logspool.install()` is in force.
         paths: enabled calls of all loggers that took the "native" and the "stock" path.
         loggers: the same by name of the logger, with the reason.
-        plans: how often a call had to look at its logger, the parents and handlers: at the first call of a logger and
-            after a change of what it depends on.
+        plans: number of times a call inspected its logger, the parents and handlers: at the first call of a logger
+            and after a change of anything the plan depends on.
         levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"; a number
             between two of them counts for the lower one).
         sinks: files and consoles by name.
         queue: the queue itself.
         late_records: records written after one with a later time stamp, because their thread was descheduled.
         recovered: records of dead processes that this one wrote to their files.
-        recovery_discarded: records of dead processes for terminals and pipes that ended with them, given up.
+        recovery_discarded: records of dead processes dropped because their terminals and pipes are gone.
     """
 
     installed: bool
@@ -214,14 +214,14 @@ class Stats:
 
 @dataclass(frozen=True)
 class Report:
-    """What a recovery did.
+    """Result of a recovery.
 
     Attributes:
         delivered: records appended, by path of the file.
         kept: what stays in the folder: name of the dead process's files -> why, in words.
         removed: names of dead processes whose files are gone.
-        discarded: records given up: for terminals and pipes that are gone, or for a file that was opened anew.
-        torn_lines: lines that kills had torn and whose rest could not be told; they were ended.
+        discarded: dropped records: for terminals and pipes that are gone, or for a file that was truncated.
+        torn_lines: lines torn by kills whose rest is unknown; each was ended with a line feed.
     """
 
     delivered: Mapping[str, int]
@@ -315,13 +315,13 @@ def options_in_force() -> Mapping[str, Any] | None:
 
 
 def options_of_queue() -> Mapping[str, Any] | None:
-    """Return the options of the queue: those of `install()`, or of the first handler. None before either."""
+    """Return the options of the queue, from `install()` or the first handler. None before either."""
     installed = sys.modules.get("logspool._install")
     return getattr(installed, "_in_force", None) or getattr(installed, "_alone", None)
 
 
 def metrics_text() -> str:
-    """Return the counters as OpenMetrics 1.0 text, those of thread pools included.
+    """Return the counters, thread pools included, as OpenMetrics 1.0 text.
 
     Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record it has nothing
     of logging but the build. Thread-safe.
@@ -336,13 +336,13 @@ def recover(path: str | os.PathLike[str] | None = None) -> Report:
 
     `install()` does this for the files of its handlers by itself, and handlers made later for theirs. Every record
     gets into its file once; where a program without logspool writes to it too, a kill may leave one torn line.
-    Records for terminals and pipes of dead processes are given up and counted. Waits for the files. Thread-safe.
+    Records for terminals and pipes of dead processes are dropped and counted. Waits for the files. Thread-safe.
 
     Args:
-        path: a queue folder; None is that of this process.
+        path: a queue folder; None means the folder of this process.
 
     Returns:
-        What was written where, and what stays, with the reasons.
+        The records written to each file, and the records that remain, with reasons.
 
     Raises:
         FileNotFoundError: `path` does not exist.

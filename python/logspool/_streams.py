@@ -1,8 +1,8 @@
 """Learn where CPython's text streams keep what native code must know of them, by looking at samples.
 
-Whether a `TextIOWrapper` or its `BufferedWriter` holds unwritten text, whether it translates newlines, what is under
-it and whether that is open, stands in their C structs. The offsets are found by doing things to samples and looking
-which word follows; nothing is assumed of the layout, and where no word or more than one follows, the slower or
+The C structs of `TextIOWrapper` and `BufferedWriter` say whether they hold unwritten text, translate newlines, are
+open, and which object is below. The offsets are found by changing samples and comparing which word changes with
+them. Nothing is assumed about the layout; if no word changes, or more than one, the slower or
 stricter way is taken. Before a stream is watched by such words, they are compared with what its attributes say.
 """
 
@@ -139,14 +139,14 @@ def translates_newlines(stream: Any) -> bool:
 
 
 def replaced_attribute(layer: Any) -> str | None:
-    """Return the name of an attribute of a stream, or of what is under it, that hides one of its class."""
+    """Return the name of an instance attribute that hides a class attribute, on a stream or a layer below it."""
     return next((name for name in vars(layer) if hasattr(type(layer), name)), None)
 
 
 def watched(stream: Any) -> Watched:
-    """Return what tells that an exact `TextIOWrapper` is closed, detached, reconfigured or patched.
+    """Return the words that change when an exact `TextIOWrapper` is closed, detached, reconfigured or patched.
 
-    Empty for other streams, for those that are closed or detached already, and where this Python's layout is not known.
+    Empty for other streams, for closed or detached streams, and if this Python's layout is not known.
     """
     learn()
     if type(stream) is not io.TextIOWrapper:
@@ -184,7 +184,7 @@ def watched(stream: Any) -> Watched:
 
 
 class _Unexpected(Exception):
-    """A word is not what the attribute says."""
+    """A word differs from the value of the attribute."""
 
 
 def _word(layer: Any, index: Any, value: int, mask: int = _WHOLE) -> tuple[Any, int, int, int]:

@@ -1,7 +1,7 @@
 """Texts of a call that only Python can make: a traceback, the stack of the caller.
 
-Stop on the line: *capture*. Native code calls these inside a logging call, in the thread that logs; what they return
-is all that it keeps of an exception or a frame.
+Stop on the line: *capture*. Native code calls these inside a logging call, in the thread that logs. It keeps only the
+returned text of an exception or a frame.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-//! Large records: values that do not fit a lane lie in a file of their own beside the segment.
+//! Large records: values that do not fit a lane are in a file of their own beside the segment.
 //!
-//! The file is made and mapped before the record is pushed, so that the push itself only stores. It is
-//! removed when every sink has passed the record's batch. All of them take a bounded number of bytes: a lane has room for
-//! thousands of references. A record for which tmpfs has no room, also when nothing else is queued there, lies in plain
-//! memory instead: it is written, but does not survive the process.
+//! The file is made and mapped before the record is pushed, so that the push itself only stores. It is removed when
+//! every sink has passed the record's batch. All files together take a bounded number of bytes, because a lane has room
+//! for thousands of references. If tmpfs has no room for a record even while no other large record is queued, its
+//! values are in plain memory instead. Such a record is written, but does not survive the process.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,7 +27,7 @@ struct Mapped {
 #[derive(Debug, Default)]
 struct Table {
     mapped: HashMap<u64, Mapped>,
-    /// Bytes of those that are mapped or about to be.
+    /// Bytes of all blobs that are mapped or about to be mapped.
     bytes: u64,
 }
 
@@ -35,9 +35,9 @@ struct Table {
 #[derive(Debug, Default)]
 pub struct Blobs {
     table: Mutex<Table>,
-    /// How many were removed: while it moves, sinks take large records.
+    /// Number of removed blobs; while it grows, sinks make progress with large records.
     removed: AtomicU64,
-    /// Until when the collector may be at the last record that it read.
+    /// Monotonic time in nanoseconds until which the collector may work on the last large record that it read.
     formatted_until: AtomicU64,
     /// Whether a record was ever put into plain memory.
     warned: AtomicBool,
@@ -48,26 +48,26 @@ pub struct Blobs {
 /// Why there is no room for a large record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRoom {
-    /// Others take all that they may, or all that tmpfs has: there will be, once sinks have passed them.
+    /// Other records use the limit, or the space on tmpfs. There is room after sinks have passed them.
     Now,
-    /// Memory has none, or the record is longer than [`MAX_BLOB_BYTES`].
+    /// There is no memory left, or the record is longer than [`MAX_BLOB_BYTES`].
     Ever,
 }
 
-/// Longest values of one record.
+/// Most bytes of the values of one record.
 ///
 /// Chosen: a record beyond 64 MiB is an accident; the limit is checked before memory is taken.
 pub const MAX_BLOB_BYTES: usize = 64 * 1024 * 1024;
 
-/// How long one who is at work may be at a large record: so many nanoseconds, and so many for each byte.
+/// Time that a thread may work on a large record: these nanoseconds, plus [`LARGE_NS_PER_BYTE`] for each byte.
 ///
-/// Chosen: a slow disk takes 16 MiB a second, a page cache a hundred times as much; and a busy machine keeps a thread
+/// Chosen: a slow disk takes 16 MiB a second, a page cache a hundred times as much. And a busy machine keeps a thread
 /// from the processor for tens of milliseconds.
 const LARGE_NS: u64 = 100_000_000;
 /// See [`LARGE_NS`].
 const LARGE_NS_PER_BYTE: u64 = 60;
 
-/// Until when the caller may be at a large record of so many bytes.
+/// Monotonic time in nanoseconds until which the caller may work on a large record of `bytes`.
 pub fn large_until(bytes: usize) -> u64 {
     monotonic_ns() + LARGE_NS + bytes as u64 * LARGE_NS_PER_BYTE
 }
@@ -77,24 +77,25 @@ impl Blobs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a record of `bytes` fits while all take `limit` at most. One alone always does.
+    /// Whether a record of `bytes` fits when all large records together may take `limit` bytes. A single one always
+    /// fits.
     pub fn has_room(&self, segment: &Segment, bytes: usize, limit: u64) -> bool {
         let taken = self.table().bytes;
         let is_free = |free: u64| free >= bytes as u64;
         taken == 0 || taken + bytes as u64 <= limit && free_bytes(segment).is_none_or(is_free)
     }
 
-    /// Whether the collector formats a record, for no longer than that takes.
+    /// Whether the collector is formatting a large record and is still within the time allowed for it.
     pub fn is_formatted(&self, now: u64) -> bool {
         now < self.formatted_until.load(Ordering::Relaxed)
     }
 
-    /// How many were removed.
+    /// Number of blobs removed by now.
     pub fn removed(&self) -> u64 {
         self.removed.observe()
     }
 
-    /// Makes room for `bytes` of values, while all take `limit` at most.
+    /// Makes room for `bytes` of values, when all large records together may take `limit` bytes.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl Blobs {
         let made = make_file(segment, number, bytes).or_else(|error| {
             let others = self.table().bytes > bytes as u64;
             if others && is_full(&error) && free_bytes(segment).is_some_and(|free| free < bytes as u64) {
-                // What the others take on tmpfs will be free.
+                // There is room on tmpfs after the other blobs are removed.
                 return Err(NoRoom::Now);
             }
             self.in_plain_memory(segment, bytes, &error)
@@ -132,12 +133,12 @@ impl Blobs {
         }
     }
 
-    /// What the user has to know since [`Blobs::make`] put a record into plain memory: the first time only.
+    /// The warning for the user after [`Blobs::make`] put a record into plain memory: only the first time.
     pub fn take_warning(&self) -> Option<String> {
         self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Room for a record that tmpfs does not take. Warns once of what that means.
+    /// Makes room in plain memory for a record that tmpfs has no room for. Leaves one warning about the consequence.
     fn in_plain_memory(&self, segment: &Segment, bytes: usize, error: &io::Error) -> Result<*mut u8, NoRoom> {
         let place = map(None, bytes).map_err(|_| NoRoom::Ever)?;
         if let Some((folder, _)) = segment.home()
@@ -153,7 +154,7 @@ impl Blobs {
         Ok(place)
     }
 
-    /// The values of blob `number`, copied.
+    /// A copy of the values of blob `number`.
     pub fn read(&self, number: u64) -> Option<Vec<u8>> {
         let table = self.table();
         let mapped = table.mapped.get(&number)?;
@@ -180,7 +181,7 @@ impl Blobs {
     }
 }
 
-/// Bytes free where the files of large records lie; `None` where they lie in memory, or nobody knows.
+/// Free bytes of the file system that holds the large records; `None` if they are in memory, or the number is unknown.
 fn free_bytes(segment: &Segment) -> Option<u64> {
     segment.home().and_then(|(folder, _)| folder.free_bytes().ok())
 }
@@ -203,7 +204,7 @@ fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8
 
 fn remove_file(segment: &Segment, number: u64) {
     if let Some((folder, name)) = segment.home() {
-        // A file that stays is removed with the segment.
+        // A file that cannot be removed now is removed with the segment.
         let _ = folder.remove(&format!("{name}.blob-{number}"));
     }
 }

@@ -1,9 +1,10 @@
-//! The queue: lanes in a segment of shared memory, and what a batch of their records is.
+//! The queue: lanes in a segment of shared memory, and the batches of their records.
 //!
-//! Stop on the line: *queue*, between capture and collector. [`queue`] is the algorithm and its two sides, [`segment`]
-//! the mapping and its layout, [`manifest`] which records make up which batch, [`blob`] the values that no lane takes.
+//! Stop on the line: *queue*, between capture and collector. [`queue`] is the algorithm with its two sides, and
+//! [`segment`] the mapping with its layout. [`manifest`] records which records a batch consists of, and [`blob`] holds
+//! values that are too large for a lane.
 //!
-//! Invariants: what is in a segment is readable after the death of its process, whenever that comes; a push only stores.
+//! Invariants: a segment can be read after the death of its process, at whatever moment that comes. A push only stores.
 //! This layer starts no thread and formats nothing.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]

@@ -1,7 +1,7 @@
-//! Manifests: which records make up which batch, published before the first byte of it goes anywhere.
+//! Manifests: the records that a batch consists of, published before the first byte of the batch goes anywhere.
 //!
-//! A byte ring in the segment; the collector alone writes it. An entry is a head and its lane ranges and
-//! never straddles the end of the ring. The space of a batch is free when every sink has passed it.
+//! The manifests are in a byte ring of the segment; only the collector writes it. An entry is a head and its lane
+//! ranges and never straddles the end of the ring. The space of a batch is free after every sink has passed it.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ pub const MAX_BATCH_LANES: usize = crate::segment::layout::MAX_LANES;
 
 /// Makes room for a batch of any size. `false`: the ring is full, or there is no memory for its next page.
 ///
-/// Then batches wait until those in flight are written. With none in flight there is always room.
+/// Then batches wait until those in flight are written. With no batch in flight there is always room.
 pub fn make_room(segment: &Segment) -> bool {
     let header = segment.header();
     let mut head = header.manifest_head.load(Ordering::Relaxed);
@@ -28,13 +28,13 @@ pub fn make_room(segment: &Segment) -> bool {
     if used == 0 && !head.is_multiple_of(MANIFEST_BYTES) {
         head = rewind(segment, head);
     }
-    // Twice: the entry and the filler in front of it.
+    // Twice: for the entry and the filler before it.
     let longest = manifest_bytes(MAX_BATCH_LANES);
     let place = head % MANIFEST_BYTES;
     MANIFEST_BYTES - used >= 2 * longest && segment.ensure(MANIFESTS + place, longest.min(MANIFEST_BYTES - place))
 }
 
-/// Lets an empty ring go on at its start, whose pages are in memory. Returns the new head.
+/// Makes an empty ring continue at its start, whose pages have memory. Returns the new head.
 fn rewind(segment: &Segment, head: u64) -> u64 {
     let header = segment.header();
     let start = head.next_multiple_of(MANIFEST_BYTES);
@@ -45,7 +45,7 @@ fn rewind(segment: &Segment, head: u64) -> u64 {
     start
 }
 
-/// Makes what lies between `position` and the end of the ring filler.
+/// Turns the bytes from `position` to the end of the ring into filler.
 fn fill(segment: &Segment, position: u64) {
     let place = MANIFESTS + position % MANIFEST_BYTES;
     // A page without memory reads as filler already.
@@ -55,7 +55,7 @@ fn fill(segment: &Segment, position: u64) {
     }
 }
 
-/// Publishes a manifest, once [`make_room`] has made room. Returns the position after it, for [`release`].
+/// Publishes a manifest; call [`make_room`] first. Returns the position after it, for [`release`].
 pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) -> u64 {
     let header = segment.header();
     let bytes = manifest_bytes(ranges.len());
@@ -68,7 +68,8 @@ pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) 
     head.bytes = bytes as u32;
     head.lanes = ranges.len() as u32;
     let place = segment.at(MANIFESTS + position % MANIFEST_BYTES);
-    // SAFETY: `bytes` fit before the end of the ring and have memory, and `make_room` said that nobody needs what lies there.
+    // SAFETY: `bytes` fit before the end of the ring and have memory; `make_room` made sure that no manifest there is
+    // in use.
     unsafe {
         place.cast::<ManifestHead>().write(head);
         let first = place.add(size_of::<ManifestHead>()).cast::<LaneRange>();

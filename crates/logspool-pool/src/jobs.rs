@@ -1,12 +1,14 @@
 //! The jobs that wait for a worker, and the workers that wait for a job.
 //!
-//! One short lock guards both, so "the queue is empty" and "a worker goes to sleep" are one step, and a push sees
-//! every worker that sleeps or is about to. Nothing is called while the lock is held and nobody sleeps with it: with
-//! a GIL around all its users it is never contended, and costs two atomic operations.
+//! One short lock guards both. So "the queue is empty" and "a worker goes to sleep" are one step, and a push sees every
+//! worker that sleeps or is about to. While the lock is held, no thread sleeps, and of the caller's code only the `age`
+//! of [`Jobs::oldest`] runs. With a GIL around all its users the lock is never contended, and costs two atomic
+//! operations.
 //!
-//! A push wakes a worker only if more sleep than are being woken already: a burst of pushes wakes each worker once,
-//! and a worker that finds more jobs when it has done one does not sleep in between. That rule, not the lock, is what
-//! makes jobs cheap: waking a thread costs some twenty times as much as handing it a job that it looks for.
+//! A push wakes a worker only if more workers sleep than are being woken already. So a burst of pushes wakes each
+//! worker once, and a worker that finds another job after its last one does not sleep in between. That rule, not the
+//! lock, makes jobs cheap: to wake a thread costs some twenty times as much as to hand a job to a worker that looks for
+//! one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,68 +16,68 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
-/// Where in the queue a job goes.
+/// Position in the queue of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before all others.
     First,
-    /// Behind what is urgent, before the rest.
+    /// After urgent jobs, before the rest.
     High,
     /// In order of arrival.
     Normal,
-    /// When nothing else is there.
+    /// After all other jobs.
     Low,
 }
 
-/// Why a job was not taken. The job is given back.
+/// Why a job was refused. The job is returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// As many jobs wait as may.
+    /// The number of waiting jobs has reached the bound.
     Full,
-    /// No more jobs are taken.
+    /// The queue is closed.
     Closed,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 #[derive(Debug)]
 pub enum Next<T> {
     /// A job.
     Job(T),
     /// Sleep, with this ticket for [`Jobs::sleep`].
     Sleep(u32),
-    /// End: nothing more will come, or there are too many workers. It is counted off already.
+    /// End: no job will come, or there are too many workers. The worker is already removed from the count.
     Leave,
 }
 
-/// How a worker comes to ask for its next job.
+/// The event after which a worker asks for its next job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
-    /// It is new.
+    /// The worker is new.
     Start,
-    /// It has done a job.
+    /// The worker has done a job.
     Job,
-    /// It slept.
+    /// The worker slept.
     Sleep,
-    /// It slept for as long as an idle worker is kept.
+    /// The worker slept for the whole time for which an idle worker is kept.
     LongSleep,
 }
 
-/// Counts of one moment.
+/// Counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Jobs that wait.
     pub pending: usize,
-    /// Most jobs that wait, 0 for no bound.
+    /// Most jobs that may wait; 0 for no bound.
     pub bound: usize,
-    /// Jobs that are not due yet.
+    /// Jobs that are announced and not due yet.
     pub expected: usize,
-    /// Workers there are, those included that are being started.
+    /// Workers, including those that are being started.
     pub workers: usize,
-    /// Workers that do a job or look for one.
+    /// Workers that run a job or look for one.
     pub busy: usize,
-    /// Jobs that were ever taken.
+    /// Jobs accepted since the start.
     pub taken: u64,
-    /// Wake-ups of workers so far.
+    /// Wake-ups of workers since the start.
     pub wakes: u64,
 }
 
@@ -85,9 +87,9 @@ pub struct Jobs<T> {
     state: Mutex<State<T>>,
     /// Low half: changes with each wake-up of workers.
     bell: WaitWord,
-    /// Low half: changes when there is room again and somebody waits for it.
+    /// Low half: changes when there is room again and a thread waits for it.
     room: WaitWord,
-    /// Low half: changes when all is done and somebody waits for it.
+    /// Low half: changes when all jobs are done and a thread waits for that.
     rest: WaitWord,
 }
 
@@ -95,7 +97,7 @@ pub struct Jobs<T> {
 struct State<T> {
     lanes: [VecDeque<T>; 3],
     pending: usize,
-    /// Most jobs that wait; 0: as many as memory holds.
+    /// Most jobs that may wait; 0: no bound.
     bound: usize,
     most_workers: usize,
     workers: usize,
@@ -103,7 +105,7 @@ struct State<T> {
     being_woken: usize,
     waiting_for_room: usize,
     waiting_for_rest: usize,
-    /// Jobs that will come, also after the end of the others.
+    /// Jobs that are announced for later; they come even after [`Jobs::close`].
     expected: usize,
     closed: bool,
     taken: u64,
@@ -130,7 +132,7 @@ impl<T> State<T> {
         self.lanes.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// Counts up to `wanted` sleepers as being woken; returns how many.
+    /// Counts up to `wanted` sleepers as being woken; returns their number.
     fn choose_to_wake(&mut self, wanted: usize) -> usize {
         let count = wanted.min(self.asleep - self.being_woken);
         self.being_woken += count;
@@ -140,7 +142,7 @@ impl<T> State<T> {
 }
 
 impl<T> Jobs<T> {
-    /// No jobs and no workers; at most `bound` jobs wait (0: no bound), for at most `most_workers` workers.
+    /// An empty queue without workers. At most `bound` jobs wait (0: no bound), for at most `most_workers` workers.
     pub fn new(bound: usize, most_workers: usize) -> Self {
         let state = State {
             lanes: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
@@ -164,8 +166,8 @@ impl<T> Jobs<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a job, `beyond` the bound if asked to. Returns whether a worker has to be started for it; that one is
-    /// counted already.
+    /// Adds a job, `beyond` the bound if asked to. Returns whether the caller must start a worker for it; that worker
+    /// is already counted.
     ///
     /// # Errors
     ///
@@ -189,12 +191,12 @@ impl<T> Jobs<T> {
         Ok(Self::counts_a_new_worker(&mut state))
     }
 
-    /// Takes jobs from the front of `jobs`, as many as the bound leaves room for. Returns how many workers have to be
-    /// started for them; those are counted already.
+    /// Adds jobs from the front of `jobs`, up to the bound. Returns how many workers the caller must start for them;
+    /// they are already counted.
     ///
     /// # Errors
     ///
-    /// No more jobs are taken; all that were given are left.
+    /// The queue is closed; all jobs stay in `jobs`.
     pub fn push_many(&self, jobs: &mut VecDeque<T>, place: Place) -> Result<usize, Refused> {
         let mut state = self.state();
         if state.closed {
@@ -217,11 +219,11 @@ impl<T> Jobs<T> {
         Ok(start)
     }
 
-    /// Notes that a job will come later, also if no others are taken by then.
+    /// Announces a job for later, which the queue accepts even after it is closed.
     ///
     /// # Errors
     ///
-    /// No more jobs are taken.
+    /// The queue is closed.
     pub fn expect(&self) -> Result<(), Refused> {
         let mut state = self.state();
         if state.closed {
@@ -231,7 +233,7 @@ impl<T> Jobs<T> {
         Ok(())
     }
 
-    /// Takes a job that was expected. Returns as [`Jobs::push`] whether a worker has to be started.
+    /// Adds a job that was announced by [`Jobs::expect`]. As [`Jobs::push`], returns whether a worker must be started.
     pub fn push_expected(&self, job: T, place: Place) -> bool {
         let mut state = self.state();
         state.push(job, place);
@@ -245,7 +247,7 @@ impl<T> Jobs<T> {
         start
     }
 
-    /// Notes that a job will not come that was expected.
+    /// Withdraws the announcement of a job.
     pub fn forget_expected(&self) {
         let mut state = self.state();
         let is_last = Self::note_arrival(&mut state);
@@ -259,8 +261,8 @@ impl<T> Jobs<T> {
         }
     }
 
-    /// Counts off what was expected. Returns whether the workers have nothing more to wait for; they are counted as
-    /// being woken then.
+    /// Removes one announced job from the count. Returns whether the workers have nothing more to wait for; if so, they
+    /// are counted as being woken.
     fn note_arrival(state: &mut State<T>) -> bool {
         state.expected -= 1;
         let is_last = state.expected == 0 && state.closed;
@@ -270,20 +272,21 @@ impl<T> Jobs<T> {
         is_last
     }
 
-    /// Counts a worker that will be started, if there may be one more and it has something to do.
+    /// Counts one more worker, if the limit allows it and a job waits. Returns whether it must be started.
     fn counts_a_new_worker(state: &mut State<T>) -> bool {
         let start = state.workers < state.most_workers && state.pending > 0;
         state.workers += usize::from(start);
         start
     }
 
-    /// Says what a worker does next.
+    /// The next step of a worker.
     #[inline]
     pub fn next(&self, from: From) -> Next<T> {
         let mut state = self.state();
         if matches!(from, From::Sleep | From::LongSleep) {
             state.asleep -= 1;
-            // Whoever wakes takes a wake-up that is under way: it is awake, and the other one wakes in vain.
+            // A worker that wakes for any reason uses up a pending wake-up, because it is awake now. The worker that
+            // was meant then wakes without need.
             state.being_woken = state.being_woken.saturating_sub(1);
         }
         let too_many = state.workers > state.most_workers;
@@ -314,7 +317,7 @@ impl<T> Jobs<T> {
         state.pending == 0 && state.asleep == state.workers
     }
 
-    /// Sleeps until a worker is woken, at most `timeout`. False: the time was over.
+    /// Sleeps until a worker is woken, at most for `timeout`. False: the time is over.
     pub fn sleep(&self, ticket: u32, timeout: Option<Duration>) -> bool {
         self.bell.wait(ticket, timeout);
         low(self.bell.peek()) != ticket
@@ -325,15 +328,15 @@ impl<T> Jobs<T> {
     }
 
     fn tell(&self, word: &WaitWord, count: u32) {
-        // The lock orders what is told; the word needs no order. It has to change: a thread on its way to sleep, which
-        // nobody can wake yet, then does not sleep.
+        // The lock orders the state, so the word needs no order. It must change: then a thread on its way to sleep,
+        // which no wake-up can reach yet, does not sleep.
         if !is_weakened("bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
         word.wake(count);
     }
 
-    /// Takes the oldest job out of the least urgent lane that has one.
+    /// Removes and returns the oldest job of the least urgent lane that has one.
     pub fn take_oldest(&self) -> Option<T> {
         let mut state = self.state();
         let job = state.lanes.iter_mut().rev().find_map(VecDeque::pop_front)?;
@@ -341,7 +344,7 @@ impl<T> Jobs<T> {
         Some(job)
     }
 
-    /// Takes all jobs out that wait, in a forked child: none where another thread of the parent was at work here.
+    /// Removes all waiting jobs, in a forked child. Empty if another thread of the parent held the lock.
     pub fn take_all_after_fork(&self) -> Vec<T> {
         self.state_after_fork().map_or_else(Vec::new, |mut state| {
             state.pending = 0;
@@ -349,12 +352,12 @@ impl<T> Jobs<T> {
         })
     }
 
-    /// As [`Jobs::is_closed`] in a forked child; false where another thread of the parent was at work here.
+    /// As [`Jobs::is_closed`] in a forked child; false if another thread of the parent held the lock.
     pub fn is_closed_after_fork(&self) -> bool {
         self.state_after_fork().is_some_and(|state| state.closed)
     }
 
-    /// The lock may be held by a thread that the child does not have.
+    /// The lock may be held by a thread that does not exist in the child.
     fn state_after_fork(&self) -> Option<MutexGuard<'_, State<T>>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
@@ -363,7 +366,7 @@ impl<T> Jobs<T> {
         }
     }
 
-    /// Takes all jobs out that wait.
+    /// Removes and returns all waiting jobs.
     pub fn take_all(&self) -> Vec<T> {
         let mut state = self.state();
         state.pending = 0;
@@ -380,7 +383,7 @@ impl<T> Jobs<T> {
         jobs
     }
 
-    /// Takes no more jobs from now on; workers leave when none is left.
+    /// Refuses jobs from now on; workers leave after the last job.
     pub fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -391,7 +394,7 @@ impl<T> Jobs<T> {
         self.tell(&self.rest, u32::MAX);
     }
 
-    /// Sets how many workers there may be. Returns how many have to be started; they are counted already.
+    /// Sets the limit of workers. Returns how many the caller must start; they are already counted.
     pub fn resize(&self, most_workers: usize) -> usize {
         let mut state = self.state();
         state.most_workers = most_workers;
@@ -405,8 +408,8 @@ impl<T> Jobs<T> {
         start
     }
 
-    /// Where jobs wait and no worker is there, because those could not be started: returns as [`Jobs::resize`] how many
-    /// have to be started.
+    /// If jobs wait without any worker, because none could be started: returns how many workers the caller must start,
+    /// already counted.
     pub fn revive(&self) -> usize {
         let mut state = self.state();
         if state.workers == 0 { Self::count_new_workers(&mut state) } else { 0 }
@@ -420,7 +423,7 @@ impl<T> Jobs<T> {
         start
     }
 
-    /// Counts workers off that could not be started.
+    /// Removes workers that could not be started from the count.
     pub fn forget_workers(&self, count: usize) {
         let mut state = self.state();
         state.workers -= count;
@@ -431,7 +434,7 @@ impl<T> Jobs<T> {
         }
     }
 
-    /// Waits a moment until there is room or the queue is closed; look again then.
+    /// Waits until there is room or the queue is closed, at most for `timeout`. May return false early.
     pub fn wait_for_room(&self, timeout: Duration) -> bool {
         let ticket = {
             let mut state = self.state();
@@ -447,12 +450,12 @@ impl<T> Jobs<T> {
         state.closed || state.pending < state.bound
     }
 
-    /// Waits a moment until nothing waits and nobody works.
+    /// Waits until no job waits and no worker is busy, at most for `timeout`. May return false early.
     pub fn wait_for_rest(&self, timeout: Duration) -> bool {
         self.wait_until(timeout, Self::rests)
     }
 
-    /// As [`Jobs::wait_for_rest`], and until nothing is expected.
+    /// As [`Jobs::wait_for_rest`], and until no announced job is missing.
     pub fn wait_for_end(&self, timeout: Duration) -> bool {
         self.wait_until(timeout, |state| Self::rests(state) && state.expected == 0)
     }
@@ -472,12 +475,12 @@ impl<T> Jobs<T> {
         reached(&state)
     }
 
-    /// Whether no more jobs are taken.
+    /// Whether the queue refuses jobs.
     pub fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// Counts of this moment.
+    /// Counts at this moment.
     pub fn counts(&self) -> Counts {
         let state = self.state();
         Counts {
@@ -491,7 +494,7 @@ impl<T> Jobs<T> {
         }
     }
 
-    /// The value of the oldest job by `age`, over all lanes.
+    /// The smallest `age` over the oldest jobs of all lanes.
     pub fn oldest<A: Ord>(&self, age: impl Fn(&T) -> A) -> Option<A> {
         self.state().lanes.iter().filter_map(VecDeque::front).map(age).min()
     }

@@ -1,10 +1,9 @@
-//! What a thread pool needs and Python has no part in: waiting, permits, the order of jobs, the state of each.
+//! The parts of a thread pool that need no Python: waiting, permits, the order of jobs, the state of each job.
 //!
-//! Stop on the line: beside it; the pool runs the jobs of a program. [`logspool_sys::futex`] is the one way to wait.
-//! [`Semaphore`] counts permits on it, a [`Promise`] is the state of one job that somebody may wait for, and [`Jobs`]
-//! holds the jobs that wait and the workers that sleep. [`Timers`] holds what is due later, a [`Channel`] carries values
-//! from jobs to whoever takes them, [`Times`] counts how long jobs waited and ran, [`PoolReading`] is all of it as
-//! numbers.
+//! Stop on the line: beside it; the pool runs the jobs of a program. [`logspool_sys::futex`] is the only way to wait.
+//! [`Semaphore`] counts permits. A [`Promise`] is the state of one job that a thread may wait for. [`Jobs`] holds the
+//! waiting jobs and the sleeping workers, [`Timers`] the jobs that are due later. A [`Channel`] carries values from
+//! jobs to their consumers. [`Times`] counts how long jobs waited and ran. [`PoolReading`] holds all these numbers.
 //!
 //! Invariants: no job is lost or run twice, and no sleeper misses its wake-up; the models of each file check it. This
 //! layer starts no thread and calls no job.

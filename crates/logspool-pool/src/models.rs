@@ -9,8 +9,7 @@ use super::jobs::{From, Jobs, Next, Place};
 use super::timers::{self, Clock, Now, Timers};
 use super::{Promise, Semaphore, State};
 
-/// Runs a model with at most three switches that the threads did not ask for: enough for each weakened ordering, and
-/// done in seconds.
+/// Runs a model with at most three preemptions: enough for each weakened ordering, and done in seconds.
 fn model(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -145,7 +144,7 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
     });
 }
 
-/// Is a worker until it may leave; returns the sum of the jobs.
+/// Acts as a worker until it may leave; returns the sum of the jobs.
 fn work(jobs: &Jobs<u32>) -> u32 {
     let (mut from, mut done) = (From::Start, 0);
     loop {
@@ -175,7 +174,7 @@ fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
         };
         jobs.close();
         assert!(jobs.expect().is_err());
-        // The worker is there for it, or one has to be started: never neither.
+        // Either the worker is still there for the job, or one must be started.
         let start = jobs.push_expected(2, Place::High);
         jobs.forget_expected();
         assert!(!start);

@@ -1,34 +1,36 @@
-//! The state of one job that somebody may wait for: pending, running, finished or cancelled, in one word.
+//! The state of one job that a thread may wait for: pending, running, finished or cancelled, in one word.
 //!
-//! The low half of the word holds the state and three flags. Whoever finishes a job writes the result elsewhere first;
-//! the change of the state publishes it. [`SLEEPERS`]: threads wait on the word and must be woken. [`WATCHED`]:
-//! callbacks or a `Condition` exist, so the end has to be told to them; it is set before the watcher looks at the
-//! state, in the same word, so that either the watcher sees the end or the end sees the watcher. [`LOCKED`]: a thread
-//! changes the list of callbacks.
+//! The low half of the word holds the state and three flags. A thread that finishes a job writes the result elsewhere
+//! first; the change of the state publishes it.
+//!
+//! - [`SLEEPERS`]: threads wait on the word and must be woken.
+//! - [`WATCHED`]: callbacks or a `Condition` must be notified of the end. The watcher sets the flag before it reads the
+//!   state, in the same word. So either the watcher sees the end, or the finishing thread sees the flag.
+//! - [`LOCKED`]: a thread changes the list of callbacks.
 
 use std::time::Duration;
 
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Ordering, guarded};
 
-/// What has become of a job.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// Not begun.
+    /// Not started.
     Pending = 0,
-    /// Begun.
+    /// Started.
     Running = 1,
-    /// Cancelled before it began; those who wait have not been told.
+    /// Cancelled before it started; its waiters are not notified yet.
     Cancelled = 2,
-    /// Cancelled before it began, and told.
+    /// Cancelled before it started, and its waiters are notified.
     CancelledAndNotified = 3,
-    /// Has a result or an exception.
+    /// The job has a result or an exception.
     Finished = 4,
 }
 
 impl State {
-    /// Whether nothing more will come.
+    /// Whether the job has ended: finished or cancelled.
     #[inline]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
@@ -56,10 +58,10 @@ const STATE: u64 = 0b111;
 /// Threads wait on the word.
 pub const SLEEPERS: u64 = 1 << 3;
 
-/// Callbacks or a `Condition` want to be told of the end.
+/// Callbacks or a `Condition` must be notified of the end.
 pub const WATCHED: u64 = 1 << 4;
 
-/// A thread looks at or changes what stands beside the word. Held for nanoseconds.
+/// A thread reads or changes the data beside the word. Held for nanoseconds.
 const LOCKED: u64 = 1 << 5;
 
 /// Ordering with which a state is read: sees the result that was written before it.
@@ -86,24 +88,24 @@ impl Default for Promise {
     }
 }
 
-/// Exclusive use of what stands beside a promise; the drop ends it.
+/// Exclusive access to the data beside a promise; dropping it releases the access.
 #[derive(Debug)]
 pub struct Locked<'a>(&'a Promise);
 
 impl Promise {
-    /// Of a job that has not begun.
+    /// The promise of a job that has not started.
     pub fn new() -> Self {
         Self { word: WaitWord::new(State::Pending as u64) }
     }
 
-    /// What has become of the job. Where it is done, its result can be read.
+    /// The state of the job. After the end, the result can be read.
     #[inline]
     pub fn state(&self) -> State {
         State::of(self.word.word.load(see_order()))
     }
 
-    /// Goes from `from` to `to`. Returns whether the state was `from`; where threads slept and `to` is an end, they are
-    /// woken.
+    /// Changes the state from `from` to `to`. Returns whether the state was `from`. If `to` is an end, wakes the
+    /// threads that sleep.
     fn step(&self, from: State, to: State) -> bool {
         let mut word = self.word.peek();
         while State::of(word) == from {
@@ -124,7 +126,7 @@ impl Promise {
         false
     }
 
-    /// Begins the job. False: it is not pending.
+    /// Starts the job. False: it is not pending.
     #[inline]
     pub fn start(&self) -> bool {
         self.step(State::Pending, State::Running)
@@ -135,13 +137,13 @@ impl Promise {
         self.step(State::Pending, State::Cancelled)
     }
 
-    /// Notes that those who wait for a cancelled job are told. False: it is not [`State::Cancelled`].
+    /// Notes that the waiters of a cancelled job are notified. False: it is not [`State::Cancelled`].
     #[inline]
     pub fn note_told(&self) -> bool {
         self.step(State::Cancelled, State::CancelledAndNotified)
     }
 
-    /// Ends the job, if nobody has to be told but threads that sleep. False: it is watched, or done already.
+    /// Ends the job if only sleeping threads must be notified. False: it is watched, locked or done already.
     #[inline]
     pub fn try_finish_unwatched(&self) -> bool {
         let mut word = self.word.peek();
@@ -161,21 +163,22 @@ impl Promise {
         }
     }
 
-    /// Ends the job, whoever watches. False: it is done already. What `Locked` guards tells who must be told.
+    /// Ends the job, watched or not. False: it is done already. The data that `Locked` guards lists the watchers to
+    /// notify.
     #[inline]
     pub fn finish(&self, _locked: &Locked<'_>) -> bool {
         self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
     }
 
-    /// Ends a job that has not begun, or notes that a cancelled one is told, in a forked child: whoever sleeps, watches,
-    /// holds the lock or would tell is the parent's. False: there is nothing to do.
+    /// In a forked child: ends a job that has not started, or notes that a cancelled one is notified. Every thread that
+    /// sleeps, watches, holds the lock or would notify is in the parent. False: nothing to do.
     pub fn end_after_fork(&self) -> bool {
         let end = match self.state() {
             State::Pending => State::Finished,
             State::Cancelled => State::CancelledAndNotified,
             _ => return false,
         };
-        // No other thread is here.
+        // No other thread exists here.
         self.word.word.swap(end as u64, show_order());
         true
     }
@@ -199,7 +202,7 @@ impl Promise {
         self.state().is_done()
     }
 
-    /// Takes exclusive use of what stands beside the promise, and has the end told from now on if `watch`.
+    /// Takes exclusive access to the data beside the promise. With `watch`, the end must be notified from now on.
     #[inline]
     pub fn lock(&self, watch: bool) -> Locked<'_> {
         let flags = if watch { LOCKED | WATCHED } else { LOCKED };

@@ -1,26 +1,26 @@
-//! The numbers of one pool at one moment, for a page of metrics.
+//! The numbers of one pool at one moment, for a metrics page.
 
 use logspool_sys::histogram::HistogramCounts;
 
 use crate::Counts;
 
-/// What a pool holds and has done, at one moment.
+/// The present load of a pool and its counters, at one moment.
 #[derive(Debug, Clone)]
 pub struct PoolReading {
-    /// Its name, different from those of other pools.
+    /// Name of the pool, different from the names of all other pools.
     pub name: String,
     /// Jobs and workers.
     pub counts: Counts,
     /// How long the oldest job has waited, in seconds.
     pub oldest_age: f64,
-    /// Jobs without a future that raised.
+    /// Jobs without a future that raised an exception.
     pub failed: u64,
-    /// Jobs that gave way to newer ones.
+    /// Jobs that were dropped in favour of newer ones.
     pub dropped: u64,
-    /// Jobs that ran longer than they may.
+    /// Jobs that ran longer than their time limit.
     pub timed_out: u64,
     /// How long jobs waited for a worker, in seconds.
     pub wait_seconds: HistogramCounts,
-    /// How long they ran, in seconds.
+    /// How long jobs ran, in seconds.
     pub run_seconds: HistogramCounts,
 }

@@ -1,8 +1,8 @@
-//! What is due later, in the order of its time, and the one thread that waits for it.
+//! Values that become due later, in the order of their time, and the one thread that waits for them.
 //!
-//! Two ordered maps, one for each clock: adding, the earliest and taking one out by its key cost the logarithm of
-//! their number. The thread is the user's; it asks [`Timers::next`] what to do, and is woken only by what is due
-//! before all else.
+//! Two ordered maps, one for each clock. To add a timer, to find the earliest and to remove one by its key each cost
+//! the logarithm of their number. The thread is the user's. It asks [`Timers::next`] for its next step, and only a
+//! timer that is earlier than all others of its clock wakes it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
-/// How long the thread stays without anything to wait for. Chosen: longer than the pauses between the timers of a
-/// program that uses them, shorter than anybody wonders what the thread is there for.
+/// Time after which a thread without timers ends. Chosen: longer than the pauses between the timers of a program that
+/// uses them, and short enough that an unused thread does not stay around.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Longest sleep while something waits for the wall clock: a step of that clock ends no sleep.
+/// Longest sleep while a timer waits for the wall clock, because setting that clock ends no sleep.
 const WALL_SLICE: Duration = Duration::from_secs(1);
 
-/// Which clock a time is of.
+/// The clock that a time refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`.
@@ -50,25 +50,25 @@ impl Now {
     }
 }
 
-/// Names a timer.
+/// Identifies a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Which clock its time is of.
+    /// The clock that its time refers to.
     pub clock: Clock,
     /// When it is due, in nanoseconds.
     pub at: u64,
-    /// Tells timers of the same moment apart; those of lower numbers go first.
+    /// Distinguishes timers of the same moment; lower numbers are due first.
     pub number: u64,
 }
 
-/// What the thread does next.
+/// The next step of the thread.
 #[derive(Debug)]
 pub enum Next<T> {
-    /// This is due; ask again.
+    /// This value is due; ask again after it.
     Due(T),
     /// Sleep, with this ticket and for this time, by [`Timers::sleep`].
     Sleep(u32, Duration),
-    /// End: nothing waits. The thread is forgotten already.
+    /// End: no timer waits. The thread is already removed from the state.
     Leave,
 }
 
@@ -76,13 +76,13 @@ pub enum Next<T> {
 #[derive(Debug)]
 pub struct Timers<T> {
     state: Mutex<State<T>>,
-    /// Low half: changes when the thread has to look again.
+    /// Low half: changes when the thread must check the timers again.
     bell: WaitWord,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    /// By [`Clock`].
+    /// Indexed by [`Clock`].
     waiting: [BTreeMap<(u64, u64), T>; 2],
     numbers: u64,
     has_thread: bool,
@@ -101,14 +101,14 @@ impl<T> Timers<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A key for a timer of this moment, for [`Timers::add`].
+    /// A new key for a timer that is due at `at`, for [`Timers::add`].
     pub fn key(&self, clock: Clock, at: u64) -> Key {
         let mut state = self.state();
         state.numbers += 1;
         Key { clock, at, number: state.numbers }
     }
 
-    /// Adds a value. Returns whether the thread has to be started; it is counted already.
+    /// Adds a value. Returns whether the caller must start the thread; it is already noted as started.
     pub fn add(&self, key: Key, value: T) -> bool {
         let mut state = self.state();
         let waiting = &mut state.waiting[key.clock as usize];
@@ -127,24 +127,24 @@ impl<T> Timers<T> {
     }
 
     fn ring(&self) {
-        // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
+        // The lock orders the state. The word must change, so that a thread on its way to sleep does not sleep.
         if !is_weakened("timer_bell_changes") {
             self.bell.word.fetch_add(1, Ordering::Relaxed);
         }
         self.bell.wake(1);
     }
 
-    /// Takes a value out before its time. `None`: it has come.
+    /// Removes a value before its time. `None`: it was due already.
     pub fn remove(&self, key: Key) -> Option<T> {
         self.state().waiting[key.clock as usize].remove(&(key.at, key.number))
     }
 
-    /// Takes out all values that `wanted` says yes to.
+    /// Removes all values for which `wanted` returns true.
     pub fn remove_all(&self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
         Self::take(&mut self.state(), wanted)
     }
 
-    /// As [`Timers::remove_all`] in a forked child; nothing where another thread of the parent was at work here.
+    /// As [`Timers::remove_all`] in a forked child; removes nothing if another thread of the parent held the lock.
     pub fn remove_all_after_fork(&self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
         match self.state.try_lock() {
             Ok(mut state) => Self::take(&mut state, wanted),
@@ -162,7 +162,7 @@ impl<T> Timers<T> {
         taken
     }
 
-    /// Says what the thread does next, `after_idling` if it slept with nothing to wait for.
+    /// The next step of the thread. `after_idling`: it just slept without a timer to wait for.
     pub fn next(&self, now: Now, after_idling: bool) -> Next<T> {
         let mut state = self.state();
         state.asleep = false;
@@ -186,23 +186,23 @@ impl<T> Timers<T> {
         Next::Sleep(low(self.bell.peek()), sleep.unwrap_or(IDLE))
     }
 
-    /// Sleeps as [`Timers::next`] said. Returns whether the time was over.
+    /// Sleeps as [`Timers::next`] requested. Returns whether the time is over.
     pub fn sleep(&self, ticket: u32, time: Duration) -> bool {
         self.bell.wait(ticket, Some(time));
         low(self.bell.peek()) == ticket
     }
 
-    /// Forgets a thread that could not be started.
+    /// Notes that the thread could not be started.
     pub fn forget_thread(&self) {
         self.state().has_thread = false;
     }
 
-    /// How many values wait.
+    /// Number of waiting values.
     pub fn len(&self) -> usize {
         self.state().waiting.iter().map(BTreeMap::len).sum()
     }
 
-    /// Whether none waits.
+    /// Whether no value waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,6 +1,6 @@
 //! How long jobs waited and ran, in histograms that cost a worker two additions a job.
 //!
-//! Each worker has counters of its own, so that no two of them write to one place; a reader adds them up.
+//! Each worker has its own counters, so that no two workers write to the same memory; a reader adds them up.
 
 use std::array;
 use std::sync::OnceLock;
@@ -12,9 +12,9 @@ use logspool_sys::sync::{AtomicU64, Ordering};
 /// Number of buckets, the one without an upper bound included.
 pub const BUCKETS: usize = 16;
 
-/// Upper bound of the first bucket in nanoseconds, a power of two; each of the others is four times the one before.
+/// Upper bound of the first bucket in nanoseconds, a power of two; every other bound is four times the one before.
 ///
-/// Chosen: from about a microsecond, the cost of handing a job over, to about four and a half minutes.
+/// Chosen: from about a microsecond, which is the cost of handing over a job, to about four and a half minutes.
 const FIRST_NS: u64 = 1 << 10;
 
 /// A histogram that one thread writes.
@@ -31,7 +31,7 @@ impl Series {
 
     #[inline]
     fn note(&self, ns: u64) {
-        // Bounds belong to the bucket below them.
+        // A time equal to a bound belongs to the bucket below it.
         let exponent = (ns.saturating_sub(1) / FIRST_NS).checked_ilog2().map_or(0, |exponent| exponent / 2 + 1);
         let bucket = &self.buckets[(exponent as usize).min(BUCKETS - 1)];
         // One writer: no need for an atomic addition.
@@ -66,7 +66,7 @@ fn ns_per_tick() -> f64 {
     *NS_PER_TICK.get_or_init(|| clock::first_point().ns_per_tick)
 }
 
-/// How long a time in ticks is, in seconds.
+/// The time between two readings of [`clock::ticks`], in seconds.
 pub fn seconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 * ns_per_tick() / 1e9
 }
@@ -86,15 +86,15 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Nothing counted. The first one of a process takes a tenth of a millisecond, to learn how long a tick is.
+    /// Empty counters. The first call in a process takes a tenth of a millisecond, to measure the length of a tick.
     pub fn new() -> Self {
         Self { wait: Series::new(), run: Series::new(), ns_per_tick: ns_per_tick() }
     }
 
-    /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. To be called by one thread.
+    /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. Only one thread may call it.
     #[inline]
     pub fn note(&self, taken: u64, begun: u64, ended: u64) {
-        // Ticks of two cores may differ by less than it takes to hand a job over.
+        // Ticks of two cores may differ by less than the time for handing over a job.
         let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * self.ns_per_tick) as u64;
         self.wait.note(ns(taken, begun));
         self.run.note(ns(begun, ended));

@@ -1,6 +1,6 @@
-//! What does one line cost to format, as text and as JSON?
+//! Measures the time to format one line, as text and as JSON.
 //!
-//! `cargo bench -p logspool-record --bench format`. Prints the median of the rounds, interleaved, and their ratio.
+//! `cargo bench -p logspool-record --bench format`. Prints both medians over interleaved rounds, and their ratio.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use logspool_record::{Encoder, Values};
 
 const RECORDS: u32 = 200_000;
 const ROUNDS: usize = 15;
-/// As many call sites take turns as the cache of steady text must serve in a usual program.
+/// The rounds cycle through this number of call sites, so that the cache of steady text works as in a usual program.
 const SITES: usize = 8;
 
 fn main() {

@@ -1,6 +1,6 @@
 //! Renders test cases from stdin, one per line, for the differential tests in `tests/python/format/`.
 //!
-//! A case is words between spaces; text is hex. The first word says what is asked:
+//! A case is a line of words; text is hex. The first word selects the question:
 //!
 //! - `plan TEMPLATE KIND...`: `no` when the template is not deferrable, else one `ACCEPTANCE:TEXT` per directive.
 //! - `render TEMPLATE VALUE...`: the message as hex, or `malformed`.
@@ -199,7 +199,7 @@ fn time_line(words: &[&str]) -> String {
     let started = Instant::now();
     for at in 0..count {
         let record = RecordView {
-            // A record every microsecond: the second changes as seldom as it does in a busy program.
+            // One record every microsecond: the second changes as rarely as in a busy program.
             time_ns: first_ns + i64::from(at) * 1_000,
             level,
             logger: &logger,
@@ -249,7 +249,7 @@ fn push_value(encoder: &mut Encoder, word: &str) {
         "s" => encoder.str(&text(payload)),
         "b" => encoder.raw_bytes(&bytes(payload)),
         "r" => encoder.rendered(&text(payload)),
-        // Decimal digits; the encoder has no call for them, as only capture sends them.
+        // Decimal digits. `Encoder` has no method for them, because only capture sends them.
         "g" => {
             encoder.bytes.push(tag::BIG_INT);
             encoder.bytes.extend_from_slice(&(payload.len() as u32).to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Where a service listens, as users write it.
+//! The address of a service, in the form that users write.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use std::str::FromStr;
 pub enum ServiceAddress {
     /// `tcp://host:port`
     Tcp {
-        /// Name or number of the host.
+        /// Host name or IP address.
         host: String,
         /// The port.
         port: u16,
     },
     /// `tls://host:port`
     Tls {
-        /// Name or number of the host.
+        /// Host name or IP address.
         host: String,
         /// The port.
         port: u16,
-        /// Who is believed, and what is shown.
+        /// Trusted authorities and the client's own certificate.
         identity: Box<TlsIdentity>,
     },
     /// `unix:///path`
@@ -30,18 +30,19 @@ pub enum ServiceAddress {
     },
 }
 
-/// Whom a client of TLS believes, and what it shows of itself. Files hold PEM; they are read for each connection.
+/// The certificates of a TLS client: which authorities it trusts, and which certificate it presents. The files hold
+/// PEM; they are read for each connection.
 ///
-/// In an address they stand behind the port, as `?authorities=/etc/ca.pem&server_name=logs`.
+/// In an address they follow the port, as `?authorities=/etc/ca.pem&server_name=logs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsIdentity {
-    /// Absolute path of the certificates of the authorities that may vouch for the service; `None`: those of the system.
+    /// Absolute path of the certificates of the trusted authorities; `None`: the authorities of the system.
     pub authorities: Option<String>,
-    /// Absolute path of the certificate that is shown to the service, and those between it and the root.
+    /// Absolute path of the certificate that the client presents, with the intermediate certificates up to the root.
     pub certificate: Option<String>,
-    /// Absolute path of its private key.
+    /// Absolute path of the private key of that certificate.
     pub key: Option<String>,
-    /// The name that the service's certificate must hold; `None`: the host of the address.
+    /// The name that the service's certificate must contain; `None`: the host of the address.
     pub server_name: Option<String>,
 }
 
@@ -52,11 +53,11 @@ pub struct AddressError {
     why: &'static str,
 }
 
-/// Longest path of a unix socket in bytes; the kernel's field has room for a NUL besides.
+/// Longest path of a unix socket in bytes; the kernel's field has room for one more byte, the NUL.
 const MAX_PATH_BYTES: usize = 107;
 
 impl ServiceAddress {
-    /// Whether it leads to this machine.
+    /// Whether the service is on this machine.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp { host, .. } | Self::Tls { host, .. } => {
@@ -66,11 +67,11 @@ impl ServiceAddress {
         }
     }
 
-    /// The same with an identity that was given apart.
+    /// This address with an identity that was given separately.
     ///
     /// # Errors
     ///
-    /// The address has one already, or is not of TLS; a part of it cannot be.
+    /// The address already has an identity, or is not a TLS address, or a part of the identity is invalid.
     pub fn with_identity(self, given: TlsIdentity) -> Result<Self, AddressError> {
         let text = self.to_string();
         let refuse = |why| AddressError { text: text.clone(), why };
@@ -92,7 +93,7 @@ impl ServiceAddress {
         }
     }
 
-    /// The whole address, which can be read again; what is shown leaves the identity out.
+    /// The whole address as text that can be parsed again. `Display` leaves the identity out.
     pub fn to_text(&self) -> String {
         let mut text = self.to_string();
         let Self::Tls { identity, .. } = self else { return text };
@@ -135,7 +136,7 @@ impl TlsIdentity {
         ]
     }
 
-    /// Reads what stands behind the `?` of an address.
+    /// Parses the part after the `?` of an address.
     fn parse(text: &str) -> Option<Self> {
         let mut identity = Self::default();
         for part in text.split('&') {
@@ -155,12 +156,12 @@ impl TlsIdentity {
     }
 }
 
-/// Whether it can be the name of a host.
+/// Whether the text can be a host name.
 fn is_name(host: &str) -> bool {
     !host.is_empty() && !host.contains([':', '/', '@', '?', '#', ' ', '\0'])
 }
 
-/// Appends a value with `%XX` for what could end it.
+/// Appends a value with `%XX` for every byte that could end it.
 fn push_escaped(text: &mut String, value: &str) {
     for byte in value.bytes() {
         match byte {
@@ -233,7 +234,7 @@ impl FromStr for ServiceAddress {
     }
 }
 
-/// As it is shown, without the identity of TLS.
+/// The address without the identity of TLS.
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, host, port) = match self {

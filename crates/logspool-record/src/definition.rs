@@ -1,7 +1,7 @@
-//! What ids in records stand for: call sites, routes, formats, sinks.
+//! Definitions behind the ids in records: call sites, routes, formats, sinks.
 //!
-//! Stop on the line: beside *capture*. A definition is written into the segment before its id is used,
-//! so that another process can read every record of a dead one.
+//! Stop on the line: beside *capture*. A definition is written into the segment before its id is used, so that another
+//! process can read every record of a dead process.
 
 use crate::address::ServiceAddress;
 use crate::record::{Encoder, Value, Values};
@@ -15,11 +15,11 @@ pub struct SiteDefinition {
     pub line: u32,
     /// Name of the function.
     pub function: String,
-    /// The message template, when it is always the same here; `None` when messages travel in the records.
+    /// The message template, if every call here has the same; `None` when messages travel in the records.
     pub template: Option<String>,
 }
 
-/// Where the records of one logger go.
+/// The destinations of the records of one logger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RouteDefinition {
     /// Name of the logger.
@@ -41,7 +41,7 @@ pub struct Target {
 
 /// Most targets of one route; a logger with more handlers stays on the stock path.
 ///
-/// Chosen: bounds what a hostile segment can ask for; programs have one to three handlers.
+/// Chosen: programs have one to three handlers. The bound limits the work that a hostile segment can cause.
 pub const MAX_TARGETS: usize = 64;
 
 /// The kind of a sink and where it writes.
@@ -52,20 +52,20 @@ pub enum SinkKind {
         /// Absolute path, as configured.
         path: String,
     },
-    /// A pipe, terminal, socket or device behind a descriptor that belongs to the program.
+    /// A pipe, terminal, socket or device whose descriptor belongs to the program.
     Console {
-        /// Its number. With [`Descriptor::Open`] it is used as it is and never closed.
+        /// Number of the descriptor. With [`Descriptor::Open`] it is used directly and never closed.
         descriptor: i32,
     },
-    /// A file that is rotated when it would grow beyond a size.
+    /// A file that is rotated before it would grow beyond a size.
     RotatingFile {
         /// Absolute path, as configured.
         path: String,
-        /// Size that the file stays below; 0 means never rotate.
+        /// Size in bytes that the file stays below; 0 means never rotate.
         max_bytes: u64,
         /// Number of old files kept: `path.1`, `path.2`, ...
         backup_count: u32,
-        /// Characters of the handler's `terminator`. The size rule counts one for it, whatever it is.
+        /// Characters of the handler's `terminator`. The size rule of CPython counts one, whatever its length.
         terminator_chars: u32,
         /// Which releases of CPython to follow.
         rules: RotationRules,
@@ -74,7 +74,7 @@ pub enum SinkKind {
     TimedRotatingFile {
         /// Absolute path, as configured.
         path: String,
-        /// When to rotate, in the words of `logging.handlers.TimedRotatingFileHandler`.
+        /// When to rotate: a `when` of `logging.handlers.TimedRotatingFileHandler`.
         when: String,
         /// Units of `when` between two rotations.
         interval: u32,
@@ -84,63 +84,64 @@ pub enum SinkKind {
         zone: Zone,
         /// Seconds after midnight at which daily and weekly rotation happens.
         at_time_seconds: Option<u32>,
-        /// `rolloverAt` of the handler at adoption, seconds since the epoch; `None` computes it.
+        /// `rolloverAt` of the handler when logspool took it over, seconds since the epoch; `None`: the sink computes
+        /// it.
         rollover_at: Option<i64>,
         /// Which releases of CPython to follow.
         rules: RotationRules,
     },
-    /// A file that is opened again when its path names another file.
+    /// A file that is opened again when its path refers to another file.
     WatchedFile {
         /// Absolute path, as configured.
         path: String,
     },
-    /// A service that records are sent to.
+    /// A service that receives records over a socket.
     Service {
-        /// Where it listens.
+        /// Address of the service.
         address: ServiceAddress,
     },
-    /// Takes everything and writes nothing.
+    /// Accepts every record and writes nothing.
     Null,
 }
 
-/// What is needed to write to one destination.
+/// The parameters that are needed to write to one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkDefinition {
     /// Kind and place.
     pub kind: SinkKind,
-    /// How the sink came by its descriptor.
+    /// How the sink obtains its descriptor.
     pub descriptor: Descriptor,
 }
 
-/// Where the descriptor of a file or console comes from.
+/// Source of the descriptor of a file or console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor {
-    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask; of a console it uses
-    /// the number.
+    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask. A console sink uses
+    /// the number directly.
     Open,
     /// The sink duplicates this descriptor when it is opened (close-on-exec) and closes only its own copy.
     Duplicate(i32),
 }
 
-/// Which rules to follow for rotating files: those of CPython, or those for several processes.
+/// Rules for rotating files: CPython's, or the rules for several processes.
 ///
-/// CPython's changed inside the minor versions, so capture tells them apart by the code of the handler's class:
-/// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
+/// CPython's rules changed inside minor versions, so capture distinguishes them by the code of the handler's class.
+/// Size rules are early if `RotatingFileHandler.shouldRollover` calls `seek`. Time rules are early if
 /// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RotationRules {
-    /// Compared with 3.10.13, 3.11.7 and 3.12.1. An empty file is rotated too; the size is that of the file.
-    /// A backup that exists is overwritten; `interval` does not count for `midnight` and weekdays.
+    /// Compared with 3.10.13, 3.11.7 and 3.12.1. An empty file is rotated too. The size is the size of the file. An
+    /// existing backup is overwritten. `interval` is ignored for `midnight` and weekdays.
     Early,
-    /// Compared with 3.12.10 and 3.13.0. An empty file is never rotated; the size is the handler's own position.
-    /// While a backup of that name exists the file is not rotated; `interval` counts for every `when`.
+    /// Compared with 3.12.10 and 3.13.0. An empty file is never rotated. The size is the handler's own position. While
+    /// a backup of that name exists the file is not rotated. `interval` counts for every `when`.
     #[default]
     Current,
-    /// Of no release: several processes rotate one file, under the lock of its sidecar. As `Current`, but the size is
-    /// that of the file; a rotation by another process is noticed before each write; the next time of a rotation by
-    /// time is agreed on; backups close up to the first number that is free.
+    /// Rules of logspool: several processes rotate one file, under the lock of its sidecar. They differ from `Current`
+    /// in four points. The size is the size of the file. A rotation by another process is noticed before each write.
+    /// The processes agree on the next time of a rotation by time. Backups close up to the first free number.
     Together {
-        /// What becomes of a backup.
+        /// How backups are compressed; `None`: not at all.
         compress: Option<Compression>,
     },
 }
@@ -160,17 +161,17 @@ impl RotationRules {
     }
 }
 
-/// How a backup is compressed once it has its name.
+/// How a backup is compressed after it has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As `gzip` does: `.gz` behind the name.
+    /// As `gzip` does, with `.gz` after the name.
     Gzip,
-    /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
+    /// As `zstd` does, with `.zst` after the name. Smaller and several times faster.
     Zstd,
 }
 
 impl Compression {
-    /// The end of the name of a backup.
+    /// The suffix that compression adds to the name of a backup.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Gzip => ".gz",
@@ -179,7 +180,7 @@ impl Compression {
     }
 }
 
-/// Which wall clock a text shows.
+/// The time zone of a wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Zone {
     /// `time.localtime`.
@@ -207,7 +208,8 @@ impl std::fmt::Display for SinkKind {
 }
 
 impl SinkKind {
-    /// Where a recoverer can deliver what this process does not: the path of a file, the address of a service.
+    /// The destination to which a recoverer can deliver in place of this process: the path of a file or the address of
+    /// a service.
     pub fn lasting(&self) -> Option<String> {
         match self {
             Self::Service { address } => Some(address.to_text()),
@@ -215,7 +217,7 @@ impl SinkKind {
         }
     }
 
-    /// The path of a file; consoles and services have none.
+    /// The path of a file; `None` for consoles and services.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path }
@@ -227,7 +229,7 @@ impl SinkKind {
     }
 }
 
-/// What a descriptor refers to: two with the same place write to the same thing.
+/// Identity of the file behind a descriptor: descriptors with equal places write to the same file, pipe or device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkPlace {
     device: u64,
@@ -235,7 +237,7 @@ pub struct SinkPlace {
 }
 
 impl SinkPlace {
-    /// What a descriptor refers to now; `None` when it is not open.
+    /// The place of a descriptor now; `None` when it is not open.
     pub fn of(descriptor: i32) -> Option<Self> {
         // SAFETY: an all-zero stat is a valid value of that plain struct.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
@@ -246,14 +248,15 @@ impl SinkPlace {
 }
 
 impl SinkDefinition {
-    /// Whether a sink of it holds a duplicate of what the program may close, and a reader then waits for the end of it.
+    /// Whether a sink of this definition holds a duplicate of a descriptor that the program may close. Until the
+    /// sink is closed, a reader of that pipe does not see its end.
     pub fn is_lent(&self) -> bool {
         matches!((&self.kind, self.descriptor), (SinkKind::Console { .. }, Descriptor::Duplicate(_)))
     }
 
-    /// What this definition's descriptor refers to; `None` when a sink of it is never shared.
+    /// The place of this definition's descriptor; `None` when its sinks are never shared.
     ///
-    /// Sinks that rotate are not shared: each handler has its own idea of when.
+    /// Rotating sinks are not shared: each handler decides by itself when to rotate.
     pub fn place(&self) -> Option<SinkPlace> {
         let descriptor = match (&self.kind, self.descriptor) {
             (SinkKind::File { .. } | SinkKind::WatchedFile { .. }, Descriptor::Duplicate(descriptor)) => descriptor,
@@ -263,7 +266,7 @@ impl SinkDefinition {
         SinkPlace::of(descriptor)
     }
 
-    /// Appends what a recoverer needs, as it stands in the sink table: one tuple.
+    /// Appends the part that a recoverer needs as one tuple, the form of the sink table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(2);
         match self.kind.lasting() {
@@ -273,7 +276,8 @@ impl SinkDefinition {
         encoder.str(&self.kind.to_string());
     }
 
-    /// Where a recoverer can deliver, see [`SinkKind::lasting`], from the items of the tuple. `Some(None)`: nowhere.
+    /// The destination for a recoverer from the items of the tuple, see [`SinkKind::lasting`]. `Some(None)`: there is
+    /// no such destination.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {
         match items.next()? {
             Value::Str(path) => Some(Some(path.to_owned())),
@@ -284,7 +288,7 @@ impl SinkDefinition {
 }
 
 impl SiteDefinition {
-    /// Appends the definition as it stands in the site table and in inline `SITE` entries: one tuple.
+    /// Appends the definition as one tuple, the form of the site table and of inline `SITE` entries.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(4).str(&self.file).int(i64::from(self.line)).str(&self.function);
         match &self.template {
@@ -293,7 +297,7 @@ impl SiteDefinition {
         };
     }
 
-    /// Reads what [`SiteDefinition::encode`] wrote, from the items of the tuple.
+    /// Decodes the items of a tuple that [`SiteDefinition::encode`] wrote.
     pub fn decode(mut items: Values<'_>) -> Option<Self> {
         Some(Self {
             file: text(items.next())?,
@@ -309,7 +313,7 @@ impl SiteDefinition {
 }
 
 impl RouteDefinition {
-    /// Appends the definition as it stands in the route table: one tuple.
+    /// Appends the definition as one tuple, the form of the route table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(1 + 3 * self.targets.len() as u32).str(&self.logger);
         for target in &self.targets {
@@ -317,7 +321,7 @@ impl RouteDefinition {
         }
     }
 
-    /// Reads what [`RouteDefinition::encode`] wrote, from the items of the tuple.
+    /// Decodes the items of a tuple that [`RouteDefinition::encode`] wrote.
     pub fn decode(mut items: Values<'_>) -> Option<Self> {
         let logger = text(items.next())?;
         let mut targets = Vec::new();

@@ -1,7 +1,8 @@
-//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward as the service reads it.
+//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward messages to the
+//! service.
 //!
-//! Every value is written in its shortest form. The reader takes what others send: it never panics, takes no memory,
-//! and tells bytes that are still to come from bytes that make no sense.
+//! Every value is written in its shortest form. The reader accepts every form: it never panics, allocates nothing, and
+//! distinguishes incomplete bytes from invalid ones.
 
 /// Appends nil.
 pub fn push_nil(out: &mut Vec<u8>) {
@@ -97,15 +98,15 @@ pub enum Item<'a> {
     Text(&'a [u8]),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// So many items come next.
+    /// Head of an array; this number of items comes next.
     Array(usize),
-    /// So many keys, each with its value, come next.
+    /// Head of a map; this number of keys, each with its value, comes next.
     Map(usize),
     /// An extension: its type and payload.
     Extension(i8, &'a [u8]),
 }
 
-/// Why there is no further item.
+/// Why no item could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Bytes are still to come.
@@ -153,11 +154,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Missing`]; the reader is void then.
+    /// [`Missing`]; do not use the reader afterwards.
     #[inline]
     pub fn item(&mut self) -> Result<Item<'a>, Missing> {
         let [mark] = self.number()?;
-        // Kinds of several sizes lie side by side, smallest first.
+        // The marks of one kind's sizes are consecutive, smallest first.
         let bytes_of_length = |first: u8| 1 << (mark - first);
         Ok(match mark {
             0x00..=0x7f => Item::Int(i128::from(mark)),
@@ -202,7 +203,7 @@ impl<'a> Reader<'a> {
         Ok(Item::Extension(kind as i8, self.take(len)?))
     }
 
-    /// Passes over the next value, with all that is in it.
+    /// Skips the next value with everything inside it.
     ///
     /// # Errors
     ///
@@ -211,7 +212,7 @@ impl<'a> Reader<'a> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
-            // A head may promise more than there are bytes; each item costs one, so this ends.
+            // A head may promise more items than there are bytes; each item takes a byte, so this ends.
             match self.item()? {
                 Item::Array(len) => left = left.saturating_add(len),
                 Item::Map(len) => left = left.saturating_add(len).saturating_add(len),

@@ -1,6 +1,6 @@
-//! The record as it lies in a lane: a fixed head, then tagged values.
+//! The form of a record in a lane: a fixed head, then tagged values.
 //!
-//! Stop on the line: between *capture* and *queue*. Knows nothing of lanes, batches or formats.
+//! Stop on the line: between *capture* and *queue*. This file knows nothing of lanes, batches or formats.
 //!
 //! ```text
 //! offset  0  len    u32   whole record in bytes, head included, padding excluded
@@ -15,8 +15,8 @@
 //! Records start on 8-byte boundaries: the next one begins `advance(len)` bytes later.
 //! A value is one tag byte and its payload, integers in native byte order (a segment never leaves its host).
 //! Context values (thread, task, exception, extra fields) come first, the %-arguments after them in call order.
-//! Everything here reads hostile input: the recoverer feeds bytes of a dead process through `Values`,
-//! which never panics and ends at the first value that does not fit.
+//! All input here is hostile: the recoverer reads bytes of a dead process through `Values`, which never panics and ends
+//! at the first value that does not fit.
 
 /// Bytes of the fixed head in front of the values.
 pub const HEAD_BYTES: usize = 24;
@@ -28,11 +28,11 @@ pub const RECORD_ALIGN: usize = 8;
 pub mod flags {
     /// The values are one final line (terminator included), for the one sink named in `route`.
     pub const TEXT: u16 = 1;
-    /// Filler up to the end of the ring: no record.
+    /// Filler up to the end of the ring; not a record.
     pub const PAD: u16 = 2;
-    /// The values lie in a file of their own beside the segment; the record holds one `BLOB` value.
+    /// The values are in a file of their own beside the segment; the record holds one `BLOB` value.
     pub const BLOB: u16 = 4;
-    /// Written through the side lane by a call that interrupted another call of its thread.
+    /// Written by a call that interrupted another call of its thread, through the side lane.
     pub const SIDE: u16 = 8;
 }
 
@@ -63,9 +63,9 @@ pub mod tag {
     /// One Unicode scalar value, `u32` (callers other than Python).
     pub const CHAR: u8 = 12;
 
-    /// First tag of context values; every tag from here on is no %-argument.
+    /// First tag of context values; no tag from here on is a %-argument.
     pub const CONTEXT: u8 = 0x40;
-    /// The finished message: `u32` length, UTF-8. There are no arguments then.
+    /// The finished message: `u32` length, UTF-8. Then there are no arguments.
     pub const MESSAGE: u8 = 0x40;
     /// `threading.get_ident()` of the caller, `i64`.
     pub const THREAD: u8 = 0x41;
@@ -73,7 +73,7 @@ pub mod tag {
     pub const THREAD_NAME: u8 = 0x42;
     /// Process name: `u32` length, UTF-8.
     pub const PROCESS_NAME: u8 = 0x43;
-    /// Name of the asyncio task: `u32` length, UTF-8. Absent when there is none.
+    /// Name of the asyncio task: `u32` length, UTF-8. Absent when no task runs.
     pub const TASK_NAME: u8 = 0x44;
     /// Formatted traceback: `u32` length, UTF-8.
     pub const EXCEPTION: u8 = 0x45;
@@ -81,9 +81,9 @@ pub mod tag {
     pub const STACK: u8 = 0x46;
     /// An extra field: key as `u32` length and UTF-8, then one value (a tag below `CONTEXT`).
     pub const FIELD: u8 = 0x47;
-    /// A site that found no place in the table: a `TUPLE` as in the table's definition.
+    /// A site that found no free id in the table: a `TUPLE` in the form of the table's definition.
     pub const SITE: u8 = 0x48;
-    /// Wall time to show instead of the converted ticks: `i64` nanoseconds since the epoch.
+    /// Wall time that is shown instead of the converted ticks: `i64` nanoseconds since the epoch.
     pub const TIME: u8 = 0x49;
     /// Number of the file that holds the values of a large record, `u64`.
     pub const BLOB: u8 = 0x4a;
@@ -95,7 +95,7 @@ pub mod tag {
 pub struct Head {
     /// Whole record in bytes, this head included, padding excluded.
     pub len: u32,
-    /// Id in the site table, 0 for none.
+    /// Id in the site table; 0 without a site.
     pub site: u32,
     /// Id in the route table, or the sink id of a `TEXT` record.
     pub route: u32,
@@ -167,7 +167,7 @@ pub enum Context<'a> {
     Blob(u64),
 }
 
-/// What [`Values::next_entry`] yields.
+/// An entry that [`Values::next_entry`] yields.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Entry<'a> {
     /// A context entry.
@@ -178,7 +178,7 @@ pub enum Entry<'a> {
 
 /// Deepest nesting of tuples that a reader follows.
 ///
-/// Chosen: no template argument nests deeper in practice; the bound keeps hostile input off the stack.
+/// Chosen: in practice no template argument nests deeper. The bound keeps hostile input from exhausting the stack.
 pub const MAX_TUPLE_DEPTH: usize = 16;
 
 /// Reads tagged values from bytes. Never panics; ends at the first value that does not fit.
@@ -256,7 +256,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Reads the next value; `None` at the end, at a context entry, or at bytes that make no value.
+    /// Reads the next value; `None` at the end, at a context entry, or at bytes that are no value.
     #[inline]
     pub fn next_value(&mut self) -> Option<Value<'a>> {
         self.value_at_depth(0)
@@ -302,12 +302,12 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-/// Writes tagged values into a vector: definitions, tests, and callers that are not on a hot path.
+/// Writes tagged values into a vector, for definitions, tests, and callers that are not on a hot path.
 ///
 /// The hot path writes the same bytes through raw pointers into a lane.
 #[derive(Debug, Default, Clone)]
 pub struct Encoder {
-    /// The bytes written so far.
+    /// All bytes written.
     pub bytes: Vec<u8>,
 }
 

@@ -6,10 +6,10 @@ use logspool_record::format::{
 };
 use logspool_record::{Encoder, Values, tag};
 
-/// Bounds what a run may cost; each case is a few microseconds.
+/// Limits the time of a run; each case takes a few microseconds.
 const CASES: usize = if cfg!(miri) { 50 } else { 20_000 };
 
-/// A small generator of its own, so that a failure comes back with its seed.
+/// A small generator with a seed, so that a failure can be repeated.
 struct Random(u64);
 
 impl Random {

@@ -1,8 +1,8 @@
 //! How many records of Forward messages does one core read in a second?
 //!
-//! `cargo bench -p logspool-server --bench forward`. Prints the median and the spread of seven rounds, for messages of
-//! 100 records as logspool's own client sends them, packed and compressed. Each round finds the end of the message,
-//! reads it, and puts the records into a batch or only counts them.
+//! `cargo bench -p logspool-server --bench forward`. Prints the median and the spread of seven rounds. The messages
+//! have 100 records as logspool's own client sends them, packed and compressed. Each round finds the end of the
+//! message, reads it, and puts the records into a batch or only counts them.
 
 use std::io::Write;
 use std::time::Instant;
@@ -37,14 +37,14 @@ fn main() {
     }
 }
 
-/// Where the records go.
+/// The destination of the records.
 #[derive(Debug, Clone, Copy)]
 enum Into {
     Nothing,
     Batch,
 }
 
-/// Millions of records a second.
+/// Millions of records per second.
 fn round(frame: &[u8], into: Into) -> f64 {
     let limits = Limits::default();
     let mut inflated = Vec::new();

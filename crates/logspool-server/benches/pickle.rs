@@ -32,7 +32,7 @@ fn main() {
     );
 }
 
-/// Millions of records a second.
+/// Millions of records per second.
 fn round(frame: &[u8]) -> f64 {
     let began = Instant::now();
     for _ in 0..RECORDS {

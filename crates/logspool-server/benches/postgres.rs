@@ -1,9 +1,9 @@
 //! How close does the PostgreSQL store come to a raw `COPY BINARY` of the same rows, and what do chunk ids cost?
 //!
 //! `cargo bench -p logspool-server --bench postgres`, with `-- 20 5` for 20 transactions of 10,000 rows in each of 5
-//! rounds. Each round runs all four ways, one after the other, on a server of its own with `fsync`; the rows in the
-//! table are counted every time. The raw ways send bytes that were encoded before: into a plain table with a BRIN index
-//! on the time, and into the table of the store, which has partitions and an index on traces besides.
+//! rounds. Each round runs all four ways one after the other, on a separate server with `fsync`. The rows in the table
+//! are counted every time. The raw ways send bytes that were encoded before. One table is plain, with a BRIN index on
+//! the time. The other one is the store's table, which also has partitions and an index on traces.
 
 #[path = "../tests/postgres/mod.rs"]
 mod postgres;
@@ -22,7 +22,7 @@ use logspool_server::value::Value;
 use postgres::batches::{config, now_ns};
 use postgres::{Database, Server};
 
-/// Rows of a transaction, and of a chunk in it.
+/// Number of rows in a transaction, and in a chunk.
 const ROWS: u64 = 10_000;
 const CHUNK: u64 = 500;
 
@@ -73,7 +73,7 @@ fn main() {
     }
 }
 
-/// Rows a second.
+/// Rows per second.
 fn rate(database: &Database, table: &str, transactions: u64, work: impl FnOnce()) -> f64 {
     database.execute(&format!("TRUNCATE {table}; CHECKPOINT"));
     let began = Instant::now();
@@ -90,7 +90,7 @@ fn median(rates: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Records as a web service would log them.
+/// Records like those of a web service.
 fn batch(part: u64) -> Batch {
     let mut batch = Batch::default();
     let now = now_ns();
@@ -122,7 +122,7 @@ fn batch(part: u64) -> Batch {
     batch
 }
 
-/// A transaction of chunks, each of its own stream.
+/// A transaction of chunks, each from a different stream.
 fn numbered(round: u64, number: u64) -> Vec<Arc<Delivery>> {
     let chunk = |part: u64| Chunk {
         stream: format!("5a8ba1e2-7f0c-4d55-9a55-{round:06}{part:06}"),

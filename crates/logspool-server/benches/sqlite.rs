@@ -1,10 +1,10 @@
-//! What does the SQLite store cost beside raw inserts of the same rows, and how fast does it answer?
+//! What does the SQLite store cost compared with raw inserts of the same rows, and how fast does it answer?
 //!
-//! `cargo bench -p logspool-server --bench sqlite`. Both write 10,000 rows a transaction with the same index, in turns,
-//! each time into a new file; the number of rows on disk is checked. Printed is the median of the ratios of five
-//! rounds, with the smallest and the largest. Then a day of rows is stored and indexed and asked; median of five.
-//! `LOGSPOOL_BENCH_ROWS` says how many rows that are (500,000). `-- writing` and `-- asking` do one of the two, `--json`
-//! prints one object.
+//! `cargo bench -p logspool-server --bench sqlite`. Both write 10,000 rows per transaction with the same index,
+//! alternately, each time into a new file. The number of rows on disk is checked. The output is the median ratio of
+//! five rounds, with the smallest and the largest. Then a day of rows is stored, indexed and queried; median of five.
+//! `LOGSPOOL_BENCH_ROWS` sets the number of these rows (500,000). `-- writing` and `-- asking` run only one part,
+//! `--json` prints one object.
 
 mod figures;
 mod raw;
@@ -31,7 +31,7 @@ const DAY: i64 = 1_795_305_600_000_000_000;
 const DAY_NS: i64 = 86_400_000_000_000;
 
 fn main() {
-    // `cargo test --benches` wants to know that it runs, not how fast.
+    // `cargo test --benches` only checks that the bench runs.
     let is_asked_for = |word: &str| std::env::args().any(|argument| argument == word);
     let default = if is_asked_for("--bench") { 500_000 } else { 1_000 };
     let rows = std::env::var("LOGSPOOL_BENCH_ROWS").map_or(default, |rows| rows.parse().expect("a number"));
@@ -62,7 +62,7 @@ fn writing(rows: usize, figures: &mut Figures) {
     );
 }
 
-/// Rows a second of the store.
+/// Rows per second of the store.
 fn stored(folder: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
     let mut store = open(folder, Indexing::Off);
     let began = Instant::now();
@@ -144,7 +144,7 @@ fn open(folder: &Path, indexing: Indexing) -> SqliteStore {
     SqliteStore::open(folder, options).expect("a store")
 }
 
-/// Rows of a day, in chunks of a stream.
+/// The rows of a day, in chunks of a stream.
 fn deliveries(rows: usize) -> impl Iterator<Item = Arc<Delivery>> {
     let step = DAY_NS / rows as i64;
     let chunk = move |first: usize| {

@@ -1,8 +1,8 @@
-//! How many lines of syslog does one core read, and how many does it write to a text file?
+//! How many syslog lines does one core read, and how many does it write to a text file?
 //!
-//! `cargo bench -p logspool-server --bench syslog`. Prints the median and the spread of seven rounds: finding the ends
-//! of lines of RFC 5424 and reading them into batches, as they come from a connection in pieces of 64 KiB; then writing
-//! those batches to a file. Lines are counted each time. `-- 1` does one round, for those who count instructions.
+//! `cargo bench -p logspool-server --bench syslog`. Prints the median and the spread of seven rounds. The first part
+//! finds the ends of RFC 5424 lines and reads them into batches, in pieces of 64 KiB as from a connection. The second
+//! part writes those batches to a file. Lines are counted each time. `-- 1` runs one round, for counting instructions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,8 @@ use std::time::Instant;
 use logspool_server::delivery::Delivery;
 use logspool_server::metrics::Metrics;
 use logspool_server::peer::Peer;
-use logspool_server::sources::framing::{Framer, Protocol, Step};
+use logspool_server::protocols::syslog::SYSLOG;
+use logspool_server::sources::framing::Step;
 use logspool_server::sources::reading::Reader;
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
@@ -52,11 +53,11 @@ fn main() {
     }
 }
 
-/// The lines as a connection reads them: a batch for each piece.
+/// The lines as a connection reads them: one batch per piece.
 fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
     let metrics = Metrics::default();
-    let mut framer = Framer::new(Protocol::Syslog, LIMIT).expect("syslog has frames");
-    let mut reader = Reader::new(Protocol::Syslog, Peer::Local(0), &metrics);
+    let mut framer = (SYSLOG.frames().expect("syslog has frames").framer)(LIMIT);
+    let mut reader = Reader::new(&SYSLOG, Peer::Local(0), &metrics);
     let (mut made, mut waiting) = (Vec::new(), Vec::new());
     for piece in stream.chunks(PIECE_BYTES) {
         waiting.extend_from_slice(piece);

@@ -1,6 +1,7 @@
 //! Decodes pickled log records from stdin for the tests in `tests/service/`.
 //!
-//! Each line holds a frame in hex, without its length. Each answer is a line: the record as JSON, or `error: ` and why.
+//! Each input line is a frame in hex, without its length. Each output line is the record as JSON, or `error: ` and the
+//! reason.
 
 use std::io::{BufRead, Write};
 
@@ -9,7 +10,7 @@ use logspool_server::decoders::pickle::{self, Limits};
 
 fn main() {
     let whole = std::env::args().any(|argument| argument == "--value");
-    // Whole lines are written at once: whoever asks waits for each answer.
+    // Stdout is flushed after each line, because the caller waits for each answer.
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let frame = bytes(line.expect("stdin holds text").trim());
@@ -18,7 +19,7 @@ fn main() {
     }
 }
 
-/// The pickle as one value, whatever it holds.
+/// The pickle as one value of any type.
 fn value(frame: &[u8]) -> Result<String, String> {
     let pickle = pickle::read(frame, Limits::default()).map_err(|error| error.to_string())?;
     serde_json::to_string(&pickle.value()).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Addresses as the command line and the configuration write them.
+//! Addresses in the command line and the configuration.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,16 +7,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::sources::framing::Protocol;
+use crate::protocol::Protocol;
+use crate::protocols;
+use crate::protocols::forward::FORWARD;
+use crate::protocols::http::HTTP;
 use crate::stores::postgres;
 
-/// Where senders connect.
+/// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// The place.
+    /// The place to listen at.
     pub at: Place,
-    /// The only protocol that is taken there; `None`: each, told by its first bytes.
-    pub protocol: Option<Protocol>,
+    /// The only protocol accepted there; `None`: any protocol, detected by its first bytes.
+    pub protocol: Option<&'static Protocol>,
 }
 
 /// A place to listen at.
@@ -30,22 +33,22 @@ pub enum Place {
 }
 
 impl Listen {
-    /// A port for all stream protocols.
+    /// A TCP port for all stream protocols.
     pub fn tcp(address: SocketAddr) -> Self {
         Self { at: Place::Tcp(address), protocol: None }
     }
 
-    /// A port for datagrams.
+    /// A UDP port.
     pub fn udp(address: SocketAddr) -> Self {
         Self { at: Place::Udp(address), protocol: None }
     }
 
-    /// Whether it speaks TLS.
+    /// True if the listener uses TLS.
     pub fn is_tls(&self) -> bool {
         matches!(self.at, Place::Tls(_))
     }
 
-    /// Whether it can be reached from this machine alone.
+    /// True if it can only be reached from this machine.
     pub fn is_local(&self) -> bool {
         match &self.at {
             Place::Tcp(address) | Place::Udp(address) | Place::Tls(address) => address.ip().is_loopback(),
@@ -53,14 +56,14 @@ impl Listen {
         }
     }
 
-    /// Whether it takes HTTP and nothing else.
+    /// True if it accepts only HTTP.
     pub fn is_only_http(&self) -> bool {
-        self.protocol == Some(Protocol::Http)
+        self.protocol == Some(&HTTP)
     }
 
-    /// Whether it takes Forward and nothing else.
+    /// True if it accepts only Forward.
     pub fn is_only_forward(&self) -> bool {
-        self.protocol == Some(Protocol::Forward)
+        self.protocol == Some(&FORWARD)
     }
 }
 
@@ -73,7 +76,7 @@ impl fmt::Display for Listen {
             Place::Unix(path) => write!(to, "unix://{}", path.display())?,
         }
         match self.protocol {
-            Some(protocol) => write!(to, "?protocol={}", protocol.name()),
+            Some(protocol) => write!(to, "?protocol={}", protocol.name),
             None => Ok(()),
         }
     }
@@ -99,22 +102,14 @@ impl FromStr for Listen {
         };
         let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
             None => None,
-            Some(Ok(name)) => Some(protocol(name)?),
+            Some(Ok(name)) => Some(protocols::named(name)?),
             Some(Err(query)) => return Err(format!("{text:?}: {query:?} is not known: ?protocol=NAME is")),
         };
-        if let (Place::Udp(_), Some(Protocol::Http | Protocol::Forward | Protocol::OctetCounted)) = (&at, protocol) {
+        if let (Place::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
             return Err(format!("{text:?}: that protocol does not come in datagrams"));
         }
         Ok(Self { at, protocol })
     }
-}
-
-fn protocol(name: &str) -> Result<Protocol, String> {
-    let known = Protocol::NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol);
-    known.ok_or_else(|| {
-        let names: Vec<_> = Protocol::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("the protocol {name:?} is not known: {}", names.join(", "))
-    })
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
@@ -122,7 +117,8 @@ fn socket(text: &str) -> Result<SocketAddr, String> {
     to_listen_at(found).ok_or_else(|| format!("{text:?} has no address"))
 }
 
-/// Of the addresses of a name that of IPv4: who is told `localhost` tries all, and who is told 127.0.0.1 only that.
+/// Prefers the IPv4 address of a name. Clients that connect to `localhost` try all addresses; clients that connect to
+/// 127.0.0.1 only that one.
 fn to_listen_at(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
     found.min_by_key(SocketAddr::is_ipv6)
 }
@@ -133,12 +129,12 @@ impl<'de> Deserialize<'de> for Listen {
     }
 }
 
-/// Where HTTP is served.
+/// The address for HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpAddress {
-    /// There.
+    /// At this address.
     On(SocketAddr),
-    /// Nowhere but at the listeners for all protocols.
+    /// Only at the listeners for all protocols.
     Off,
 }
 
@@ -168,13 +164,13 @@ impl<'de> Deserialize<'de> for HttpAddress {
     }
 }
 
-/// Where records are kept.
+/// The address of a store.
 #[allow(clippy::large_enum_variant, reason = "a service has one or two")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
-    /// A folder with a SQLite database for each day.
+    /// A folder with one SQLite database per day.
     Sqlite(PathBuf),
-    /// A database of PostgreSQL.
+    /// A PostgreSQL database.
     Postgres(postgres::Address),
 }
 
@@ -197,7 +193,7 @@ impl FromStr for StoreAddress {
 }
 
 impl fmt::Display for StoreAddress {
-    /// Without a password.
+    /// Leaves out the password.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(to, "sqlite:{}", path.display()),

@@ -1,17 +1,17 @@
-//! Adoption: what dead programs of this machine left in their queue folders gets where it was meant to go, without
-//! another start of theirs.
+//! Adoption: delivers the records that dead programs of this machine left in their queue folders. The programs need not
+//! be started again.
 //!
-//! One thread looks into the folders once a second. What belongs to whom, who is dead and who else is at work there is the
-//! business of the core (`logspool::recover`); this file says where records go and is the taker of those for this
-//! service. They pass the intake like chunks of a connection, in the stream of the dead client and under its numbers, so
-//! the watermark keeps them from being stored twice, whatever of them had come before.
+//! One thread checks the folders once a second. The core (`logspool::recover`) knows the owners of the files, which
+//! programs are dead, and who else is recovering them. This file decides where records go, and takes those for this
+//! service. They pass the intake like chunks of a connection, in the stream of the dead client and with its numbers. So
+//! the watermark prevents that they are stored twice, even if some had arrived before.
 //!
 //! | records for | of this user's programs | of another user's (as root) |
 //! |---|---|---|
 //! | this service | into its stores | into its stores |
 //! | another service | sent there | into the stores of this one |
 //! | a file | appended to it | into the stores: no path of another user is ever opened |
-//! | a terminal or pipe | given up | given up |
+//! | a terminal or pipe | dropped | dropped |
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,18 +34,20 @@ use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
 use crate::intake::Intake;
 use crate::peer::Peer;
+use crate::protocols::forward::FORWARD;
 use crate::record::Record;
-use crate::sources::framing::Protocol;
 use crate::sources::input::FRAMES;
 use crate::sources::reading::Reader;
 use crate::value::Value;
 
-/// How often the folders are looked at.
+/// Interval between checks of the folders.
 ///
-/// Chosen: a person who looks for the last words of a program finds them; half would wake an idle machine twice as often.
+/// Chosen: a person who looks for the last records of a program finds them. Half would wake an idle machine twice as
+/// often.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// First and longest pause before what had to be left is looked at again: reading it costs a copy of some megabytes.
+/// First and longest pause before a retry of files that could not be adopted. Reading them costs a copy of some
+/// megabytes.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// The logger of records that were lines for a file.
@@ -54,17 +56,17 @@ pub const ADOPTED: &str = "logspool.adopted";
 /// The thread that adopts.
 #[derive(Debug)]
 pub struct Adoption {
-    /// Dropped, the thread ends.
+    /// Dropping it ends the thread.
     stop: Option<Sender<()>>,
     thread: JoinHandle<()>,
 }
 
 impl Adoption {
-    /// Begins to adopt what is in `folders`. `listeners` tell which addresses are those of this service.
+    /// Starts to adopt from `folders`. `listeners` are the addresses of this service.
     ///
     /// # Errors
     ///
-    /// Which folder cannot be adopted, why, and the mend; no thread can be started.
+    /// A folder cannot be adopted, or no thread can be started. The text has the folder, the reason and how to fix it.
     pub fn start(
         folders: &[PathBuf],
         listeners: &[Listen],
@@ -98,12 +100,12 @@ impl Adoption {
         Ok(Self { stop: Some(stop), thread })
     }
 
-    /// Lets it begin nothing new.
+    /// Tells the thread to begin no more adoptions.
     pub fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Waits for its end, at most until then: what it had not finished another one does again.
+    /// Waits until the thread ends, or until `until`. Another process adopts again what was not finished.
     pub fn finish(mut self, until: Instant) {
         self.stop();
         while !self.thread.is_finished() && Instant::now() < until {
@@ -112,7 +114,8 @@ impl Adoption {
     }
 }
 
-/// Whether a folder can be adopted. One that is named as the programs of a user name theirs may be missing: they make it.
+/// Checks that a folder can be adopted. A missing folder is valid if it has the usual name of a queue folder, because
+/// programs create it.
 fn check(folder: &Path) -> Result<(), String> {
     let shown = folder.display();
     let why = match recover::check_adoption(folder) {
@@ -139,20 +142,20 @@ fn check(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// One folder.
+/// The adoption from one folder.
 struct Look {
     folder: PathBuf,
     listeners: Vec<Listen>,
     record_bytes: usize,
     intake: Arc<Intake>,
     runtime: Handle,
-    /// What had to be left, by name.
+    /// Files that could not be adopted, by name.
     left: Mutex<HashMap<String, Left>>,
-    /// What was said last of the folder.
+    /// The last reported problem of the folder.
     trouble: String,
 }
 
-/// What had to be left.
+/// A file that could not be adopted.
 #[derive(Debug, Clone, Default)]
 struct Left {
     again: Option<Instant>,
@@ -167,7 +170,7 @@ impl Look {
                 self.trouble.clear();
                 self.tell(&report);
             }
-            // Programs remove it when the last of them ends.
+            // Programs remove the folder when the last one ends.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let trouble = error.to_string();
@@ -203,7 +206,7 @@ impl Look {
         }
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        // Due, and not left again: it is gone, or in the hands of somebody else.
+        // Forget a file that was due and is not in the report again: it is gone, or another process has it.
         left.retain(|name, left| {
             left.again.is_some_and(|again| again > now) || report.kept.iter().any(|kept| kept.name == *name)
         });
@@ -227,7 +230,7 @@ impl Look {
 
     /// The records as a batch.
     fn batch(&self, taken: &Taken<'_>) -> Batch {
-        let mut reader = Reader::new(Protocol::Forward, local(), &self.intake.metrics);
+        let mut reader = Reader::new(&FORWARD, local(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
         let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
         for (bytes, mark) in taken.records() {
@@ -276,7 +279,7 @@ impl Adopter for Look {
         };
         let place = delivery::Place::Opening;
         let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
-        // What the dead client has on its way is refused from here on; all of it is here too.
+        // From here on, chunks from the dead client's connection are refused; their records are here too.
         let fence = self.intake.take_stream(stream);
         let outcome = self.runtime.block_on(async {
             let room = self.intake.room_for(local().origin(), &batch).await;
@@ -290,7 +293,7 @@ impl Adopter for Look {
     }
 }
 
-/// The peer that adopted records come from.
+/// The peer of adopted records.
 fn local() -> Peer {
     Peer::Local(rustix::process::getuid().as_raw())
 }
@@ -299,10 +302,10 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
 
-/// Whether what a client sends to this address comes to this listener. Names are not looked up, but for `localhost`:
-/// where it cannot be told, the records are sent, and come by the network.
+/// True if data that a client sends to this address arrives at this listener. Names except `localhost` are not looked
+/// up. In doubt the records are sent, and arrive by the network.
 fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
-    if listener.protocol.is_some_and(|protocol| protocol != Protocol::Forward) {
+    if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;
     }
     let at_port = |host: &str, port: u16, at: &SocketAddr| {

@@ -1,25 +1,25 @@
-//! Records on their way into the stores: many in one piece of memory, with their defaults filled in.
+//! A batch of records for the stores, in one block of memory, with defaults filled in.
 //!
-//! A source decodes into a batch, once; each store reads the same rows. So a record costs no allocation of its own,
-//! and its fields are made into JSON once, whatever the number of stores.
+//! A source decodes into a batch, once, and all stores read the same rows. So a record needs no allocation of its own,
+//! and its fields are encoded as JSON once.
 
 use std::borrow::Cow;
 
 use crate::record::Record;
 
-/// What a source knows of a record beside what its sender says.
+/// Values for a record that its sender does not give.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// When it came, in nanoseconds since 1970: the time of a record that has none.
+    /// Time of arrival in nanoseconds since 1970, used as the time of a record without one.
     pub time_ns: i64,
-    /// The machine it came from: the host of a record that names none.
+    /// The sender's machine, used as the host of a record without one.
     pub host: &'a str,
 }
 
-/// Columns with text, in the order in which a row keeps them.
+/// Number of text columns, in the order of a row.
 const TEXTS: usize = 13;
 
-/// The length that stands for a text that is not there.
+/// The length that marks a missing text.
 const ABSENT: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -29,16 +29,16 @@ struct Meta {
     thread: Option<u64>,
     line: Option<u32>,
     level: u16,
-    /// Where its text begins in [`Batch::text`].
+    /// Position of its text in [`Batch::text`].
     begins: usize,
     lengths: [u32; TEXTS],
 }
 
-/// Bytes that a record takes beside what it says: its row, and the longest address as its host. Decoders of frames that
-/// hold many count them, since a few bytes of a frame are a record.
+/// Bytes that a record takes in addition to its texts: its row, and the longest address as its host. Decoders of frames
+/// with many records count them, because a record may be only a few bytes of a frame.
 pub const ROW_BYTES: usize = size_of::<Meta>() + 48;
 
-/// Spare capacity that a batch may keep. Chosen: below it giving memory back costs more than it is worth.
+/// Spare capacity that a batch may keep. Chosen: below this, freeing memory costs more than it gains.
 const LITTLE_BYTES: usize = 4 * 1024;
 
 /// Records for the stores.
@@ -48,7 +48,7 @@ pub struct Batch {
     rows: Vec<Meta>,
 }
 
-/// A record as a store writes it: [`Record`] with its time, and its fields as JSON.
+/// A record as a store writes it: [`Record`] with a time, and with its fields as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of Record")]
 pub struct Row<'a> {
@@ -69,7 +69,7 @@ pub struct Row<'a> {
     pub span_id: Option<&'a str>,
     pub exception: Option<&'a str>,
     pub stack: Option<&'a str>,
-    /// A JSON object; `None` where the record has no other fields.
+    /// A JSON object; `None` if the record has no other fields.
     pub fields: Option<&'a str>,
 }
 
@@ -110,7 +110,7 @@ impl Batch {
         });
     }
 
-    /// The length of a text that now stands at the end. A frame is far shorter than what does not fit.
+    /// Appends a text, and returns its length. Frames are far shorter than the maximum of the length's type.
     fn append(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return ABSENT };
         let length = u32::try_from(text.len()).unwrap_or(ABSENT);
@@ -120,17 +120,17 @@ impl Batch {
         length
     }
 
-    /// The number of records.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no records.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Gives back spare capacity, unless it is little.
+    /// Frees spare capacity, unless it is small.
     pub fn shrink_to_fit(&mut self) {
         if self.bytes() - self.used_bytes() > LITTLE_BYTES {
             self.text.shrink_to_fit();
@@ -143,17 +143,17 @@ impl Batch {
         self.text.len() + self.rows.len() * size_of::<Meta>()
     }
 
-    /// Bytes of memory that it occupies, spare capacity included.
+    /// Bytes of memory allocated, including spare capacity.
     pub fn bytes(&self) -> usize {
         self.text.capacity() + self.rows.capacity() * size_of::<Meta>()
     }
 
-    /// A record by its place, from 0.
+    /// A record by its index, from 0.
     pub fn row(&self, place: usize) -> Option<Row<'_>> {
         self.rows.get(place).map(|meta| self.read(meta))
     }
 
-    /// All of them, in the order in which they came.
+    /// All records, in the order in which they were added.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         self.rows.iter().map(|meta| self.read(meta))
     }
@@ -193,7 +193,7 @@ impl Batch {
 }
 
 impl<'a> Row<'a> {
-    /// The record again.
+    /// Converts the row to a record.
     pub fn record(&self) -> Record<'a> {
         let text = |text: Option<&'a str>| text.map(Cow::Borrowed);
         Record {

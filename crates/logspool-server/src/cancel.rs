@@ -1,6 +1,6 @@
-//! Tells a query to stop: its client has gone, or its time is over.
+//! Cancels a query when its client has disconnected or its time is over.
 //!
-//! The flag is an atomic because SQLite's functions look at it for every row, on a thread that cannot wait.
+//! The flag is an atomic because SQLite's functions check it for every row, on a thread that must not wait.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use logspool_sys::published::Published;
 use tokio::sync::Notify;
 
-/// Set once, when nobody wants the answer any more. All clones share it.
+/// A flag that is set once, when the answer is no longer needed. All clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<State>);
 
@@ -21,22 +21,22 @@ struct State {
 }
 
 impl Cancel {
-    /// Sets it.
+    /// Sets the flag.
     pub fn cancel(&self) {
         // Pairs with `observe` in `is_cancelled`; the lock of `told` orders it before the wake-up.
         self.0.is_cancelled.publish(true);
         self.0.told.notify_waiters();
     }
 
-    /// Whether it is set.
+    /// True if the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.observe()
     }
 
-    /// Returns when it is set.
+    /// Waits until the flag is set.
     pub async fn cancelled(&self) {
         let mut told = pin!(self.0.told.notified());
-        // Registered before the look at the flag, so that no wake-up is missed.
+        // Register before checking the flag, so that no wake-up is missed.
         told.as_mut().enable();
         if !self.is_cancelled() {
             told.await;
@@ -44,22 +44,22 @@ impl Cancel {
     }
 }
 
-/// Until when a query may run.
+/// The time limit of a query.
 #[derive(Debug, Clone)]
 pub struct Until {
-    /// The end of its time.
+    /// End of its time.
     pub deadline: Instant,
-    /// Ends it before.
+    /// Ends the query earlier.
     pub cancel: Cancel,
 }
 
 impl Until {
-    /// From now on for so long, or until it is cancelled.
+    /// The query may run for `time` from now, or until it is cancelled.
     pub fn new(time: Duration, cancel: &Cancel) -> Self {
         Self { deadline: Instant::now() + time, cancel: cancel.clone() }
     }
 
-    /// Whether the query has to stop.
+    /// True if the query has to stop.
     pub fn is_over(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() > self.deadline
     }

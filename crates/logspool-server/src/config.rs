@@ -1,4 +1,4 @@
-//! How the service is set up: one TOML file, options of the command line above it, sensible defaults below.
+//! Configuration of the service: one TOML file, overridden by command-line options, with defaults for every key.
 
 mod check;
 mod limits;

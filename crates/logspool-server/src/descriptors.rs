@@ -1,21 +1,21 @@
-//! How many files the process may have open (RLIMIT_NOFILE), and how many of them are left to connections.
+//! The limit of open files of the process (RLIMIT_NOFILE), and the share of it for connections.
 //!
-//! If connections took all descriptors, stores and queries could not open their files, and no health check would get in
-//! to report it. So descriptors for everything else are set aside first, and connections share the rest.
+//! If connections took all descriptors, stores and queries could not open their files, and a health check could not
+//! connect to report it. So descriptors for everything else are reserved first. Connections share the rest.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
 use crate::sources::admission::Sizes;
 
-/// Slots that only listeners for HTTP use, when the general pool refuses a connection.
+/// Slots for listeners that accept only HTTP, used when the general pool refuses a connection.
 ///
-/// Chosen: one address gets a third of them, enough for a few monitoring systems and a person with a browser. Each costs
-/// a descriptor, and memory only while it is used.
+/// Chosen: one address gets a third of them, enough for a few monitoring systems and a person with a browser. Each
+/// costs a descriptor, and memory only while it is used.
 const HTTP_RESERVE: usize = 64;
 
-/// Slots in which a connection to a listener for every protocol may tell that it speaks HTTP. Chosen: less than the
-/// other reserve, because every sender that is refused passes through it for a moment.
+/// Slots in which a connection to a listener for every protocol may show that it speaks HTTP. Chosen: less than the
+/// other reserve, because every refused sender passes through it for a moment.
 const FIRST_BYTES_RESERVE: usize = 16;
 
 /// Descriptors of the process itself: standard streams, the runtime, signals, files that are read once.
@@ -23,25 +23,25 @@ const FIRST_BYTES_RESERVE: usize = 16;
 /// Measured: an idle service has 9 beside its listeners and stores; the rest is a margin.
 const PROCESS: usize = 32;
 
-/// Descriptors for each store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
+/// Descriptors per store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
 /// indexes of two days, three for each (measured on one day: 8). A PostgreSQL store has a few connections.
 const STORE: usize = 16;
 
-/// Descriptors for each query thread: a day of its own with catalog, file and index (measured: 7). Answers that pause do
-/// not keep them.
+/// Descriptors per query thread: a separate day with catalog, file and index (measured: 7). Paused answers do not keep
+/// them open.
 const QUERY_THREAD: usize = 8;
 
-/// Descriptors for each folder of `adopt`: the queue of a dead process and the files that its records go to.
+/// Descriptors per folder of `adopt`: the queue of a dead process and the files that its records go to.
 const ADOPTED: usize = 16;
 
-/// Fewest descriptors for connections with which the service starts.
+/// Minimum number of descriptors for connections; with fewer the service does not start.
 const FEWEST: usize = 16;
 
-/// Raises the limit of open files where that is needed and allowed; returns the numbers of connections that fit.
+/// Raises the limit of open files if needed and allowed. Returns the numbers of connections that fit.
 ///
 /// # Errors
 ///
-/// Too few files may be open for the service to work.
+/// The limit is too low for the service to work.
 pub fn share_out(config: &Config) -> Result<Sizes, String> {
     let (own, wanted) = (own(config), wanted(config));
     let allowed = raise((own + wanted) as u64);
@@ -70,15 +70,15 @@ fn wanted(config: &Config) -> usize {
     config.limits.connections.saturating_add(HTTP_RESERVE + FIRST_BYTES_RESERVE)
 }
 
-/// Descriptors of everything but connections.
+/// Descriptors of everything except connections.
 fn own(config: &Config) -> usize {
-    // Each listener has its socket, and a connection that was accepted and may be refused.
+    // Each listener has its socket, and an accepted connection that may be refused.
     let listeners = 2 * (config.listen.len() + 1);
     let queries = QUERY_THREAD * config.limits.query_threads;
     PROCESS + listeners + STORE * (config.store.len() + 1) + queries + ADOPTED * config.adopt.len()
 }
 
-/// Divides descriptors. Where they do not suffice, the reserves shrink to a quarter and an eighth of them.
+/// Divides descriptors. If there are too few, the reserves shrink to a quarter and an eighth of them.
 fn sizes(connections: usize, descriptors: usize) -> Sizes {
     if descriptors < FEWEST {
         return Sizes { general: 0, http: 0, first_bytes: 0 };
@@ -87,7 +87,7 @@ fn sizes(connections: usize, descriptors: usize) -> Sizes {
     Sizes { general: connections.min(descriptors - http - first_bytes), http, first_bytes }
 }
 
-/// Raises the limit to `needed`, or to the hard limit where that is lower; returns the limit that is then in force.
+/// Raises the limit to `needed`, or to the hard limit if that is lower. Returns the limit now in force.
 fn raise(needed: u64) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
@@ -129,7 +129,7 @@ mod tests {
         let small = Config::parse("listen = []").unwrap();
         let large = "listen = [\"tcp://127.0.0.1:1\"]\nstore = [\"sqlite:a\", \"sqlite:b\"]\nadopt = [\"/dev/shm/q\"]";
         assert_eq!(2 + STORE + ADOPTED, own(&Config::parse(large).unwrap()) - own(&small));
-        // The default fits into 1,024 with a few hundred connections.
+        // The default fits into a limit of 1,024 with a few hundred connections.
         assert!(own(&Config::default()) < 200);
     }
 }

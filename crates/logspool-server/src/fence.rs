@@ -1,25 +1,26 @@
-//! The right of one connection to send a stream.
+//! The permission of one connection to send a stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A connection's right to send a stream, until a newer connection takes it.
+/// A connection's permission to send a stream, until a newer connection takes it.
 #[derive(Debug, Clone, Default)]
 pub struct Fence(Arc<AtomicBool>);
 
 impl Fence {
-    /// Whether a newer connection sends the stream.
+    /// True if a newer connection sends the stream.
     pub fn is_replaced(&self) -> bool {
-        // Relaxed: a late look refuses a later chunk; what is stored is judged by the watermark.
+        // Relaxed: if this is seen late, a later chunk is refused instead. The watermark decides which records are
+        // stored.
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A newer connection sends the stream from now on.
+    /// Passes the stream to a newer connection.
     pub fn replace(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether anybody but the caller holds the right.
+    /// True if there is another clone of the fence.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

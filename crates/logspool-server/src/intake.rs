@@ -1,7 +1,9 @@
-//! From the sources to the stores: one queue and one writer thread for each store, and a budget of bytes over all.
+//! Moves records from the sources to the stores: one queue and one writer thread per store, and one budget of bytes for
+//! all.
 //!
-//! A source waits for room in the budget before it decodes, so what waits for a slow store stays bounded, and the waiting
-//! shows at the sender: its connection is not read. The room is free again when every store has settled the batch.
+//! A source waits for room in the budget before it decodes. So the data that waits for a slow store is bounded, and
+//! backpressure reaches the sender: its connection is not read. The room is freed when every store has settled the
+//! batch.
 
 mod queue;
 mod repeated;
@@ -25,65 +27,66 @@ use crate::tails::Tails;
 use queue::{Empty, Receiver, Sender, queue};
 use repeated::Repeated;
 
-/// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).
+/// Maximum number of records in a transaction. The commit then costs little compared with the rows (measured with
+/// SQLite and PostgreSQL).
 const GROUP_RECORDS: usize = 10_000;
 
-/// Bytes of one transaction, unless a single batch has more. Chosen: those of [`GROUP_RECORDS`] usual records. While they
-/// are written, a record that comes next has to wait.
+/// Bytes of a transaction, unless a single batch has more. Chosen: the size of [`GROUP_RECORDS`] usual records. A new
+/// record has to wait while they are written.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// How long a transaction waits for more, at most. Half of it would double the commits of a service that has little to
-/// do; twice as much would show in how soon a record is found.
+/// How long a transaction waits for more records. At half, a service with little load would make twice as many commits.
+/// At double, users would notice that records can be found later.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 
-/// The same for a transaction with records whose sender waits for their ack.
+/// As [`GROUP_TIME`], for a transaction with records whose sender waits for an ack.
 ///
-/// Chosen: a commit takes 2 to 5 ms on a good disk, so the larger part of the time is left for gathering. With all of
-/// [`GROUP_TIME`] an ack takes ten times as long beside others as alone.
+/// Chosen: a commit takes 2 to 5 ms on a good disk, so most of the time remains for collecting records. With
+/// [`GROUP_TIME`] an ack beside other senders would take ten times as long as alone.
 const ACK_TIME: Duration = Duration::from_millis(10);
 
-/// Silence that ends a transaction's wait: who sends in parts and waits for the answers has sent all that it may.
+/// Silence that ends the wait of a transaction. Senders that wait for acks have sent all they may by then.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// How often a store looks after itself.
+/// Interval between maintenance calls of a store.
 const MAINTENANCE: Duration = Duration::from_secs(1);
 
-/// Waits between attempts to write: the first, and the longest.
+/// Pauses between attempts to write: the first and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// How long a start waits for the stores to say whether they can be used. Chosen: those that are there need less; one
-/// that does not answer is told of after that, and tried again.
+/// How long a start waits until each store has shown that it can be used. Chosen: working stores need less. A store
+/// that does not answer is reported after this time, and retried.
 const FIRST_CHECK: Duration = Duration::from_secs(3);
 
-/// Where the sources hand over.
+/// Takes records from the sources.
 #[derive(Debug)]
 pub struct Intake {
     /// Empty once the intake is closed.
     stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
-    /// Memory for what senders send.
+    /// Memory for received data.
     pub budget: Budget,
     streams: Mutex<HashMap<String, Fence>>,
-    /// Records that wait here and that nobody else keeps.
+    /// Number of waiting records whose senders will not send them again.
     unheard: Arc<AtomicU64>,
-    /// Bytes that were received from senders which know no answers, and wait for room to be decoded.
+    /// Bytes waiting for room to be decoded, from senders without acks.
     undecoded: Arc<AtomicU64>,
-    /// Those who follow what comes.
+    /// Live tails.
     pub tails: Tails,
-    /// What has been counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 
-/// The threads that write, to be waited for.
+/// The writer threads, to be joined at the end.
 #[derive(Debug)]
 pub struct Writers {
     threads: Vec<JoinHandle<()>>,
     given_up: Arc<AtomicBool>,
-    /// Each comes when a store was looked at for the first time.
+    /// Each receiver gets a message after the first check of a store.
     checked: Vec<oneshot::Receiver<()>>,
 }
 
 impl Intake {
-    /// Starts a writer for each store. At most `budget_bytes` wait for them.
+    /// Starts a writer for each store. At most `budget_bytes` wait for the stores.
     ///
     /// # Errors
     ///
@@ -119,12 +122,12 @@ impl Intake {
         Ok((Arc::new(intake), Writers { threads, given_up, checked }))
     }
 
-    /// Waits for room for a batch that is decoded already.
+    /// Waits for room for a decoded batch.
     pub async fn room_for(&self, origin: Origin, batch: &Batch) -> Room {
         self.budget.for_records(origin, batch.bytes()).await
     }
 
-    /// Hands a batch to every store. The receiver hears what became of it; it hears nothing where the service ends before.
+    /// Hands a batch to every store. The receiver gets the outcome, or an error if the service ends before.
     pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, mut room: Room) -> oneshot::Receiver<Outcome> {
         room.keep();
         let (chunk, fence) = numbered.unzip();
@@ -133,21 +136,21 @@ impl Intake {
         from
     }
 
-    /// Makes the room that was reserved for a batch as large as the batch is.
+    /// Changes the size of the room for a batch to the size of the batch.
     pub async fn fit(&self, mut room: Room, batch: &Batch) -> Room {
         room.shrink(batch.bytes());
         if room.holds(batch.bytes()) {
             return room;
         }
-        // A single record may be larger than what was reserved. The room goes back first: tasks that hold some and wait
-        // for more would wait for each other.
+        // A single record may need more than the reserved room. Free it first: tasks that hold room and wait for more
+        // would deadlock.
         let origin = room.origin();
         drop(room);
         self.room_for(origin, batch).await
     }
 
-    /// Hands over a batch of a sender that knows no answers, for which room was reserved. A task that is stopped while it
-    /// waits for more room has counted the records.
+    /// Hands over a batch from a sender without acks, for which room is reserved. If the task is stopped while it waits
+    /// for more room, the records stay counted as lost.
     pub async fn leave(&self, batch: Batch, room: Room) {
         if batch.is_empty() {
             return;
@@ -162,7 +165,7 @@ impl Intake {
         self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
     }
 
-    /// The same for senders that cannot wait: `false`, and the batch is dropped, where there is no room now.
+    /// As [`Self::leave`], for senders that cannot wait. Returns false, and drops the batch, if there is no room now.
     pub fn try_leave(&self, origin: Origin, batch: Batch) -> bool {
         let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
         let unheard = Unheard::new(&self.unheard, batch.len());
@@ -170,8 +173,8 @@ impl Intake {
         true
     }
 
-    /// Waits for room for the records that `input_bytes` may hold. Until then `received_bytes`, which their sender will not
-    /// send again, count as undecoded: a service that ends before reports them.
+    /// Waits for room for the records that `input_bytes` may hold. Until then `received_bytes`, which the sender will
+    /// not send again, count as undecoded. If the service ends before, it reports them.
     pub async fn room_to_decode(&self, origin: Origin, input_bytes: usize, received_bytes: usize) -> Room {
         let undecoded = Unheard::new(&self.undecoded, received_bytes);
         let room = self.budget.for_decoding(origin, input_bytes).await;
@@ -179,7 +182,7 @@ impl Intake {
         room
     }
 
-    /// Gives a batch to the tails and, as the delivery made for so many stores, to every store.
+    /// Gives a batch to the tails and to every store. `delivery` creates the delivery for a number of stores.
     fn enter(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
@@ -188,31 +191,31 @@ impl Intake {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         let delivery = delivery(batch, stores.len());
         for store in stores.iter() {
-            // A writer that has ended leaves the sender without an answer.
+            // If the writer has ended, the sender gets no answer.
             store.send(origin, delivery.clone(), bytes);
         }
     }
 
-    /// Records that were read from senders that will not send them again, and are not in every store yet.
+    /// Number of records from senders without acks that are not in every store yet.
     pub fn unheard(&self) -> u64 {
         self.unheard.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were received from senders that will not send them again, and are not decoded.
+    /// Number of received bytes from senders without acks that are not decoded yet.
     pub fn undecoded(&self) -> u64 {
         self.undecoded.load(Ordering::Relaxed)
     }
 
-    /// Whether something waits for a store, or for room to do so.
+    /// True if data waits for a store, or for room.
     pub fn is_waiting(&self) -> bool {
         self.unheard() > 0 || self.undecoded() > 0 || self.budget.is_in_use()
     }
 
-    /// Takes a stream for a connection; the one that had it before loses it.
+    /// Assigns a stream to a connection. The connection that had it before loses it.
     pub fn take_stream(&self, stream: &str) -> Fence {
         let fence = Fence::default();
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        // Streams whose connections have gone are forgotten before the table grows.
+        // Remove streams of closed connections before the table grows.
         if streams.len() == streams.capacity() {
             streams.retain(|_, fence| fence.is_shared());
         }
@@ -222,22 +225,21 @@ impl Intake {
         fence
     }
 
-    /// Takes nothing more: what comes from now on gets no answer. The writers end when they have written the rest.
+    /// Stops taking batches; later ones get no outcome. The writers end when they have written the rest.
     pub fn close(&self) {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 impl Writers {
-    /// Waits until each store was looked at for the first time, or does not answer in time. What was found is in the
-    /// metrics.
+    /// Waits for the first check of each store, up to a time limit. The results are in the metrics.
     pub async fn checked(&mut self) {
         let all = futures_util::future::join_all(self.checked.drain(..));
         let _ = tokio::time::timeout(FIRST_CHECK, all).await;
     }
 
-    /// Waits until all is written that was submitted; the intake has to be closed before. Gives up at the deadline:
-    /// returns whether all was written.
+    /// Waits until all submitted batches are written. The intake has to be closed before. Returns false if the deadline
+    /// passes before that.
     pub fn finish(self, deadline: Duration) -> bool {
         let until = Instant::now() + deadline;
         while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
@@ -254,7 +256,7 @@ struct Writer {
     receiver: Receiver<Arc<Delivery>>,
     metrics: Arc<StoreMetrics>,
     given_up: Arc<AtomicBool>,
-    /// When the store looked after itself last.
+    /// Time of the last maintenance.
     maintained: Instant,
     repeated: Repeated,
     first_check: Option<oneshot::Sender<()>>,
@@ -264,7 +266,7 @@ impl Writer {
     fn run(mut self) {
         self.check();
         self.metrics.note_problems(self.store.problems());
-        // Nobody may wait for it.
+        // The receiver may be gone.
         self.first_check.take().map(|to| to.send(()));
         let mut has_written = false;
         loop {
@@ -292,7 +294,7 @@ impl Writer {
         }
     }
 
-    /// Asks a store that has nothing to write whether it could.
+    /// Checks whether the store, which has nothing to write now, still works.
     fn check(&mut self) {
         let Some(answered) = self.metrics.watched(|| self.store.check()) else { return };
         self.metrics.checked(&answered);
@@ -302,7 +304,7 @@ impl Writer {
         }
     }
 
-    /// Lets the store look after itself.
+    /// Runs the store's maintenance.
     fn maintain(&mut self) {
         self.maintained = Instant::now();
         let maintained = self.metrics.watched(|| self.store.maintain());
@@ -314,7 +316,7 @@ impl Writer {
         self.metrics.note_problems(problems);
     }
 
-    /// Logs what fails, with what it means.
+    /// Logs an error with its consequence.
     fn warn(&mut self, kind: &'static str, error: &StoreError, what: &str) {
         if !self.repeated.is_due(kind, &error.to_string(), Instant::now()) {
             return;
@@ -328,14 +330,14 @@ impl Writer {
         }
     }
 
-    /// Logs that something works again.
+    /// Logs that the store works again.
     fn works(&mut self, kind: &'static str) {
         if self.repeated.is_over(kind) {
             tracing::info!(store = self.store.name(), "the store can be used again");
         }
     }
 
-    /// Batches for one transaction.
+    /// Collects the batches of one transaction.
     fn group(&self, first: Arc<Delivery>) -> Vec<Arc<Delivery>> {
         let until = |delivery: &Delivery| Instant::now() + if delivery.is_awaited() { ACK_TIME } else { GROUP_TIME };
         let mut end = until(&first);
@@ -362,7 +364,7 @@ impl Writer {
         delivery.settle(outcome);
     }
 
-    /// Writes until it is done: `false` where it never will be.
+    /// Writes a group, and retries until it is written. Returns false if it never will be.
     fn write(&mut self, group: &[Arc<Delivery>]) -> bool {
         let (refused, group): (Vec<_>, Vec<_>) = group.iter().cloned().partition(|delivery| delivery.is_replaced());
         for delivery in refused {
@@ -386,12 +388,13 @@ impl Writer {
                         tracing::error!(store = self.store.name(), "cannot write, and the service ends: {why}");
                         return false;
                     }
-                    // Also what only a person can mend: senders that can wait do until then, and nothing is lost.
+                    // Retry fatal errors too: senders with backpressure wait until a person fixes the store, and
+                    // nothing is lost.
                     self.warn("write", &why, "nothing is written");
                     if matches!(why, StoreError::Fatal(_)) {
                         wait = RETRY.1;
                     }
-                    // Where the disk is full, what the store removes as too old makes room.
+                    // On a full disk, removal of old records makes room.
                     if self.maintained.elapsed() >= MAINTENANCE {
                         self.maintain();
                     }

@@ -1,8 +1,9 @@
-//! logspool's service: records from many processes, stored in bulk, found again.
+//! The service of logspool: it collects records of many processes, stores them in bulk, and answers queries.
 //!
-//! A record's way: bytes of a peer -> [`sources`] (frames) -> [`decoders`] (pure functions, one file for each protocol)
-//! -> [`record::Record`] -> [`batch`] -> [`intake`] (one queue for each store) -> [`stores`] -> an ack to the peer.
-//! Questions go the other way: [`query`] -> [`stores`] -> [`show`], over [`http`] or from the command line ([`cli`]).
+//! The path of a record: bytes of a peer -> [`sources`] (frames) -> [`decoders`] (pure functions, one file for each
+//! protocol) -> [`record::Record`] -> [`batch`] -> [`intake`] (one queue for each store) -> [`stores`] -> an ack to the
+//! peer. Queries go the other way: [`query`] -> [`stores`] -> [`show`], over [`http`] or from the command line
+//! ([`cli`]).
 
 #![forbid(unsafe_code)]
 
@@ -22,9 +23,12 @@ pub mod http;
 pub mod intake;
 mod kernel_drops;
 pub mod metrics;
+mod nearest;
 pub mod origin;
 pub mod peer;
 mod pem;
+pub mod protocol;
+pub mod protocols;
 pub mod query;
 pub mod questions;
 pub mod record;

@@ -1,4 +1,4 @@
-//! What the service counts, and how the text for monitoring systems says it (OpenMetrics 1.0).
+//! The metrics of the service, and their text for monitoring systems (OpenMetrics 1.0).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,17 +19,17 @@ use crate::kernel_drops::lost_in_kernel;
 use crate::questions::Counts;
 use crate::stores::Written;
 
-/// How long a store may take for a transaction until it counts as stuck. Chosen: a healthy one takes well below a second;
-/// at half of it pauses of a busy disk would count, at twice as much whoever watches would hear of it late.
+/// Duration of a store call after which the store counts as stuck. Chosen: a healthy store needs far less than a second
+/// for a transaction. At half, pauses of a busy disk would count. At double, an operator would learn of it late.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// The one label that a metric has: its name and its value.
+/// The only label of a metric: name and value.
 type Label = [(&'static str, String); 1];
 
-/// A counter for each value of a label.
+/// One counter for each value of a label.
 type Counters = Family<Label, Counter>;
 
-/// A gauge for each value of a label.
+/// One gauge for each value of a label.
 type Gauges = Family<Label, Gauge>;
 
 /// A number that only grows.
@@ -37,26 +37,26 @@ type Gauges = Family<Label, Gauge>;
 pub struct Count(Counter);
 
 impl Count {
-    /// Adds to it.
+    /// Adds to the number.
     pub fn add(&self, many: u64) {
         self.0.inc_by(many);
     }
 
-    /// What it has come to.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
 }
 
-/// All that is counted.
+/// All metrics of the service.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
     /// Records handed to the stores.
     pub accepted: Count,
-    /// Frames that no decoder could read, of all protocols.
+    /// Frames that no decoder could read, over all protocols.
     pub frames_rejected: Count,
-    /// Records that were given up, for whatever reason: there was no room, and their sender cannot wait.
+    /// Records that were dropped for any reason, for example because there was no room and the sender cannot wait.
     pub records_dropped: Count,
     rejected: Counters,
     dropped: Counters,
@@ -79,7 +79,7 @@ pub struct Metrics {
     ports: Ports,
 }
 
-/// The ports at which datagrams come: the kernel counts what finds no room there.
+/// The ports of datagram sockets, whose drops the kernel counts.
 #[derive(Debug, Clone, Default)]
 struct Ports(Arc<Mutex<Vec<u16>>>);
 
@@ -89,7 +89,7 @@ impl Ports {
     }
 }
 
-/// A number that is asked for when the text is made.
+/// A number that is computed when the text is written.
 struct Asked {
     name: &'static str,
     help: &'static str,
@@ -110,7 +110,7 @@ impl Collector for Asked {
     }
 }
 
-/// Something that is counted as long as this lives.
+/// Counts a thing as open until it is dropped.
 #[derive(Debug)]
 pub struct Open(Gauge);
 
@@ -127,7 +127,7 @@ impl Drop for Open {
     }
 }
 
-/// What is counted of one store.
+/// The metrics of one store.
 #[derive(Debug)]
 pub struct StoreMetrics {
     name: String,
@@ -139,22 +139,22 @@ pub struct StoreMetrics {
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<Trouble>>,
-    /// What is wrong while records are written.
+    /// Problems of the store while it can write records.
     problems: Mutex<Vec<String>>,
-    /// Since when an answer of the store is waited for.
+    /// Start of the store call that is running now.
     waits_since: Mutex<Option<SystemTime>>,
 }
 
-/// A store that does not work.
+/// A failing store.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// What it said last.
+    /// The last error.
     pub why: String,
-    /// Since when.
+    /// Time when the failure began.
     pub since: SystemTime,
 }
 
-/// What a store has done since the service began.
+/// The work of a store since the service began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are those of the metrics")]
 pub struct Summary {
@@ -241,7 +241,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The part of one store.
+    /// The metrics of one store.
     pub fn store(&self, name: &str) -> Arc<StoreMetrics> {
         let label = [("store", name.to_owned())];
         let of = |counters: &Counters| counters.get_or_create(&label).clone();
@@ -262,18 +262,18 @@ impl Metrics {
         store
     }
 
-    /// The counter of frames of a protocol; to be kept by who counts many.
+    /// The counter for frames of a protocol. Callers that count many frames keep it.
     pub fn frames(&self, protocol: &'static str) -> Count {
         Count(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
     }
 
-    /// Counts frames that could not be read.
+    /// Counts unreadable frames.
     pub fn reject(&self, protocol: &'static str, frames: u64) {
         self.frames_rejected.add(frames);
         self.rejected.get_or_create(&[("protocol", protocol.to_owned())]).inc_by(frames);
     }
 
-    /// Counts records that were given up.
+    /// Counts dropped records.
     pub fn drop_records(&self, reason: &'static str, records: usize) {
         self.records_dropped.add(records as u64);
         self.dropped.get_or_create(&[("reason", reason.to_owned())]).inc_by(records as u64);
@@ -284,7 +284,7 @@ impl Metrics {
         self.adopted.get_or_create(&[("to", to.to_owned())]).inc_by(records);
     }
 
-    /// Counts from now on what the kernel drops at this port, on whatever address.
+    /// From now on, counts the datagrams that the kernel drops at this port, on any address.
     pub fn watch_datagrams(&self, port: u16) {
         let mut ports = self.ports.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ports.contains(&port) {
@@ -292,14 +292,14 @@ impl Metrics {
         }
     }
 
-    /// Counts from now on what the service could not say about itself.
+    /// From now on, counts the messages that the service could not write about itself.
     pub fn watch_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
         let help = "messages about the service itself that found no room before a slow terminal or pipe";
         let asked = Asked { name: "messages_dropped", help, number: Box::new(unsaid) };
         self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(Box::new(asked));
     }
 
-    /// Datagrams that the kernel dropped.
+    /// Number of datagrams that the kernel dropped.
     pub fn datagrams_lost(&self) -> u64 {
         self.ports.lost()
     }
@@ -309,17 +309,17 @@ impl Metrics {
         self.closed.get_or_create(&[("reason", reason.to_owned())]).inc();
     }
 
-    /// Counts a connection for as long as the guard lives.
+    /// Counts a connection until the guard is dropped.
     pub fn connection(&self) -> Open {
         Open::new(&self.connections)
     }
 
-    /// Counts a live tail for as long as the guard lives.
+    /// Counts a live tail until the guard is dropped.
     pub fn tail(&self) -> Open {
         Open::new(&self.tails)
     }
 
-    /// How many queries do what.
+    /// Sets the numbers of queries by state.
     pub fn count_queries(&self, counts: Counts) {
         for (state, count) in [("waiting", counts.waiting), ("running", counts.running), ("unread", counts.unread)] {
             let gauge = self.queries.get_or_create(&[("state", state.to_owned())]).clone();
@@ -337,24 +337,24 @@ impl Metrics {
         self.tails_refused.get_or_create(&[("reason", reason.to_owned())]).inc();
     }
 
-    /// Open connections.
+    /// Number of open connections.
     pub fn connections(&self) -> u64 {
         u64::try_from(self.connections.get()).unwrap_or_default()
     }
 
-    /// The stores that do not work just now, by name.
+    /// The stores that do not work now, by name.
     pub fn troubles(&self) -> Vec<(String, Trouble)> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.trouble()?));
         stores.iter().filter_map(trouble).collect()
     }
 
-    /// What each store has done.
+    /// The work of each store.
     pub fn summaries(&self) -> Vec<Summary> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|store| store.summary()).collect()
     }
 
-    /// All as text.
+    /// All metrics as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -364,7 +364,7 @@ impl Metrics {
 }
 
 impl StoreMetrics {
-    /// Counts a transaction that worked.
+    /// Counts a successful transaction.
     pub fn written(&self, written: &Written, took: Duration) {
         self.stored.inc_by(written.stored);
         self.repeated.inc_by(written.repeated);
@@ -374,18 +374,19 @@ impl StoreMetrics {
         *self.lock_health() = None;
     }
 
-    /// Counts records that are not stored because a newer connection sends them, or because others come first.
+    /// Counts records that are not stored because a newer connection sends them, or because records before them are
+    /// missing.
     pub fn refused(&self, records: u64) {
         self.refused.inc_by(records);
     }
 
-    /// Counts one that did not.
+    /// Counts a failed transaction.
     pub fn failed(&self, why: &str) {
         self.errors.inc();
         self.unwell(why);
     }
 
-    /// The store was found to answer, or says why not.
+    /// Records the result of a check of the store.
     pub fn checked<E: fmt::Display>(&self, answered: &Result<(), E>) {
         match answered {
             Ok(()) => *self.lock_health() = None,
@@ -393,12 +394,12 @@ impl StoreMetrics {
         }
     }
 
-    /// What is wrong now with records that are stored, while others can be written.
+    /// Sets the problems with stored records that do not prevent writing others.
     pub fn note_problems(&self, problems: Vec<String>) {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
     }
 
-    /// Does what the store may hang in: for as long as it does, the store is in trouble.
+    /// Runs a call of the store that may hang. If it takes too long, the store counts as failing meanwhile.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> T {
         let since = |time| *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner) = time;
         since(Some(SystemTime::now()));
@@ -407,7 +408,7 @@ impl StoreMetrics {
         done
     }
 
-    /// What is wrong just now.
+    /// The current failure.
     fn trouble(&self) -> Option<Trouble> {
         let known = self.lock_health().clone();
         let since = *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,16 +1,16 @@
-//! Who shares: connections, memory and turns of the writers are shared between origins, not between connections.
+//! Origins share connections, memory and turns of the writers. The unit is an origin, not a connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A sender, or several that are counted together.
+/// A sender, or several senders that count as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// An IPv4 address. Each address of loopback is a peer of its own.
+    /// An IPv4 address. Each loopback address is an origin of its own.
     V4(Ipv4Addr),
-    /// The first 64 bits of an IPv6 address: a single machine can take any address of such a network.
+    /// The first 64 bits of an IPv6 address, because a single machine can use any address of such a network.
     V6(u64),
-    /// A user of this machine, who connects to a unix socket.
+    /// A user of this machine, connected to a unix socket.
     User(u32),
 }
 

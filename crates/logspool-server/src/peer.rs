@@ -4,17 +4,17 @@ use std::net::SocketAddr;
 
 use crate::origin::Origin;
 
-/// Who sends.
+/// The process at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
-    /// A process on some machine.
+    /// A process on any machine.
     Socket(SocketAddr),
     /// A process of this user on this machine.
     Local(u32),
 }
 
 impl Peer {
-    /// Who shares with other peers.
+    /// The origin that the peer belongs to.
     pub fn origin(&self) -> Origin {
         match self {
             Self::Socket(address) => address.ip().into(),
@@ -22,7 +22,7 @@ impl Peer {
         }
     }
 
-    /// How messages name it.
+    /// The name of the peer in messages.
     pub fn name(&self) -> String {
         match self {
             Self::Socket(address) => address.to_string(),
@@ -30,7 +30,7 @@ impl Peer {
         }
     }
 
-    /// The host of its records, where they do not say.
+    /// The host of the peer's records, if they do not have one.
     pub fn host(&self) -> String {
         match self {
             Self::Socket(address) => address.ip().to_canonical().to_string(),

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no PEM, or holds no certificate.
+/// The file cannot be read, is not PEM, or contains no certificate.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let all: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
@@ -25,16 +25,16 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no PEM, or holds no key without a passphrase.
+/// The file cannot be read, is not PEM, or contains no key without a passphrase.
 pub fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| unusable(path, "the key", &error))
 }
 
-/// Reads a file of authorities, each of which vouches for the certificates it issued.
+/// Reads a file of certificate authorities.
 ///
 /// # Errors
 ///
-/// As [`certificates`], or one of them can be no authority.
+/// As for [`certificates`], or a certificate cannot be an authority.
 pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
@@ -43,7 +43,7 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The error text for a file that was read and does not fit its purpose.
+/// The error text for a file that was read but cannot be used.
 pub fn unusable(path: &Path, what: &str, error: &dyn Display) -> String {
     format!("cannot use {what} of {}: {error}", path.display())
 }

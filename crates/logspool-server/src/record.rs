@@ -1,4 +1,4 @@
-//! A log record as the service knows it, whatever protocol it came by.
+//! A log record as the service keeps it, independent of the protocol.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,22 +8,22 @@ use serde::ser::SerializeMap;
 
 use crate::value::Value;
 
-/// One record. What a sender does not say is `None`, or empty.
+/// One record. Values that the sender does not give are `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record<'a> {
-    /// When it was logged, in nanoseconds since 1970; `None`: the sender does not say.
+    /// Time of logging in nanoseconds since 1970; `None`: not given.
     pub time_ns: Option<i64>,
-    /// The number of the level, as Python's `logging` counts: 10 DEBUG, 20 INFO, 30 WARNING, 40 ERROR, 50 CRITICAL.
+    /// Number of the level, as in Python's `logging`: 10 DEBUG, 20 INFO, 30 WARNING, 40 ERROR, 50 CRITICAL.
     pub level: u16,
     /// Name of the logger.
     pub logger: Cow<'a, str>,
-    /// The message, arguments put in.
+    /// The message, with its arguments formatted.
     pub message: Cow<'a, str>,
     /// Path of the source file.
     pub file: Option<Cow<'a, str>>,
-    /// Line in it, from 1.
+    /// Line number, from 1.
     pub line: Option<u32>,
-    /// Function around that line.
+    /// Function that contains the line.
     pub function: Option<Cow<'a, str>>,
     /// Name of the machine.
     pub host: Option<Cow<'a, str>>,
@@ -31,7 +31,7 @@ pub struct Record<'a> {
     pub process: Option<u64>,
     /// Name of the process.
     pub process_name: Option<Cow<'a, str>>,
-    /// Id of the thread, as the sender gives it.
+    /// Id of the thread, as given by the sender.
     pub thread: Option<u64>,
     /// Name of the thread.
     pub thread_name: Option<Cow<'a, str>>,
@@ -39,24 +39,24 @@ pub struct Record<'a> {
     pub task: Option<Cow<'a, str>>,
     /// The trace that the record belongs to.
     pub trace_id: Option<Cow<'a, str>>,
-    /// The span in it.
+    /// The span within the trace.
     pub span_id: Option<Cow<'a, str>>,
     /// An exception with its traceback, as text.
     pub exception: Option<Cow<'a, str>>,
     /// A stack, as text.
     pub stack: Option<Cow<'a, str>>,
-    /// Everything else, in the order in which it came.
+    /// All other values, in the order in which they came.
     pub fields: Vec<(Cow<'a, str>, Value<'a>)>,
 }
 
 impl<'a> Record<'a> {
-    /// The fields as a JSON object. Of several fields with one name the later ones are called `name_2`, `name_3` and so
-    /// on: stores keep one value for a name.
+    /// The fields as a JSON object. If several fields have the same name, the later ones are called `name_2`, `name_3`
+    /// and so on, because stores keep one value per name.
     pub fn fields_as_json(&self) -> String {
         serde_json::to_string(&Fields(&self.fields)).expect("values have no keys but text")
     }
 
-    /// Fields from a JSON object; none where it is no JSON object.
+    /// The fields of a JSON object; empty for other JSON.
     pub fn fields_from_json(object: &'a str) -> Vec<(Cow<'a, str>, Value<'a>)> {
         match serde_json::from_str(object) {
             Ok(Value::Map(fields)) => fields,
@@ -64,7 +64,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The record that JSON of this form holds; `None` where it holds none.
+    /// Parses a record from JSON of this form; `None` for other JSON.
     pub fn from_json(object: &'a str) -> Option<Self> {
         let Ok(Value::Map(pairs)) = serde_json::from_str(object) else { return None };
         let mut record = Self::default();
@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
     fn set(&mut self, name: &str, value: Value<'a>) {
         let number = |value: &Value<'_>| match value {
             Value::Int(number) => u64::try_from(*number).ok(),
-            // Beyond 63 bits a value is text.
+            // A value above 63 bits is text.
             Value::Text(text) => text.parse().ok(),
             _ => None,
         };
@@ -110,7 +110,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The same, with text of its own.
+    /// Copies all borrowed text.
     pub fn into_owned(self) -> Record<'static> {
         let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         let own = |found: Option<Cow<'_, str>>| found.map(text);
@@ -176,7 +176,7 @@ impl Serialize for Record<'_> {
     }
 }
 
-/// Whether it is quicker to compare each name with each other one than to keep a table of them, and none is there twice.
+/// True if there are few fields and all names differ. For few fields comparing all pairs is faster than a hash table.
 fn are_few_and_different(fields: &[(Cow<'_, str>, Value<'_>)]) -> bool {
     fields.len() <= 8
         && fields.iter().enumerate().all(|(at, (name, _))| fields[..at].iter().all(|(other, _)| other != name))
@@ -193,7 +193,7 @@ impl Serialize for Fields<'_, '_> {
             }
             return map.end();
         }
-        // The number that the next field of a name gets.
+        // The number for the next field of each name.
         let mut names: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(self.0.len());
         for (name, value) in self.0 {
             let Some(mut number) = names.insert(Cow::Borrowed(&**name), 2) else {

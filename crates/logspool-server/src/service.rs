@@ -1,8 +1,8 @@
-//! A running service: its parts in the order in which they start, and in which they end.
+//! A running service: its parts, in the order in which they start and end.
 //!
-//! At the end the listeners stop first, then what senders have sent is read, then it is stored and acknowledged, then
-//! the stores are closed: nothing that was acknowledged is lost, and what was read is stored. Each of these has its part
-//! of limits.shutdown_seconds, so that a sender that goes on takes nothing from those whose records wait.
+//! At the end the listeners stop first. Then the service reads the data that senders have sent, stores and acknowledges
+//! it, and closes the stores. So no acknowledged record is lost, and all data that was read is stored. Each step has
+//! its part of `limits.shutdown_seconds`, so that a sender that continues does not take time from waiting records.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use crate::descriptors;
 use crate::http;
 use crate::intake::{Intake, Writers};
 use crate::metrics::Metrics;
+use crate::protocols;
 use crate::sources::admission::Admission;
 use crate::sources::datagrams::Datagrams;
 use crate::sources::key::Key;
@@ -25,26 +26,27 @@ use crate::sources::shared::Shared;
 use crate::sources::tls::Identity;
 use crate::stores;
 
-/// What senders have sent is read for this part of limits.shutdown_seconds.
+/// The divisor of `limits.shutdown_seconds` for reading data that senders have sent.
 ///
-/// Chosen: with the usual ten seconds, several times what it takes to read the buffers of the kernel.
+/// Chosen: with the usual ten seconds, several times the time needed to read the buffers of the kernel.
 const READING: u32 = 5;
 
-/// The part of it that is left to the stores at the end, whatever the connections do, and that their closing may take.
+/// The divisor of `limits.shutdown_seconds` for the stores at the end, whatever the connections do, and for closing
+/// them.
 const CLOSING: u32 = 10;
 
-/// How long nothing may wait for a store until all is taken for stored and answered.
+/// If no data waits for a store for this long, all data counts as stored and answered.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How often that is looked at.
+/// Interval between these checks.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A service that runs.
+/// A running service.
 #[derive(Debug)]
 pub struct Service {
-    /// Where it listens: the ports that were given where 0 was asked, HTTP last.
+    /// The addresses of the listeners, with the actual ports if port 0 was configured. HTTP is last.
     pub addresses: Vec<Listen>,
-    /// As it was started with.
+    /// The configuration at the start.
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
@@ -56,11 +58,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens stores and listeners. It takes records when this returns.
+    /// Opens stores and listeners. The service accepts records when this returns.
     ///
     /// # Errors
     ///
-    /// What cannot be opened, why, and the mend where there is one.
+    /// A store or listener cannot be opened. The text has the reason, and a way to fix it if there is one.
     pub async fn start(config: Config) -> Result<Self, String> {
         config.check()?;
         let admission = Admission::new(descriptors::share_out(&config)?, config.limits.connections_per_peer);
@@ -75,9 +77,10 @@ impl Service {
         }
         listeners.extend(Listener::open_http(config.http).await?);
 
-        // Stores come last: what cannot listen leaves no trace of itself on disk.
+        // Open the stores last: a service that cannot listen leaves no files on disk.
         let opened = stores::open(&config)?;
         let metrics = Arc::new(Metrics::default());
+        protocols::ALL.iter().for_each(|protocol| drop(metrics.frames(protocol.name)));
         let (intake, mut writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
         writers.checked().await;
@@ -100,7 +103,7 @@ impl Service {
             addresses.push(listener.address.clone());
             tasks.spawn(listener.serve(shared.clone(), admission.clone()));
         }
-        // Last: whoever is adopted may be told apart from those who connect by the addresses.
+        // Last: adoption needs the addresses to recognise records for this service.
         let adoption = match &config.adopt[..] {
             [] => None,
             folders => Some(Adoption::start(folders, &addresses, config.limits.frame_bytes, &intake)?),
@@ -108,13 +111,13 @@ impl Service {
         Ok(Self { addresses, config, intake, writers, adoption, identity, access, stop, tasks })
     }
 
-    /// Takes over what can change while it runs: certificates, tokens and names. The rest of the configuration is
-    /// compared with that of the start; returned is whether something in it waits for a new one.
+    /// Applies the values that can change at run time: certificates, tokens and names. Returns true if another value
+    /// differs from the start, so that a restart is needed.
     ///
     /// # Errors
     ///
-    /// The new configuration cannot be used, or its certificates and tokens not for the listeners that run; all stays as
-    /// it was.
+    /// The new configuration is invalid, or its certificates and tokens do not fit the running listeners. Nothing
+    /// changes then.
     pub fn reload(&self, config: &Config) -> Result<bool, String> {
         config.check()?;
         let Config { access, tls, .. } = config.clone();
@@ -127,7 +130,7 @@ impl Service {
         Ok(self.config.needs_restart_for(config))
     }
 
-    /// The stores that cannot be used now, with the reason and the mend of each.
+    /// The stores that cannot be used now, each with the reason and a way to fix it.
     pub fn troubles(&self) -> Vec<String> {
         let troubles = self.intake.metrics.troubles().into_iter();
         troubles.map(|(store, trouble)| format!("store {store}: {}", trouble.why)).collect()
@@ -138,11 +141,11 @@ impl Service {
         self.intake.metrics.watch_messages(unsaid);
     }
 
-    /// Ends it.
+    /// Stops the service.
     ///
     /// # Errors
     ///
-    /// What could not be stored in time. Senders that wait for answers got none, and send it again.
+    /// Records could not be stored in time. Senders with acks got none for these records, and send them again.
     pub async fn stop(mut self) -> Result<(), String> {
         let given = Duration::from_secs(self.config.limits.shutdown_seconds);
         let began = Instant::now();
@@ -152,7 +155,7 @@ impl Service {
             adoption.stop();
         }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // Who is left when all is stored has nothing more to say: a request of which half came, an answer nobody reads.
+        // Connections that remain when all is stored are not waited for: half a request, or an answer that is not read.
         let done = async {
             tokio::select! { () = ended => {}, () = settled(&self.intake, reading) => {} }
         };
@@ -162,7 +165,7 @@ impl Service {
         self.intake.close();
         let writers = self.writers;
         let adoption = self.adoption;
-        // Where all is stored only the closing is left, which may wait for an index on a busy machine.
+        // If all is stored, only closing remains, which may wait for an index on a busy machine.
         let closing = if settled { given / CLOSING } else { until.saturating_duration_since(Instant::now()) };
         let stored = tokio::task::spawn_blocking(move || {
             let stored = writers.finish(closing.max(QUIET));
@@ -191,7 +194,7 @@ impl Service {
     }
 }
 
-/// Waits until nothing more is read, and nothing of what was read waits for a store.
+/// Waits until no more data is read, and no received data waits for a store.
 async fn settled(intake: &Intake, reading: Instant) {
     tokio::time::sleep_until(reading.into()).await;
     let mut since = Instant::now();

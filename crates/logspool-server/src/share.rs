@@ -1,42 +1,43 @@
-//! How peers share what there is few of: places for questions, query threads, live tails.
+//! How peers share limited resources: places for queries, query threads, live tails.
 
 use std::fmt;
 
-/// A peer may hold one for this many that are free. So a single peer gets a third of all, the next one a third of the
-/// rest, and so on: there is one left for a new peer until very many peers have taken what they may.
+/// A peer may take another one while this many are free for each one it holds. So a single peer gets a third of all,
+/// the next one a third of the rest, and so on. One is left for a new peer until very many peers have taken their
+/// share.
 ///
-/// Chosen: with 1 a single peer gets half and three of them nearly all; with 3 one machine with many users gets a
-/// quarter only.
+/// Chosen: with 1 a single peer gets half and three of them nearly all. With 3 a machine with many users gets only a
+/// quarter.
 const FREE_FOR_EACH_HELD: usize = 2;
 
-/// Whether a peer that holds so many may take another one, of so many that are free.
+/// True if a peer that holds `held` may take another one while `free` are free.
 pub fn may_take_more(held: usize, free: usize) -> bool {
     free > 0 && held * FREE_FOR_EACH_HELD < free
 }
 
-/// Why a peer gets nothing more.
+/// Reason why a peer gets no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// All are taken.
     Full {
-        /// How many there are.
+        /// Number of all.
         limit: usize,
     },
-    /// The peer holds its share of what is there.
+    /// The peer already holds its share.
     Share {
-        /// How many it holds.
+        /// Number that the peer holds.
         held: usize,
-        /// How many there are.
+        /// Number of all.
         limit: usize,
     },
 }
 
 impl Refusal {
-    /// Whether a peer that holds so many may take another one, of so many that are free.
+    /// Checks that a peer that holds `held` may take another one while `free` are free.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// The reason why it may not.
     pub fn check(held: usize, free: usize, limit: usize) -> Result<(), Self> {
         match (may_take_more(held, free), free) {
             (true, _) => Ok(()),

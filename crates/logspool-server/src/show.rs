@@ -1,7 +1,8 @@
-//! Answers for people and programs: rows as text, as lines of JSON, or as CSV.
+//! Writes answers for people and programs: as text, as lines of JSON, or as CSV.
 //!
-//! Text is for a person at a terminal: nothing in a record can act on it (see [`crate::visible`]). Lines of JSON and CSV
-//! are for programs, and keep each value as it is; JSON writes characters that act as `\u` escapes, which mean the same.
+//! Text is for a person at a terminal; no character of a record can control the terminal (see [`crate::visible`]).
+//! Lines of JSON and CSV are for programs and keep each value unchanged. JSON writes control characters as `\u`
+//! escapes, which are equivalent.
 
 mod csv;
 mod histogram;

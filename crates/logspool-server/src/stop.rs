@@ -1,18 +1,18 @@
-//! The end of the service, as its tasks hear of it.
+//! The signal for tasks that the service ends.
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The word that the service ends: up to when what senders have sent is read.
+/// The signal that the service ends, with the deadline for reading data that senders have sent.
 pub type Stop = watch::Receiver<Option<Instant>>;
 
 /// Waits for the end of the service.
 pub async fn ended(stop: &mut Stop) {
-    // An error says that nobody can end it any more: it has ended.
+    // An error means that the sending side is gone, so the service has ended.
     drop(stop.wait_for(Option::is_some).await);
 }
 
-/// Waits until then; for ever without a time.
+/// Waits until this time; for ever if there is none.
 pub async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,

@@ -1,4 +1,4 @@
-//! Where records are kept and found again.
+//! Stores: they keep records and answer queries.
 
 pub mod file;
 mod leap;

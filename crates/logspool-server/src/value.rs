@@ -1,4 +1,4 @@
-//! A value of a record's fields, with the types of JSON. Text is borrowed from the frame where it can be.
+//! A value of a record's field, with the types of JSON. Text is borrowed from the frame if possible.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,29 +10,29 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing.
+    /// The value null.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// Another number; JSON has no infinity and no NaN, they become text there.
+    /// A double. JSON has no infinity and no NaN; they become text there.
     Float(f64),
-    /// Text; also what has no type of its own in JSON: large integers, times, decimals.
+    /// Text. Also used for values without a JSON type: large integers, times, decimals.
     Text(Cow<'a, str>),
-    /// Values in their order.
+    /// A list.
     List(Vec<Self>),
-    /// Values by name, in the order in which they came.
+    /// Named values, in the order in which they came.
     Map(Vec<(Cow<'a, str>, Self)>),
 }
 
 impl<'a> Value<'a> {
-    /// Text from anything that makes some.
+    /// Creates a text value.
     pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(text.into())
     }
 
-    /// As Python prints it, where that can be told.
+    /// The value as Python prints it, as far as its type is known.
     pub fn printed(&self) -> String {
         match self {
             Self::Null => "None".to_owned(),
@@ -50,7 +50,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same, with text of its own.
+    /// Copies all borrowed text.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Self::Null => Value::Null,
@@ -95,11 +95,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     }
 }
 
-/// Reads JSON of at most `most` values; the values of a list or map, and the names of a map, count each.
+/// Parses JSON with at most `most` values. Each value of a list or map counts, and so does each name.
 ///
 /// # Errors
 ///
-/// It is not JSON, or holds more values.
+/// The text is not JSON, or has more values.
 pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
     let mut from = serde_json::Deserializer::from_slice(json);
     let value = Counted(&Cell::new(most)).deserialize(&mut from)?;
@@ -107,7 +107,7 @@ pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
     Ok(value)
 }
 
-/// Reads a value while fewer values have been read than the number here, from which each is subtracted.
+/// Parses a value. Each value is subtracted from the number; at 0 parsing fails.
 #[derive(Clone, Copy)]
 struct Counted<'c>(&'c Cell<usize>);
 
@@ -127,7 +127,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
     }
 }
 
-/// Reads a name of a map, borrowed from the input where it has no escapes.
+/// Parses a name of a map, borrowed from the input if it has no escapes.
 struct Name<'c>(Counted<'c>);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

@@ -1,22 +1,22 @@
-//! Text made safe to look at: what a terminal or a page would obey is shown instead.
+//! Makes text safe to display: characters that a terminal or a page would obey are shown as escapes.
 //!
-//! Records are stored as they came. Whoever shows one to a person passes its text through here, so that a message can
-//! neither colour a screen, nor forge a line, nor turn the order of the letters around.
+//! Records are stored unchanged. Code that shows a record to a person passes its text through here. So a message cannot
+//! change colours, forge a line, or reverse the order of letters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character acts instead of being seen: a control character, a mark that changes the direction of writing,
-/// a separator of lines, or one without any width at the beginning of files.
+/// True for a character that acts instead of being shown: a control character, a mark that changes the writing
+/// direction, a line separator, or a byte order mark.
 pub fn acts(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// The text with such characters written out: `\n`, `\x1b`, `\u202e`. A backslash stays as it is.
+/// Replaces such characters by escapes: `\n`, `\x1b`, `\u202e`. Backslashes are not escaped.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    // Most text is plain: looked at byte by byte without a way out, that is done many bytes at a time.
+    // Most text is plain. A loop without an early exit lets the compiler check many bytes at a time.
     if text.bytes().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }

@@ -1,7 +1,7 @@
-//! Warnings that a peer can cause as often as it likes.
+//! Warnings that a peer can trigger as often as it likes.
 //!
-//! The first of a kind is logged at once, then at most one in [`PAUSE`], with the number of those that were left out. The
-//! metrics count all of them.
+//! The first warning of a kind is logged at once, then at most one per [`PAUSE`], with the number of suppressed ones.
+//! The metrics count all of them.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use crate::peer::Peer;
 
-/// Least time between two warnings of a kind.
+/// Minimum time between two warnings of a kind.
 ///
-/// Chosen: twelve lines a minute and kind are still read by a person. Twice as much hides for longer that the peer named
-/// has changed.
+/// Chosen: a person can still read twelve lines a minute per kind. At double, it would take longer to show that another
+/// peer causes them.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Logs a warning, unless one of its kind was logged just before. `kind` is also the `reason` of the metric, where there
+/// Logs a warning, unless one of its kind was logged just before. `kind` is also the `reason` of the metric, if there
 /// is one.
 pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> String) {
     static KINDS: LazyLock<Mutex<Kinds>> = LazyLock::new(Mutex::default);
@@ -29,12 +29,12 @@ pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> S
     }
 }
 
-/// When each kind was logged last, and how many were left out since.
+/// Time of the last warning of each kind, and the number suppressed since.
 #[derive(Debug, Default)]
 struct Kinds(HashMap<&'static str, (Instant, u64)>);
 
 impl Kinds {
-    /// Whether the next one is logged: how many were left out before it. `None`: it is left out.
+    /// Number of warnings suppressed before this one. `None`: suppress this one too.
     fn turn(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
         match self.0.get_mut(kind) {
             Some((logged, left_out)) if now.saturating_duration_since(*logged) < PAUSE => {

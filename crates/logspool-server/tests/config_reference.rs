@@ -1,11 +1,12 @@
-//! The page about the configuration is made from the structs that read it: `docs/reference/service-config.md`.
+//! The page about the configuration is generated from the structs that parse it: `docs/reference/service-config.md`.
 //!
-//! `LOGSPOOL_BLESS=1 cargo test -p logspool-server --test config_reference` writes it anew.
+//! `LOGSPOOL_BLESS=1 cargo test -p logspool-server --test config_reference` writes it again.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use logspool_server::config::Config;
+use logspool_server::protocols;
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ Every key may be left out; the options of the command line go before it.
 `logspool check-config FILE` says whether a file can be used.
 On SIGHUP the service reads the file again: certificates, tokens and names hold from then on, the rest after a new start.
 
-This page is made from the source (`crates/logspool-server/src/config.rs`).
+This page is made from the source (`crates/logspool-server/src/config/` and `protocols/`).
 ";
 
 #[test]
@@ -67,10 +68,18 @@ fn page() -> String {
             table(&mut page, &format!("`[{name}]`"), inner, &schema);
         }
     }
+    page.push_str(
+        "\n## Protocols\n\nThe first bytes of a connection or datagram tell its protocol; `?protocol=NAME` in an address \
+         of `listen` fixes one.\n\n| name | senders | datagrams |\n|---|---|---|\n",
+    );
+    for protocol in protocols::ALL {
+        let datagrams = if protocol.datagrams.is_some() { "yes" } else { "no" };
+        writeln!(page, "| `{}` | {} | {datagrams} |", protocol.name, protocol.senders).unwrap();
+    }
     page
 }
 
-/// The schema of a part of its own, where a property is one.
+/// The schema of a section; `None` if the property is not a section.
 fn resolved<'s>(root: &'s Value, property: &'s Value) -> Option<&'s Value> {
     let choices = property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
     let reference = choices.iter().chain([property]).find_map(|choice| choice["$ref"].as_str())?;
@@ -90,7 +99,7 @@ fn table(page: &mut String, title: &str, part: &Value, root: &Value) {
     }
 }
 
-/// A description in one line.
+/// A description on one line.
 fn line(description: &Value) -> String {
     description.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

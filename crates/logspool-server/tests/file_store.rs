@@ -22,7 +22,7 @@ fn delivery(first: u64, last: u64) -> Arc<Delivery> {
     Delivery::new(batch, None, 1, None).0
 }
 
-/// The numbers in the lines of a file, in order; each line is a whole one.
+/// The numbers in the lines of a file, in order. Checks that all lines are complete.
 fn numbers(text: &str) -> Vec<u64> {
     assert!(text.ends_with('\n'));
     let number = |line: &str| {
@@ -81,7 +81,7 @@ fn full_disk_and_no_file() {
 
     assert_eq!(700, store.write(&group).unwrap().stored);
 
-    // What the removed file had went with it, and the beginning of a line too.
+    // The content of the removed file is gone, and so is the beginning of a line.
     let text = fs::read_to_string(&path).unwrap();
     let (_, whole) = text.split_once('\n').unwrap();
     let numbers = numbers(whole);

@@ -1,5 +1,5 @@
-//! Fluent Forward: what loggers in use send (`corpus/make_forward.py`, `corpus/make_forward.mjs`), and what nobody
-//! should send.
+//! Fluent Forward: messages of existing loggers (`corpus/make_forward.py`, `corpus/make_forward.mjs`), and invalid
+//! messages.
 
 mod corpus_lines;
 
@@ -102,7 +102,7 @@ fn messages_that_come_in_pieces_are_found_one_after_the_other() {
 
 #[test]
 fn a_scanner_looks_at_each_byte_once() {
-    // A megabyte of small values that comes byte by byte would take hours if it began anew each time.
+    // A megabyte of small values, received byte by byte, would take hours if every byte started a new scan.
     let mut frame = vec![0xDD];
     frame.extend(1_000_000_u32.to_be_bytes());
     frame.resize(1_000_005, 0xC0);
@@ -126,12 +126,12 @@ fn what_is_no_message_or_too_long_is_refused_before_it_is_collected() {
     assert!(matches!(first(b"\xDD\xFF\xFF\xFF\xFF"), Err(Problem::TooLong(1000))));
     let long = [b"\x92\xA1t\xDB\xFF\xFF\xFF\xFF".to_vec(), vec![0; 1000]].concat();
     assert!(matches!(first(&long), Err(Problem::TooLong(1000))));
-    // Nor is it, where all of it is there at once.
+    // It is also refused when all bytes arrive at once.
     assert!(matches!(first(&list(&[b"\xA1t", &bin(&[0; 1000])])), Err(Problem::TooLong(1000))));
     assert!(matches!(first(b"\x91\xC1"), Err(Problem::Malformed)));
 }
 
-/// `[tag, second, ...]` of parts that are encoded already.
+/// `[tag, second, ...]` of encoded parts.
 fn list(parts: &[&[u8]]) -> Vec<u8> {
     let mut to = Vec::new();
     encode::write_array_len(&mut to, parts.len() as u32).unwrap();
@@ -265,7 +265,7 @@ fn odd_values_lose_nothing() {
         found
     );
     assert_eq!(format!("{}\"...\"{}", "[".repeat(32), "]".repeat(32)), shown);
-    // A text in place of a map.
+    // Text in place of a map.
     assert_eq!("text", read(b"\x93\xA1t\x05\xA4text").unwrap()["records"][0]["message"]);
 }
 
@@ -287,7 +287,7 @@ fn what_is_wrong_is_said_and_where() {
     assert!(matches!(problem(b"\x92\x05\x90"), Problem::Unexpected("a tag")));
     assert!(matches!(problem(b"\x92\xA1t\x90\x90"), Problem::Unexpected("the end of the message")));
     assert!(matches!(problem(b"\xC0\xC0"), Problem::Unexpected(_)));
-    // Four values are said, three are there.
+    // The list announces four values and has three.
     assert!(matches!(problem(b"\x94\xA1t\x90\x80"), Problem::Unexpected("the end of the message")));
     assert_eq!(
         "the Forward message is compressed with \"zstd\": send gzip",
@@ -315,7 +315,7 @@ fn memory_is_bounded_whatever_is_sent() {
     ));
     let nested = [b"\x92\xA1t\xC4\x6C\x92\x05\x81\xA0\xDC\0\x65".to_vec(), vec![0xC0; 0x65]].concat();
     assert!(matches!(problem(&nested), Problem::TooMany));
-    // A long tag that each of many small entries would have.
+    // A long tag that each of many small entries would repeat.
     let entries = b"\x92\x05\x80".repeat(1000);
     assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), Problem::TooLarge));
     // Records of next to no bytes.
@@ -412,7 +412,7 @@ fn a_client_that_knows_the_key_is_welcome_and_knows_the_server() {
         let pong = welcome(server.answer(&server.challenge([7; 32]), &ping).unwrap());
 
         client.check(&challenge, &[9; 16], &pong).unwrap();
-        // The answer to another client, or of a server that knows another key.
+        // The answer to another client, or from a server with another key.
         assert!(matches!(client.check(&challenge, &[8; 16], &pong), Err(PongError::Stranger)));
         let stranger = Client { shared_key: "else", ..client };
         assert!(matches!(stranger.check(&challenge, &[9; 16], &pong), Err(PongError::Stranger)));
@@ -432,7 +432,7 @@ fn the_handshake_of_another_logger_is_understood_on_both_sides() {
         assert_eq!(*helo, challenge.helo(), "{name}");
         assert_eq!(*pong, welcome(server.answer(&challenge, ping).unwrap()), "{name}");
         let client = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
-        // The salt stands behind the name: 32 bytes of text, which begin with their length.
+        // The salt is after the name: 32 bytes of text, which begin with their length.
         let salt: [u8; 32] = ping[15..47].try_into().unwrap();
         client.check(&challenge, &salt, pong).unwrap();
         let (ours, theirs) = (client.ping(&challenge, &salt), &ping[47..]);
@@ -457,7 +457,7 @@ fn a_client_that_knows_it_not_is_refused_and_told_why() {
 
         assert_eq!(why, client.check(&challenge, &[9; 16], &pong).unwrap_err().to_string());
     }
-    // What was proved to another connection proves nothing here.
+    // A proof for another connection is invalid here.
     let ping = good.ping(&server.challenge([1; 32]), &[9; 16]);
     assert!(matches!(server.answer(&challenge, &ping), Ok(Answer::Refused(_))));
 }

@@ -1,4 +1,4 @@
-//! GELF over UDP: what graypy sends (`corpus/make_gelf.py`), and datagrams that are missing or changed.
+//! GELF over UDP: messages of graypy (`corpus/make_gelf.py`), and missing or changed datagrams.
 
 mod corpus_lines;
 
@@ -22,7 +22,7 @@ fn datagrams(mut bytes: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// The messages that datagrams come to, as JSON.
+/// The messages in the datagrams, as JSON.
 fn read(datagrams: &[&[u8]]) -> Vec<serde_json::Value> {
     let from: SocketAddr = "192.0.2.1:5".parse().unwrap();
     let (mut chunks, now) = (GelfChunks::new(Limits::default()), Instant::now());
@@ -55,7 +55,7 @@ fn a_message_with_a_part_missing_or_cut_off_is_none() {
             missing.remove(place);
             assert!(read(&missing).is_empty(), "{name}, part {place} missing");
 
-            // What is not compressed has nothing that tells.
+            // An uncompressed message has nothing that shows the cut.
             let mut cut = whole.clone();
             cut[place] = &cut[place][..cut[place].len() - 1];
             assert!(name.contains("not compressed") || read(&cut).is_empty(), "{name}, part {place} cut off");

@@ -1,5 +1,4 @@
-//! OpenTelemetry's logs: what its SDKs send (`corpus/make_otlp.py`, `corpus/make_otlp.mjs`), and what nobody should
-//! send.
+//! OpenTelemetry logs: requests of its SDKs (`corpus/make_otlp.py`, `corpus/make_otlp.mjs`), and invalid requests.
 
 mod corpus_lines;
 
@@ -13,7 +12,7 @@ const JSON: &str = include_str!("corpus/otlp-node.txt");
 
 type Each<'e, 'a> = &'e mut dyn FnMut(Result<Record<'a>, Unread<'a>>);
 
-/// All records; one that cannot be read is an error.
+/// All records. A record that cannot be read is an error.
 fn whole<'a>(read: impl FnOnce(Each<'_, 'a>) -> Result<(), OtlpError>) -> Result<serde_json::Value, OtlpError> {
     let (mut records, mut unread) = (Vec::new(), None);
     read(&mut |record| match record {
@@ -68,7 +67,7 @@ fn a_body_with_any_byte_changed_or_cut_off_is_records_or_an_error() {
     }
 }
 
-/// A field with a length: another message, text or bytes.
+/// A field with a length: a message, text or bytes.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut to = vec![number << 3 | 2];
     let mut length = content.len();
@@ -81,11 +80,11 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     to
 }
 
-/// A request with one resource, of these attributes, and one scope with these records.
+/// A request with one resource with these attributes, and one scope with these records.
 fn request(resource: &[Vec<u8>], records: &[Vec<u8>]) -> Vec<u8> {
     let attributes: Vec<u8> = resource.iter().flat_map(|pair| field(1, pair)).collect();
     let records: Vec<u8> = records.iter().flat_map(|record| field(2, record)).collect();
-    // The resource behind what it belongs to, as a sender may do it.
+    // The resource comes after its records, which is valid.
     field(1, &[field(2, &records), field(1, &attributes)].concat())
 }
 
@@ -195,7 +194,7 @@ fn an_empty_request_has_no_records_and_others_are_none() {
 #[test]
 fn memory_is_bounded_whatever_is_sent() {
     let limits = Limits { items: 100, repeated: 10_000 };
-    // Records of no bytes with a resource of many.
+    // Records of no bytes with a large resource.
     let body = request(&[pair("k8s", &text(&"x".repeat(1000)))], &vec![Vec::new(); 11]);
     assert!(matches!(protobuf_within(&body, &limits), Err(OtlpError::TooLarge)));
     // Records of no bytes: each takes a row.

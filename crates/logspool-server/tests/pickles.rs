@@ -1,4 +1,4 @@
-//! Pickled log records: as CPython made them (`corpus/make_pickles.py`), and as nobody should make them.
+//! Pickled log records: valid ones made by CPython (`corpus/make_pickles.py`), and malicious ones.
 
 mod corpus_lines;
 
@@ -82,7 +82,7 @@ fn a_length_beyond_the_frame_takes_no_memory() {
     assert_eq!(Problem::Malformed, problem(b"Nr\xFF\xFF\xFF\xFF."));
 }
 
-/// Values in a value.
+/// Number of values in a value.
 fn count(value: &Value<'_>) -> usize {
     1 + match value {
         Value::List(values) => values.iter().map(count).sum(),
@@ -126,7 +126,7 @@ fn text_that_is_shown_again_and_again_is_bounded() {
     assert!(shown.len() < 5 * frame.len() + 6 * 5000, "{} bytes from {}", shown.len(), frame.len());
 }
 
-/// A text (`X`) or bytes (`B`) of so many `byte`s and an `end`, as the first of the memo.
+/// A text (`X`) or bytes (`B`) of `count` times `byte` and an `end`, as the first memo entry.
 fn memo(code: u8, byte: u8, count: usize, end: &[u8]) -> Vec<u8> {
     let mut frame = vec![code];
     frame.extend(u32::try_from(count + end.len()).unwrap().to_le_bytes());
@@ -139,11 +139,12 @@ fn memo(code: u8, byte: u8, count: usize, end: &[u8]) -> Vec<u8> {
 #[test]
 fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
     const LONG: usize = 700_000;
-    /// Ten times what a busy machine needs; without bounds it is minutes, or more memory than there is.
+    /// Ten times the need of a busy machine. Without limits it would take minutes, or more memory than available.
     const IN_TIME: Duration = Duration::from_secs(20);
     let list = |before: &[&[u8]], shown: &[u8]| [&before.concat()[..], b"](", &shown.repeat(9_990), b"e."].concat();
     let (text, plain) = (memo(b'X', b'x', LONG, b"\xFF"), memo(b'X', b'x', LONG, b""));
-    // Each in four bytes, with so much beside them that the second time looks as if it had room.
+    // Each byte is shown as four characters. Other bytes make the frame so long that the second copy seems to have
+    // room.
     let escaped = [&memo(b'B', b'x', LONG / 2, b"")[..], b"0", &memo(b'B', 0xFF, LONG, b"")].concat();
     let wide = memo(b'X', b'x', LONG, "\u{20AC}".as_bytes());
     let pairs = b"h\x00h\x01".repeat(60_000);
@@ -167,7 +168,7 @@ fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
         };
 
         assert!(began.elapsed() < IN_TIME, "{what}: {:?}", began.elapsed());
-        // Text that is shown, `"...",` for each of the rest, and four signs for one that JSON escapes.
+        // The shown text, `"...",` for each of the rest, and four characters for one that JSON escapes.
         assert!(shown.len() < 9 * frame.len() + 60_000, "{what}: {} bytes from {}", shown.len(), frame.len());
     }
 }
@@ -189,7 +190,7 @@ fn a_dict_that_is_its_own_key_ends() {
     let Value::Map(pairs) = pickle.value() else { panic!("{:?}", pickle.value()) };
     assert_eq!(vec![("...".into(), Value::Int(2))], pairs);
 
-    // The same within a class, as a key of which a list stands that holds it.
+    // The same for an object of a class. Its key is a list that contains the object.
     let frame = b"ccollections\nOrderedDict\n(tRp0\n((lp1\ng0\natI3\nsg0\nI4\ns.";
     let pickle = pickle::read(frame, Limits::default()).unwrap();
     assert!(count(&pickle.value()) < 100, "{:?}", pickle.value());
@@ -197,7 +198,7 @@ fn a_dict_that_is_its_own_key_ends() {
 
 #[test]
 fn what_is_too_deep_is_counted_too() {
-    // A list of many, and one that refers to it as often, as deep as is shown.
+    // A list of many values, and a list at the maximum depth that refers to it as many times.
     let mut frame = b"](".to_vec();
     frame.extend(vec![b'N'; 4000]);
     frame.extend(b"eq\x000");
@@ -214,7 +215,7 @@ fn what_is_too_deep_is_counted_too() {
 
 #[test]
 fn calls_of_calls_end() {
-    // f()()()...: each is the function of the next.
+    // f()()()...: the result of each call is the function of the next.
     let mut frame = b"cm\nf\n".to_vec();
     for _ in 0..5000 {
         frame.extend(b")R");

@@ -1,4 +1,4 @@
-//! What the PostgreSQL store answers, against the same question asked of the records in memory.
+//! Compares answers of the PostgreSQL store with the same query on records in memory.
 
 mod postgres;
 mod trees;
@@ -20,18 +20,18 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-/// Letters that both know in the same way: of rare ones the case, and what a word is, are another matter to each.
+/// Letters that both treat alike. They differ in the case of rare letters, and in which characters belong to a word.
 fn is_known(char: char) -> bool {
     char.is_ascii() || "üключ\u{301}".contains(char)
 }
 
-/// Filters that both read in the same way: other digits than those of ASCII are none to PostgreSQL.
+/// Filters that both read alike. PostgreSQL only knows ASCII digits.
 fn is_common(filter: &Filter) -> bool {
     let text = filter.to_string();
     text.chars().all(is_known) && !text.contains(r"\d")
 }
 
-/// Records that can be told apart by their stack; of several fields with one name PostgreSQL would keep the last.
+/// Gives each record a different stack. Removes fields with a repeated name, of which PostgreSQL would keep the last.
 fn told_apart(mut records: Vec<Record<'static>>) -> Vec<Record<'static>> {
     for (number, record) in records.iter_mut().enumerate() {
         record.stack = Some(number.to_string().into());
@@ -99,7 +99,7 @@ fn the_server_finds_the_same_records_as_the_matcher() {
         .unwrap();
 }
 
-/// The rows of an answer that are no records.
+/// The aggregate rows of an answer.
 fn rows(reader: &Reader, query: &Query) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     let mut each = |row: Found<'_>| {
@@ -199,7 +199,7 @@ fn an_answer_ends_when_it_is_enough() {
     reader.answer(&everything(), &mut each).unwrap();
 
     assert_eq!(3, found);
-    // The next question is not answered with the rest of this one.
+    // The next query does not get the rest of this answer.
     assert_eq!(500, records(&reader, &everything()).len());
 }
 

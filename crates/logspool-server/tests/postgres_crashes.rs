@@ -1,4 +1,4 @@
-//! The PostgreSQL store and a server that dies under it.
+//! The PostgreSQL store when its server crashes.
 
 mod postgres;
 
@@ -39,7 +39,7 @@ fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
             let mut store = writer(&url);
             let mut first = 1;
             while !done.load(Ordering::Relaxed) {
-                // Two chunks in a transaction, as a service with several clients would write them.
+                // Two chunks in a transaction, as from a service with several clients.
                 let place = if first == 1 { Opening } else { Following };
                 let group =
                     [chunk("a", 1, first, first + CHUNK - 1, place), chunk("b", 1, first, first + CHUNK - 1, place)];
@@ -83,17 +83,17 @@ fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
     assert_eq!("s/1/3", records(&reader, &newest)[0].message);
 }
 
-/// Stands between a store and the server, and cuts the connection at the `COMMIT` of rows when it is told to.
+/// A proxy between a store and the server. It cuts the connection at the `COMMIT` of rows when told to.
 struct Between {
     folder: TempDir,
     cut: Arc<AtomicU8>,
 }
 
-/// Nothing is cut.
+/// Do not cut.
 const NOT: u8 = 0;
-/// Once, before the server hears of it.
+/// Cut once, before the server gets the commit.
 const BEFORE: u8 = 1;
-/// Once, before the store hears what became of it.
+/// Cut once, before the store gets the result.
 const AFTER: u8 = 2;
 
 impl Between {
@@ -131,7 +131,7 @@ impl Between {
     }
 }
 
-/// Passes bytes on while it may, and cuts both ends then.
+/// Passes bytes on until `may` returns false, then cuts both ends.
 fn pass(mut from: UnixStream, mut to: UnixStream, mut may: impl FnMut(&[u8]) -> bool) {
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -1,4 +1,4 @@
-//! What the PostgreSQL store does with batches.
+//! How the PostgreSQL store handles batches.
 
 mod postgres;
 
@@ -26,7 +26,7 @@ fn message(text: &str) -> Record<'_> {
     Record { message: text.into(), ..Record::default() }
 }
 
-/// Fields are kept in an order of PostgreSQL's own.
+/// Sorts the fields, because PostgreSQL stores them in its own order.
 fn sorted(mut record: Record<'static>) -> Record<'static> {
     record.fields.sort_by(|left, right| left.0.cmp(&right.0));
     record
@@ -95,7 +95,7 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
         (written(&[Committed], 2, 0, 7), vec![chunk("s", 1, 20, 21, Opening)]),
         (written(&[Committed, Refused], 2, 0, 0), vec![chunk("s", 2, 1, 2, Opening), chunk("s", 1, 22, 23, Following)]),
     ] {
-        // One that knows the watermarks, and one that has to read them.
+        // One writer knows the watermarks, another one has to read them.
         assert_eq!(expected, store.write(&group).unwrap());
         let again = writer(&database.url).write(&group).unwrap();
         assert_eq!((expected.outcomes, 0), (again.outcomes, again.stored));
@@ -113,7 +113,7 @@ fn a_stream_that_moves_between_two_services_is_stored_once() {
     other.write(&[chunk("s", 1, 11, 20, Opening)]).unwrap();
     other.write(&[chunk("new", 1, 1, 5, Opening)]).unwrap();
 
-    // The first one's knowledge is old now.
+    // The watermarks that the first writer knows are out of date now.
     let written = one.write(&[chunk("s", 1, 15, 25, Opening), chunk("new", 1, 1, 6, Opening)]).unwrap();
 
     assert_eq!((6, 11, 0), (written.stored, written.repeated, written.missing));
@@ -152,7 +152,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
     let messages: Vec<&str> = refused.iter().map(|row| row.get(1)).collect();
     assert_eq!(vec!["s/1/13", "s/1/14", "t/1/13"], messages);
     assert!(refused[0].get::<_, &str>(0).contains("violates check constraint"));
-    // It counts as delivered: its watermark has moved.
+    // The record counts as delivered: its watermark has moved.
     assert_eq!(0, writer(&database.url).write(&group).unwrap().stored);
     assert_eq!(3, database.number("SELECT count(*) FROM logspool.quarantine"));
 }
@@ -160,7 +160,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
 #[test]
 fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
     let Some(database) = database() else { return };
-    // No index takes such a key, which cannot be compressed either; and no stack such a depth.
+    // The key exceeds the limit of an index and cannot be compressed. The nesting exceeds the server's stack.
     let trace: String =
         (0..10_000_u32).map(|n| char::from_u32(0x4E00 + n.wrapping_mul(7919) % 20_000).unwrap()).collect();
     let depth = 20_000;
@@ -168,7 +168,7 @@ fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
     for _ in 0..depth {
         deep = Value::List(vec![deep]);
     }
-    // Such a value takes as deep a stack here, too.
+    // The value needs a deep stack here, too.
     let roomy = thread::Builder::new().stack_size(512 << 20).spawn(move || {
         let deep = Record { message: "deep".into(), fields: vec![("k\0".into(), deep)], ..Record::default() };
         let long = Record { message: "long".into(), trace_id: Some(trace.into()), ..Record::default() };
@@ -249,7 +249,7 @@ fn records_of_any_time_are_stored_and_found() {
 #[test]
 fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_stay() {
     let Some(database) = database() else { return };
-    // As if both days were further ahead, and came nearer: one with a few records, one with many.
+    // As if both days had been further ahead before: one has few records, one has many.
     let today = now_ns().div_euclid(DAY_NS);
     let days = [(today + 2, 3, 0), (today + 3, 10_001, 10_002)];
     for (day, few_or_many, others) in days {
@@ -327,7 +327,7 @@ fn old_records_and_watermarks_are_removed() {
     store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
-    // As of a service that was there all the time.
+    // As from a service that ran all the time.
     add_partition(&database, now_ns().div_euclid(DAY_NS) - 2);
     database.execute("UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'");
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
@@ -339,7 +339,7 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!(0, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
     assert_eq!(to, database.number("SELECT min(time_ns) FROM logspool.records"));
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
-    // What is forgotten here is forgotten in the store, too.
+    // The store has forgotten the stream, too.
     assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
 }
 
@@ -381,7 +381,7 @@ fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() 
     let Some(database) = database() else { return };
     let mut store = Writer::new(&Config { retention_days: Some(2), ..config(&database.url) });
     store.write(&[chunk("s", 1, 1, 1, Opening)]).unwrap();
-    // The last days of which anything is known are over a year ago.
+    // The last known days are over a year ago.
     let today = now_ns().div_euclid(DAY_NS);
     let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
@@ -407,7 +407,7 @@ fn old_records_go_also_while_the_disk_of_the_server_is_full() {
     let today = now_ns().div_euclid(DAY_NS);
     add_partition(&database, today - 2);
     let old = add_partition(&database, today - 31);
-    // As if it were full for as long as the old partition is there.
+    // Simulates a disk that is full while the old partition exists.
     database.execute(&format!(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             IF to_regclass('logspool.{old}') IS NOT NULL THEN
@@ -501,7 +501,7 @@ fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
 
     assert_eq!(10, write(&mut store, &group).stored);
     Box::new(store).close().unwrap();
-    // It has said goodbye: nothing is left of it on the server.
+    // The store closed its connections: no session is left on the server.
     let until = Instant::now() + DEADLINE;
     let (runtime, client) = postgres::connect(&server.url("postgres")).unwrap();
     let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'logspool'";
@@ -511,7 +511,7 @@ fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
     }
 }
 
-/// Makes the partition of a day, and returns its name.
+/// Creates the partition of a day, and returns its name.
 fn add_partition(database: &Database, day: i64) -> String {
     let (name, from, to) = (partition(day), day * DAY_NS, (day + 1) * DAY_NS);
     database.execute(&format!(
@@ -520,7 +520,7 @@ fn add_partition(database: &Database, day: i64) -> String {
     name
 }
 
-/// The partition of a day.
+/// The name of a day's partition.
 fn partition(day: i64) -> String {
     chrono::DateTime::from_timestamp(day * 86_400, 0).unwrap().format("records_%Y_%m_%d").to_string()
 }

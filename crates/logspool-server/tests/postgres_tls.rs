@@ -1,4 +1,4 @@
-//! The store over TLS: encrypted where the address says so, and only with the server that it means.
+//! The store over TLS: encrypted if the address asks for it, and only with the intended server.
 
 mod postgres;
 
@@ -31,7 +31,8 @@ fn issued(authority: &Authority, name: &str, change: impl FnOnce(&mut Certificat
     (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
 }
 
-/// A server with a certificate for `name`, and a folder with `ca.pem` and `other.pem`, whose authority issued nothing.
+/// A server with a certificate for `name`, and a folder with `ca.pem` and `other.pem`. The authority of `other.pem` has
+/// issued no certificate.
 fn encrypted(name: &str) -> Option<(Server, Authority, tempfile::TempDir)> {
     let server = Server::prepare_with_port(ENCRYPTED)?;
     let (authority, folder) = (authority("ours"), tempfile::tempdir().unwrap());
@@ -49,7 +50,7 @@ fn url(server: &Server, database: &str, options: &str) -> String {
     format!("postgres://logspool@localhost:{}/{database}?hostaddr=127.0.0.1&{options}", server.port())
 }
 
-/// What became of one record, written to an address.
+/// The result of writing one record to an address.
 fn written(url: &str) -> Result<u64, String> {
     match writer(url).write(&[chunk("s", 1, 1, 1, Opening)]) {
         Ok(written) => Ok(written.stored + written.repeated),
@@ -150,7 +151,7 @@ fn certificates_that_are_put_right_are_used_with_the_next_attempt() {
     std::fs::write(&late, authority.pem()).unwrap();
 
     present(&expired);
-    // The server reads its files a moment after it is told to.
+    // The server reads its files shortly after it is told to.
     let address = url(&server, &name, &format!("sslmode=verify-full&sslrootcert={late}"));
     until("the expired certificate is shown", || written(&address).is_err_and(|why| why.contains("expired")));
     assert!(store.write(&chunk).unwrap_err().to_string().contains("expired"));

@@ -1,4 +1,4 @@
-//! A database that cannot be used until somebody does something: it is named with its mend, and used once that is done.
+//! A database that is unusable until a person acts. The error tells how to fix it, and the database is used after that.
 
 mod postgres;
 
@@ -11,7 +11,7 @@ use logspool_server::stores::{Answers, Next, Store, StoreError};
 use postgres::batches::{chunk, config, everything, writer};
 use postgres::{DEADLINE, database};
 
-/// What the store says when it is asked whether it works; waits out its pauses.
+/// The result of a check of the store. Waits while the store pauses between attempts.
 fn checked(store: &mut Writer) -> Result<(), StoreError> {
     let until = Instant::now() + DEADLINE;
     loop {

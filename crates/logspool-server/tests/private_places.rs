@@ -1,4 +1,4 @@
-//! Nobody but the user of the service, and the members of one group, can open what the stores keep.
+//! Only the user of the service and the members of one group can open the files of the stores.
 
 mod sqlite_support;
 
@@ -12,7 +12,7 @@ use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use sqlite_support::{DAY, Hand, TODAY, close, delivery, indexed, open, open_with, said, write};
 
-/// Somebody else.
+/// The id of another user.
 const STRANGER: u32 = 65534;
 
 fn mode(path: &Path) -> u32 {
@@ -23,7 +23,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Names and modes of what is in a folder.
+/// Names and modes of the files in a folder.
 fn modes(folder: &Path) -> Vec<(String, u32)> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut modes: Vec<_> =
@@ -94,7 +94,7 @@ fn the_members_of_a_group_may_read_and_nobody_else() {
     let folder = parent.path().join("logs");
     close(open(&folder, &Hand::at(TODAY)));
     set_mode(&folder, 0o777);
-    // A group that the folder does not have yet, where that can be.
+    // A group that the folder does not have yet, if the test may set one.
     let group = if nix::unistd::geteuid().is_root() { 12_345 } else { fs::metadata(&folder).unwrap().gid() };
     let readers = Readers::Group(group);
     let hand = Hand::at(TODAY + DAY);
@@ -110,7 +110,7 @@ fn the_members_of_a_group_may_read_and_nobody_else() {
         let path = folder.join(&name);
         assert_eq!((0o640, group), (mode, fs::metadata(&path).unwrap().gid()), "{name}");
     }
-    // Without the group it is as before.
+    // Without the group the modes are as before.
     close(store);
     close(open(&folder, &hand));
     assert_eq!(0o700, mode(&folder));
@@ -166,7 +166,7 @@ fn a_text_file_is_for_its_owner_alone_also_when_it_is_made_anew() {
     store.write(&lines).unwrap();
     assert_eq!(0o600, mode(&path));
 
-    // One that an older logspool made, with the usual rights.
+    // A file of an older logspool, with the usual permissions.
     set_mode(&path, 0o644);
     FileStore::open(&path, Readers::Owner).unwrap();
     assert_eq!(0o600, mode(&path));

@@ -1,4 +1,4 @@
-//! A filter is true of the same records in memory and in SQLite.
+//! A filter matches the same records in memory and in SQLite.
 
 mod trees;
 
@@ -69,7 +69,7 @@ fn ask<T: rusqlite::types::FromSql>(connection: &Connection, sql: &Sql) -> Vec<T
     statement.query_map(parameters, |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-/// The places of the records for which a filter is true.
+/// The indices of the records that match a filter.
 fn found(connection: &Connection, filter: &Filter) -> Vec<usize> {
     let mut sql = Sql::new(Dialect::Sqlite);
     sql.push("SELECT place FROM records WHERE ").condition(filter).push(" ORDER BY place");

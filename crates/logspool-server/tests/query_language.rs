@@ -1,4 +1,4 @@
-//! What queries mean, what is wrong with those that mean nothing, and how a tree is written again.
+//! The meaning of queries, the errors of invalid ones, and writing a tree as text.
 
 mod trees;
 

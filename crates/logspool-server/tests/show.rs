@@ -1,4 +1,4 @@
-//! Answers as people and programs get them.
+//! Answers as people and programs see them.
 
 use logspool_server::query::{Field, Stage};
 use logspool_server::record::Record;

@@ -1,4 +1,4 @@
-//! A file that cannot be used is named with its mend, and keeps none of the others from being used.
+//! A file that cannot be used is reported with a way to fix it. All other files stay usable.
 
 mod sqlite_support;
 
@@ -15,7 +15,7 @@ use sqlite_support::{
     until, write,
 };
 
-/// A store with a record on each of three days; the last one is today, 2026-11-24.
+/// A store with one record on each of three days. The last one is today, 2026-11-24.
 fn three_days(folder: &Path) -> Hand {
     let hand = Hand::at(TODAY);
     let mut store = open(folder, &hand);
@@ -32,7 +32,7 @@ fn problems(store: &SqliteStore) -> String {
     store.problems().join("\n")
 }
 
-/// Records from a day on.
+/// A query for the records from a day on.
 fn since(day: i64) -> Query {
     Query { since_ns: Some(TODAY + day * DAY), ..query("") }
 }
@@ -43,7 +43,7 @@ fn scribble(path: &Path, at: u64) {
     file.write_all_at(&[0xff; 512], at).unwrap();
 }
 
-/// What is done to a file.
+/// A way to damage a file.
 type Damage<'d> = &'d dyn Fn(&Path);
 
 #[test]
@@ -78,7 +78,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
         store.maintain().unwrap();
         let answers = store.answers();
 
-        // What does not touch the file is answered; what does is told of it.
+        // Queries that do not need the file get an answer. Others get an error that names it.
         let rows = ask(&answers, &since(2)).unwrap();
         assert_eq!(2, rows.len(), "{what}");
         let until_then = Query { until_ns: Some(TODAY + DAY), ..query("") };
@@ -87,7 +87,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
         assert!(error.contains("2026-11-23.sqlite"), "{what}: {error}");
         assert!(damaged == fs::read(&path).unwrap(), "{what}: it was written to");
 
-        // Restored, it is read again; moved away, it keeps nothing from working.
+        // A restored file is read again. A file that was moved away does not stop the store.
         fs::write(&path, &whole).unwrap();
         store.maintain().unwrap();
         assert_eq!("", problems(&store), "{what}");
@@ -122,7 +122,7 @@ fn the_file_of_today_that_lost_its_content_gets_a_successor_and_is_not_removed()
         assert_eq!(1, ask(&store.answers(), &later).unwrap().len());
         close(store);
 
-        // So it is at the next start.
+        // The same holds after a restart.
         let store = open(folder.path(), &hand);
         assert!(problems(&store).contains("2026-11-24.sqlite"));
         assert!(folder.path().join("2026-11-24.sqlite").exists());
@@ -163,7 +163,7 @@ fn tables_that_somebody_dropped_are_named_and_what_comes_goes_to_a_new_file() {
         let told = problems(&store);
         assert!(told.contains("2026-11-22.sqlite") && told.contains("no such table"), "{table}: {told}");
         close(store);
-        // The next start says so too.
+        // The next start reports the table too.
         let store = open(folder.path(), &hand);
         assert!(problems(&store).contains("2026-11-22.sqlite"), "{table}: {}", problems(&store));
         close(store);
@@ -234,7 +234,7 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
         !folder.path().join("2026-11-22.index-wal").exists()
     });
     let bytes = fs::read(&path).unwrap();
-    // A leaf with loggers that is read as the answer goes on.
+    // A leaf page with loggers, which is read late in the answer.
     let has_loggers = |page: &[u8]| page[0] == 10 && page.windows(4).filter(|part| part == b"shop").count() > 50;
     let leaves: Vec<_> = bytes.chunks(4096).enumerate().filter(|(_, page)| has_loggers(page)).collect();
     scribble(&path, leaves[leaves.len() / 2].0 as u64 * 4096);
@@ -244,7 +244,7 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
     assert_eq!("", problems(&store));
 }
 
-/// A folder as a kill leaves it, with so many transactions of one record in the log.
+/// A folder after a kill, with this number of transactions of one record in the log.
 fn killed(folder: &Path, transactions: i64) -> std::path::PathBuf {
     let original = tempfile::tempdir().unwrap();
     let mut store = open(original.path(), &Hand::at(TODAY));
@@ -263,7 +263,7 @@ fn transactions_that_a_damaged_log_has_lost_are_told() {
     let log = killed(folder.path(), 40);
     scribble(&log, fs::metadata(&log).unwrap().len() / 2);
 
-    // A query takes nothing away from what the service looks at.
+    // A query does not change the log that the service checks.
     let before = fs::read(&log).unwrap();
     let read = messages(&SqliteAnswers::open(folder.path()).unwrap(), "").len();
     assert!((1..40).contains(&read));
@@ -291,7 +291,7 @@ fn records_that_an_index_has_and_its_file_has_not_are_told() {
     write(&mut store, &[said(1, "a"), said(2, "b")]);
     indexed(&store.answers());
     close(store);
-    // As if the log with both of them had never been.
+    // As if the log with both records had never existed.
     fs::copy(&copy, &path).unwrap();
 
     let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
@@ -321,7 +321,7 @@ fn what_a_kill_leaves_in_the_log_is_no_loss() {
         assert_eq!("", problems(&store), "{cut}");
         assert!(stored(&store).len() >= 17, "{cut}");
     }
-    // A transaction that was not finished, over frames of an older round.
+    // An unfinished transaction, over frames of an earlier round.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("2026-11-22.sqlite");
     let mut store = open(folder.path(), &Hand::at(TODAY));

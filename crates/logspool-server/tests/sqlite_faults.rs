@@ -1,4 +1,4 @@
-//! What the SQLite store says, and keeps, when something is wrong with its folder.
+//! Errors of the SQLite store, and the records that it keeps, when its folder has a problem.
 
 mod small_place;
 mod sqlite_support;
@@ -124,7 +124,7 @@ fn no_room_for_a_day() {
     store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
     hand.set(TODAY + DAY);
     let again = numbered(chunk("s", 1, 91, 110));
-    // From no room at all to a little more than enough: it may fail at any step.
+    // From no room at all to a little more than enough, so that each step can fail.
     for bytes in (0..100_000).step_by(3_000) {
         limit(&bytes.to_string());
         match store.write(std::slice::from_ref(&again)) {
@@ -134,7 +134,7 @@ fn no_room_for_a_day() {
                 assert_eq!((10, 10), (done.stored, done.repeated));
                 limit("unlimited");
                 assert_eq!(110, stored(&store).len());
-                // Nothing is left of the attempts.
+                // Failed attempts leave no files.
                 let mut names: Vec<_> =
                     fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
                 names.retain(|name| name.extension().is_some_and(|end| end == "sqlite"));
@@ -165,7 +165,7 @@ fn full_disk_of_old_files() {
         store.maintain().unwrap();
     }
     close(store);
-    // The file of the third day is to be sealed still.
+    // The file of the third day still has to be sealed.
     hand.set(TODAY + 3 * DAY);
     let retention = Retention { days: None, bytes: Some(1) };
     let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
@@ -198,7 +198,7 @@ fn what_a_killed_process_left_half_way_can_be_read_without_a_service() {
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &[said(1, "a")]);
     let path = |end: &str| folder.path().join(format!("2026-11-22.sqlite{end}"));
-    // Files as they lie while the log is taken in for good, and a page is half written.
+    // The files while the log is being checkpointed and a page is half written.
     let file = Connection::open(path("")).unwrap();
     file.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     drop((file, store));

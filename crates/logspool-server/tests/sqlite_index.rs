@@ -1,4 +1,4 @@
-//! An answer does not depend on the index: not on how far it is, not on whether there is one.
+//! An answer does not depend on the index: neither on its progress nor on its existence.
 
 mod sqlite_support;
 
@@ -19,7 +19,7 @@ use sqlite_support::{
     write,
 };
 
-/// The same numbers each time (Steele and Vigna's splitmix64).
+/// A deterministic random generator (Steele and Vigna's splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -128,7 +128,7 @@ const COUNTS: [&str; 14] = [
     "trace_id=t7 or level=50 | histogram 1h",
 ];
 
-/// What a filter, asked of each record, says of all of them.
+/// The expected records: those of `all` that match the filter.
 fn expected(all: &[Record<'static>], query: &Query) -> Vec<Record<'static>> {
     let matcher = Matcher::new(&query.filter);
     let in_time = |record: &Record<'_>| {
@@ -172,7 +172,7 @@ fn expected_counts(all: &[Record<'static>], query: &Query) -> Vec<Row> {
     }
 }
 
-/// All queries, over all times and over some.
+/// All queries, each without and with a time range.
 fn queries(texts: &[&str]) -> Vec<Query> {
     let mut queries = Vec::new();
     for text in texts {
@@ -254,7 +254,7 @@ fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of
     check(&store.answers(), &all, "half of an index");
     close(store);
 
-    // Records of three files, whose times overlap.
+    // Records in three files, with overlapping times.
     hand.set(TODAY + DAY);
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     let more: Vec<_> = (2500..3000).map(|number| chance.record(number)).collect();
@@ -310,7 +310,7 @@ fn words_that_are_found_too_often_for_a_list_are_found_all_the_same() {
     close(store);
 }
 
-/// Waits until the index of a file is finished, and returns where it lies.
+/// Waits until the index of a file is complete, and returns its path.
 fn finished(folder: &Path, name: &str) -> std::path::PathBuf {
     let path = folder.join(name);
     until("an index is finished", || {
@@ -399,11 +399,11 @@ fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_be
         if path.exists() { Connection::open(&path).and_then(ask).unwrap_or(0) } else { 0 }
     };
     until("the sound part is indexed", || indexed_to() == 10_000);
-    // Kept open, so that no other file gets its number.
+    // Kept open, so that no other file gets its inode number.
     let index = fs::File::open(&path).unwrap();
     write(&mut store, &[said(TODAY + DAY, "of today")]);
     indexed(&store.answers());
-    // Several rounds of the thread.
+    // Several rounds of the index thread.
     let deadline = Instant::now() + Duration::from_secs(3);
     while Instant::now() < deadline {
         let now = fs::metadata(&path).expect("the index stays");
@@ -417,7 +417,7 @@ fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_be
     close(store);
 }
 
-/// Writes nonsense over the page in which a text lies.
+/// Overwrites the page that contains a text.
 fn damage_page_of(path: &Path, text: &str) {
     let bytes = fs::read(path).unwrap();
     let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).expect("the text is there");

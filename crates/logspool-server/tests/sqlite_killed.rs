@@ -1,6 +1,6 @@
-//! A process that writes into the SQLite store is killed, at any moment: what was committed is there, once.
+//! A process that writes into the SQLite store is killed at any moment. All committed records are stored, once.
 //!
-//! `LOGSPOOL_KILLS` says how often; a few times by default.
+//! `LOGSPOOL_KILLS` sets the number of kills; a few by default.
 
 mod sqlite_support;
 
@@ -13,7 +13,7 @@ use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
 use sqlite_support::{DAY, Hand, TODAY, close, indexed, messages, numbered, open, open_with, opening, stored};
 
-/// Writes chunks of a stream from a number on, and says after each commit up to where. A day has 500 records.
+/// Writes chunks of a stream from a number on, and prints the last number after each commit. A day has 500 records.
 #[test]
 #[ignore = "the process that the other test kills"]
 fn writes_until_it_is_killed() {
@@ -42,7 +42,7 @@ fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
     let kills = std::env::var("LOGSPOOL_KILLS").map_or(6, |kills| kills.parse().unwrap());
     let mut committed = 0;
     for round in 0..kills {
-        // What was committed without word of it is sent again.
+        // Records whose commit was not reported are sent again.
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "writes_until_it_is_killed", "--ignored", "--nocapture"])
             .env("LOGSPOOL_TEST_FOLDER", folder.path())
@@ -60,7 +60,7 @@ fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
             }
         });
         let first = said.recv_timeout(Duration::from_secs(60)).expect("a first commit");
-        // A moment by chance: between the steps of a transaction, a checkpoint, or a change of the day.
+        // A pseudo-random moment: between the steps of a transaction, a checkpoint, or a change of the day.
         std::thread::sleep(Duration::from_micros(997 * (round * 37 % 101)));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! A record of a numbered stream is in the SQLite store once, whatever is sent again.
+//! A record of a numbered stream is stored once in SQLite, whatever is sent again.
 
 mod sqlite_support;
 
@@ -119,7 +119,7 @@ fn a_stream_that_ends_is_forgotten_unless_its_end_is_refused() {
     assert_eq!(0, streams());
 }
 
-/// Makes SQLite refuse records, by a rule that is not the store's.
+/// Makes SQLite refuse records, by a constraint that the store does not have.
 fn refuse(folder: &std::path::Path, condition: &str) {
     let file = Connection::open(folder.join("2026-11-22.sqlite")).unwrap();
     let sql = format!(

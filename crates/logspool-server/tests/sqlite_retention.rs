@@ -1,4 +1,4 @@
-//! Old files of the SQLite store go as a whole, the oldest first.
+//! The SQLite store removes whole files, the oldest first.
 
 mod sqlite_support;
 
@@ -16,7 +16,7 @@ use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore}
 use logspool_server::stores::{self, Store, StoreError, Written};
 use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
 
-/// A store with a record of each of five days.
+/// A store with one record on each of five days.
 fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
     let hand = Hand::at(TODAY);
     let options = Options { retention, indexing, clock: hand.clock(), ..Options::default() };
@@ -67,7 +67,7 @@ fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
     assert!(store.answers().stats().unwrap().bytes < bytes);
 }
 
-/// A store on a disk that is full for as long as files of earlier days lie on it.
+/// A store on a disk that is full while it has files of earlier days.
 struct OnFullDisk {
     store: SqliteStore,
     folder: PathBuf,
@@ -161,7 +161,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
     hand.set(TODAY + 404 * DAY);
     write(&mut store, &[said(404, "day 404")]);
     store.maintain().unwrap();
-    // Also in the eyes of a service that knows no other time, and over midnight.
+    // The same for a service that has only seen the wrong time, and over midnight.
     drop(store);
     let mut store = open().unwrap();
     store.maintain().unwrap();
@@ -174,7 +174,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
         write(&mut store, &[said(day, &format!("day {day}"))]);
         store.maintain().unwrap();
     }
-    // What came on the day with the wrong date came before the fifth.
+    // The file with the wrong date was created before that of the fifth day, so it is removed before it.
     assert_eq!(["day 8", "day 7", "day 6"], messages(&store.answers(), "").as_slice());
     assert_eq!(3, day_files(folder.path()));
 }

@@ -1,5 +1,4 @@
-//! A new day's file takes over whole: what was known of the streams is known in it, also when the process is killed
-//! between the steps.
+//! A new day's file takes over all state of the streams, also if the process is killed between the steps.
 
 mod sqlite_support;
 
@@ -147,7 +146,7 @@ fn a_file_that_was_not_made_whole_is_made_again() {
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     close(store);
-    // As a kill leaves it: made, but its transaction not committed.
+    // As after a kill: the file exists, but its transaction is not committed.
     change(folder.path(), "2026-11-23.sqlite", "PRAGMA journal_mode = WAL");
     fs::write(folder.path().join("2026-11-24.sqlite"), "").unwrap();
     hand.set(TODAY + DAY);
@@ -166,7 +165,7 @@ fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_el
     hand.set(TODAY + DAY);
     store.write(&[numbered(chunk("s", 1, 4, 5))]).unwrap();
     close(store);
-    // As if neither the catalog nor the old file had been reached.
+    // As if neither the catalog nor the old file had been updated.
     change(folder.path(), "catalog.sqlite", "DELETE FROM files WHERE name LIKE '%23%'; UPDATE files SET sealed = 0");
     change(folder.path(), "2026-11-22.sqlite", "PRAGMA journal_mode = WAL; UPDATE file_state SET sealed = 0");
 
@@ -230,7 +229,7 @@ fn a_file_that_turns_out_damaged_is_left_and_its_streams_go_on_in_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &Hand::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
-    // The page of an index that is no page of an index.
+    // Damage a page of an index.
     let path = folder.path().join("2026-11-22.sqlite");
     let file = Connection::open(&path).unwrap();
     file.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
@@ -240,7 +239,7 @@ fn a_file_that_turns_out_damaged_is_left_and_its_streams_go_on_in_a_new_one() {
     use std::os::unix::fs::FileExt;
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&[0xff; 512], ((page - 1) * size) as u64).unwrap();
-    // The pages in memory are still whole; those of a process that comes anew are not.
+    // The pages in memory are still valid. A new process reads the damaged ones.
     drop(store);
     let mut store = open(folder.path(), &Hand::at(TODAY));
 

@@ -1,4 +1,4 @@
-//! What is put into the SQLite store comes out of it, in the order of its times.
+//! Records come back from the SQLite store unchanged, in the order of their times.
 
 mod sqlite_support;
 
@@ -50,14 +50,14 @@ fn every_field_comes_back_as_it_was() {
         "{\"a\": [1, \"}\"]}",
     ] {
         let mut expected = full(text);
-        // An empty host is none.
+        // An empty host is stored as no host.
         expected.host = expected.host.filter(|host| !host.is_empty());
         let alone = Record { time_ns: Some(TODAY), message: text.to_owned().into(), ..Record::default() };
         write(&mut store, &[expected.clone(), alone.clone()]);
 
         let mut found = records(&store.answers(), &Query { limit: Some(2), ..query("") });
         assert_eq!((Some(alone), Some(expected)), (found.pop(), found.pop()), "{text:?}");
-        // What is newest is asked for: these are no more.
+        // Start with an empty store again, because the next round queries the newest records.
         close(store);
         std::fs::remove_dir_all(folder.path()).unwrap();
         store = open(folder.path(), &Hand::at(TODAY));

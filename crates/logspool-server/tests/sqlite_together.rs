@@ -11,7 +11,7 @@ use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteAnswers, SqliteStore};
 use sqlite_support::{DAY, Hand, TODAY, ask, close, messages, query, records, said, write};
 
-/// Sets a flag when it goes, also by a panic: the other threads end then.
+/// Sets a flag when it is dropped, also by a panic, to end the other threads.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -38,7 +38,7 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
     thread::scope(|scope| {
         for text in ["", "word", "logger=shop level>=20", "| count by logger", "word | histogram 1h"] {
             let (done, newest) = (&done, &newest);
-            // One as of another process, the others as of this one.
+            // One reader like in another process, the others like in this one.
             let answers = match text {
                 "" => SqliteAnswers::open(folder.path()).unwrap(),
                 _ => store.answers(),
@@ -51,7 +51,7 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
                     if query.stage.is_some() {
                         ask(&answers, &query).unwrap();
                     } else if let Some(first) = records(&answers, &query).first() {
-                        // What was committed before the question is in the answer.
+                        // Records committed before the query are in the answer.
                         assert!(first.time_ns.unwrap() as u64 >= known, "{text}");
                     }
                     asked += 1;

@@ -1,9 +1,9 @@
-//! Memory that is free to be used, as far as the kernel tells.
+//! Available memory, as reported by the kernel.
 
 use std::path::Path;
 
-/// Bytes of memory that this process could take before something has to give way: what the machine has, or its control
-/// group may still take. `u64::MAX` where nobody says.
+/// Bytes of memory that this process can take without swapping: the smaller of the machine's available
+/// memory and the room left in its control group. `u64::MAX` if neither is known.
 pub fn available_memory() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_machine(&text));
     let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));
@@ -15,11 +15,11 @@ fn of_machine(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Of control groups of version 2, which a container sees its own of.
+/// Room in a control group of version 2; a container sees its own group.
 fn of_group(cgroup: &str) -> Option<u64> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = Path::new("/sys/fs/cgroup").join(own);
-    // Without a limit it says "max".
+    // Without a limit the file contains "max".
     let number = |name: &str| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }

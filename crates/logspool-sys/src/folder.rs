@@ -1,9 +1,8 @@
 //! The folder of the segments: private to one user, checked by descriptor, and the names in it.
 //!
-//! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink,
-//! `NAME.blob-N` the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see
-//! `sidecar.rs`.
-//! NAME tells the process, see `identity.rs`.
+//! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink, `NAME.blob-N`
+//! the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see `sidecar.rs`. NAME
+//! identifies the process, see `identity.rs`.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -27,7 +26,7 @@ pub struct Folder {
     device_and_inode: (u64, u64),
 }
 
-/// Where its files are.
+/// Where the files of a folder are.
 #[derive(Debug, Clone)]
 enum Place {
     /// In a folder of a file system.
@@ -36,7 +35,7 @@ enum Place {
     Memory(Arc<Held>),
 }
 
-/// The folder when none is configured.
+/// The folder that is used if none is configured.
 pub fn default_path() -> PathBuf {
     // SAFETY: getuid has no preconditions and cannot fail.
     PathBuf::from(format!("/dev/shm/logspool-{}", unsafe { libc::getuid() }))
@@ -51,11 +50,11 @@ fn c_string(text: &str) -> io::Result<CString> {
 }
 
 impl Folder {
-    /// Opens the folder, making it with mode 0700 where it is missing.
+    /// Opens the folder; a missing one is made with mode 0700.
     ///
     /// # Errors
     ///
-    /// When it is no folder, a symbolic link, of another user, or open to others.
+    /// It is no folder, a symbolic link, owned by another user, or accessible to others.
     pub fn open(path: &Path) -> io::Result<Self> {
         let name = c_string(&path.to_string_lossy())?;
         // SAFETY: `name` is a valid C string.
@@ -66,7 +65,7 @@ impl Folder {
         Self::open_existing(path).map(|folder| Self { made_here: made == 0, ..folder })
     }
 
-    /// Opens the folder if it is there.
+    /// Opens the folder if it exists.
     ///
     /// # Errors
     ///
@@ -76,7 +75,7 @@ impl Folder {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: `name` is a valid C string.
         let descriptor = check(unsafe { libc::open(name.as_ptr(), flags) })?;
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        // SAFETY: the descriptor was just opened, and nothing else owns it.
         let handle = unsafe { File::from_raw_fd(descriptor) };
         use std::os::unix::fs::MetadataExt;
         let status = handle.metadata()?;
@@ -96,13 +95,13 @@ impl Folder {
         Ok(Self { place, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
     }
 
-    /// A folder of files in memory, which no other process finds by a path.
+    /// A folder of files in memory, which other processes cannot find by a path.
     pub fn in_memory(held: Held) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         // SAFETY: geteuid has no preconditions and cannot fail.
         let owner = unsafe { libc::geteuid() };
-        // No device has the number 0, and no file this path.
+        // The device number 0 and this path exist nowhere else.
         Self {
             place: Place::Memory(Arc::new(held)),
             path: PathBuf::from(format!("memfd:{number}")),
@@ -112,7 +111,7 @@ impl Folder {
         }
     }
 
-    /// The same folder, opened again by its path where it has one: somebody may have removed and made it anew.
+    /// The same folder, opened again by its path if it has one: it may have been removed and made again.
     ///
     /// # Errors
     ///
@@ -124,7 +123,7 @@ impl Folder {
         }
     }
 
-    /// Its files, where they are held by descriptors.
+    /// The files of a folder in memory.
     pub fn held(&self) -> Option<&Held> {
         match &self.place {
             Place::Directory(_) => None,
@@ -132,11 +131,12 @@ impl Folder {
         }
     }
 
-    /// Opens the folder of any user, as far as this process may: only the superuser may open those of others.
+    /// Opens a folder that any user may own, as far as this process may: only the superuser may open other users'
+    /// folders.
     ///
     /// # Errors
     ///
-    /// As [`Folder::open_existing`]; when the name is that of another user's folder.
+    /// As [`Folder::open_existing`]; also when the name belongs to another user's folder.
     pub fn open_of_any_user(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
@@ -167,23 +167,23 @@ impl Folder {
         Ok(Self { place, path: path.to_owned(), made_here: false, owner, device_and_inode })
     }
 
-    /// Which folder it is, whatever its path.
+    /// Device and inode; they identify the folder whatever its path.
     pub fn device_and_inode(&self) -> (u64, u64) {
         self.device_and_inode
     }
 
-    /// The user whose folder it is.
+    /// Id of the user who owns the folder.
     pub fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// Whether it is that of this process's user.
+    /// Whether the user of this process owns it.
     pub fn is_own(&self) -> bool {
         // SAFETY: geteuid has no preconditions and cannot fail.
         self.owner == unsafe { libc::geteuid() }
     }
 
-    /// Its descriptor, for calls in a signal handler; −1 for one in memory.
+    /// The descriptor, for calls in a signal handler; −1 for a folder in memory.
     pub fn descriptor(&self) -> RawFd {
         match &self.place {
             Place::Directory(handle) => handle.as_raw_fd(),
@@ -191,12 +191,12 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it lies on memory (tmpfs or ramfs), which nothing ever writes back to a disk.
+    /// Whether it is on memory (tmpfs or ramfs), which is never written back to a disk.
     pub fn is_memory(&self) -> io::Result<bool> {
         if self.held().is_some() {
             return Ok(true);
@@ -206,7 +206,7 @@ impl Folder {
         Ok(matches!(status.f_type as u64, 0x0102_1994 | 0x8584_58f6))
     }
 
-    /// Bytes free on its file system, or of the machine's memory.
+    /// Free bytes of its file system, or of the machine's memory for a folder in memory.
     pub fn free_bytes(&self) -> io::Result<u64> {
         if self.held().is_some() {
             return Ok(available_memory());
@@ -215,7 +215,7 @@ impl Folder {
         Ok(status.f_bavail.saturating_mul(status.f_bsize as u64))
     }
 
-    /// Bytes of its file system, free or not.
+    /// Size of its file system in bytes, used or free.
     pub fn total_bytes(&self) -> io::Result<u64> {
         let status = self.statfs()?;
         Ok(status.f_blocks.saturating_mul(status.f_bsize as u64))
@@ -234,12 +234,12 @@ impl Folder {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
         let descriptor = check(unsafe { libc::openat(self.descriptor(), name.as_ptr(), flags, 0o600) })?;
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        // SAFETY: the descriptor was just opened, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(descriptor) };
         if !self.is_own() {
             use std::os::unix::fs::MetadataExt;
             let status = file.metadata()?;
-            // Its owner may put anything there, also something of others.
+            // The owner may put anything there, even files of other users.
             if status.uid() != self.owner || !status.is_file() {
                 let why = "it is no file of the user whose folder it lies in";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -248,7 +248,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes a file that must not exist.
+    /// Makes a file; it is an error if the file exists.
     pub fn create(&self, name: &str) -> io::Result<File> {
         match self.held() {
             Some(held) => held.create(name, true),
@@ -256,7 +256,8 @@ impl Folder {
         }
     }
 
-    /// As [`Folder::create`], for a file that this process opens only now: in memory, nothing else keeps its descriptor.
+    /// As [`Folder::create`], for a file that this process opens only now: a folder in memory keeps no descriptor of
+    /// it.
     pub fn create_once(&self, name: &str) -> io::Result<File> {
         match self.held() {
             Some(held) => held.create(name, false),
@@ -264,7 +265,7 @@ impl Folder {
         }
     }
 
-    /// Opens or makes a file.
+    /// Opens a file, or makes it.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
         match self.held() {
             Some(held) => held.open_or_create(name),
@@ -280,9 +281,9 @@ impl Folder {
         }
     }
 
-    /// Takes the lock file `name`, making it where it is missing. `None`: another process has it.
+    /// Takes the lock file `name`; a missing file is made. `None`: another process has it.
     ///
-    /// Whoever removes a lock file holds its lock, so a lock counts only while the name stands for its file.
+    /// Whoever removes a lock file holds its lock. So a lock is valid only while the name refers to the locked file.
     pub fn take_lock(&self, name: &str) -> io::Result<Option<File>> {
         loop {
             let lock = self.open_or_create(name)?;
@@ -292,11 +293,11 @@ impl Folder {
             if self.is_named(name, &lock)? {
                 return Ok(Some(lock));
             }
-            // Its last holder removed it between the two steps: take the one that stands there now.
+            // Its last holder removed it between the two steps: try again with the file that has the name now.
         }
     }
 
-    /// Whether `name` stands for this very file.
+    /// Whether `name` refers to this very file.
     pub fn is_named(&self, name: &str, file: &File) -> io::Result<bool> {
         use std::os::unix::fs::MetadataExt;
         let held = file.metadata()?;
@@ -307,7 +308,7 @@ impl Folder {
         }
     }
 
-    /// What stat(2) says about a name, without following a link.
+    /// The result of stat(2) for a name, without following a link.
     pub fn status(&self, name: &str) -> io::Result<libc::stat> {
         if let Some(held) = self.held() {
             return held.status(name);
@@ -321,7 +322,7 @@ impl Folder {
         Ok(status)
     }
 
-    /// When names in it changed last and when it was read last, in nanoseconds since the epoch.
+    /// Times of the last change of names and of the last access, in nanoseconds since the epoch.
     pub fn times(&self) -> io::Result<Times> {
         use std::os::unix::fs::MetadataExt;
         let Place::Directory(handle) = &self.place else { return Ok(Times::default()) };
@@ -332,7 +333,7 @@ impl Folder {
         })
     }
 
-    /// Bytes that the folder itself takes; 0 for one in memory.
+    /// Bytes of the directory itself; 0 for a folder in memory.
     pub fn size(&self) -> io::Result<u64> {
         match &self.place {
             Place::Directory(handle) => Ok(handle.metadata()?.len()),
@@ -340,7 +341,7 @@ impl Folder {
         }
     }
 
-    /// Makes this the moment of its last access.
+    /// Sets the time of the last access to now.
     pub fn touch(&self) -> io::Result<()> {
         let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
         let same = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
@@ -361,7 +362,7 @@ impl Folder {
         check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) }).map(|_| ())
     }
 
-    /// Removes a file; one that is gone already is no error.
+    /// Removes a file; a missing file is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         if let Some(held) = self.held() {
             held.remove(name);
@@ -375,7 +376,7 @@ impl Folder {
         }
     }
 
-    /// Gives a file another name, in place of a file that has it.
+    /// Renames a file; replaces a file with the new name.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (c_string(from)?, c_string(to)?);
         let folder = self.descriptor();
@@ -383,7 +384,7 @@ impl Folder {
         check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(|_| ())
     }
 
-    /// Makes the names in it durable: fsync(2) of the folder.
+    /// Makes the names in the folder durable: fsync(2) of the folder.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
             Place::Directory(handle) => handle.sync_all(),
@@ -403,12 +404,12 @@ impl Folder {
         unsafe { libc::unlinkat(self.descriptor(), name.as_ptr(), 0) };
     }
 
-    /// Names of the files in it.
+    /// Names of the files in the folder.
     pub fn names(&self) -> io::Result<Vec<String>> {
         if let Some(held) = self.held() {
             return Ok(held.names());
         }
-        // The descriptor, not the path: the folder that was checked is the one that is read.
+        // The descriptor, not the path, so that the folder that was checked is the one that is read.
         let path = format!("/proc/self/fd/{}", self.descriptor());
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
@@ -420,19 +421,19 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether what lies in it outlives this process: a keeper that holds files in memory may be gone.
+    /// Whether the files survive this process. For files in memory that is true only while the keeper runs.
     pub fn outlives_process(&self) -> bool {
         self.held().is_none_or(|held| held.keeper().is_some_and(Handover::is_kept))
     }
 
-    /// Nothing will be made in it any more: lets the keeper of files in memory end.
+    /// Ends the keeper of files in memory: no further file will be made in the folder.
     pub fn finish(&self) {
         if let Some(keeper) = self.held().and_then(Held::keeper) {
             keeper.end();
         }
     }
 
-    /// Removes the folder if it is empty and nobody configured it.
+    /// Removes the folder if it is empty and was not configured by the user.
     pub fn remove_if_empty(&self) {
         if (self.made_here || self.path == default_path())
             && let Ok(name) = c_string(&self.path.to_string_lossy())
@@ -443,7 +444,7 @@ impl Folder {
     }
 }
 
-/// A change may be noted with a time that is so old, in nanoseconds: the kernel's clock for that has ticks.
+/// Age in nanoseconds that the time of a new change may have: the kernel takes it from a clock with ticks.
 pub const CLOCK_TICK_NS: i64 = 20_000_000;
 
 /// Times of a file or folder, in nanoseconds since the epoch.
@@ -456,7 +457,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those of a status.
+    /// The times in the result of stat(2).
     pub fn of(status: &libc::stat) -> Self {
         Self {
             modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
@@ -471,8 +472,8 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
 
 /// Takes the exclusive record lock of a file. `Ok(false)`: another process has it.
 ///
-/// Record locks (`F_SETLK`) end with the process and are not inherited by forked children; but any close
-/// of the file in the process drops them: open a lock file once per process and keep it.
+/// Record locks (`F_SETLK`) end with the process and are not inherited by forked children. But closing any descriptor
+/// of the file in the process drops them: open a lock file once per process and keep it open.
 pub fn try_lock(descriptor: RawFd) -> io::Result<bool> {
     let lock = whole_file();
     // SAFETY: the descriptor is open and `lock` lives through the call.
@@ -483,8 +484,8 @@ pub fn try_lock(descriptor: RawFd) -> io::Result<bool> {
     }
 }
 
-/// Whether another process has the record lock of a file. Takes nothing; closing the file drops a lock that
-/// this process has on it.
+/// Whether another process has the record lock of a file. Takes no lock. Closing the file drops a lock that this
+/// process has on it.
 pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
     let mut lock = whole_file();
     // SAFETY: the descriptor is open and `lock` lives through the call.
@@ -492,7 +493,7 @@ pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as i16)
 }
 
-/// What a lock of a whole file is asked for with.
+/// The request for a lock of a whole file.
 pub fn whole_file() -> libc::flock {
     libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
 }

@@ -6,11 +6,11 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Two halves of 32 bits in one atomic word; threads wait on the low one.
 ///
-/// What the halves mean is the user's. One word for both lets a change of the low half see, in the same atomic
-/// operation, whether the high half says that somebody waits: no fence, no wake-up in vain.
+/// The user defines the meaning of the halves. One word holds both so that a change of the low half sees, in the same
+/// atomic operation, whether the high half reports waiting threads: no fence, no needless wake-up.
 #[derive(Debug)]
 pub struct WaitWord {
-    /// Changed by the methods' users in any way that an atomic offers.
+    /// Users of the methods change it with any atomic operation.
     pub word: AtomicU64,
     #[cfg(loom)]
     sleepers: (loom::sync::Mutex<()>, loom::sync::Condvar),
@@ -47,9 +47,9 @@ impl WaitWord {
 
 #[cfg(not(loom))]
 impl WaitWord {
-    /// Waits while the low half is `expected`, at most `timeout`; `None` waits for good.
+    /// Waits while the low half is `expected`, at most for `timeout`; with `None` without limit.
     ///
-    /// Returns early after a signal was handled by this thread, and now and then for no reason: look again.
+    /// May return early, after this thread handled a signal or without a reason: check the word again.
     #[inline]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| libc::timespec {
@@ -62,7 +62,7 @@ impl WaitWord {
         unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, expected, limit) };
     }
 
-    /// Wakes up to `count` threads that wait. Changes nothing.
+    /// Wakes up to `count` waiting threads. Does not change the word.
     #[inline]
     pub fn wake(&self, count: u32) {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -71,7 +71,7 @@ impl WaitWord {
         unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, count) };
     }
 
-    /// Where the low half lies.
+    /// Address of the low half.
     fn address(&self) -> *const u32 {
         let halves = self.word.as_ptr().cast::<u32>().cast_const();
         if cfg!(target_endian = "little") { halves } else { halves.wrapping_add(1) }
@@ -80,7 +80,7 @@ impl WaitWord {
 
 #[cfg(loom)]
 impl WaitWord {
-    /// As the kernel does it: look and go to sleep are one step for those who wake.
+    /// As in the kernel, the check and the step to sleep are one operation for threads that wake.
     #[inline]
     pub fn wait(&self, expected: u32, _timeout: Option<Duration>) {
         let mut kept = self.sleepers.0.lock().unwrap();
@@ -90,7 +90,7 @@ impl WaitWord {
         drop(kept);
     }
 
-    /// Wakes all: more than asked for is allowed.
+    /// Wakes all threads; that is allowed.
     #[inline]
     pub fn wake(&self, _count: u32) {
         drop(self.sleepers.0.lock().unwrap());

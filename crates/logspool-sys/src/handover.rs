@@ -1,11 +1,11 @@
-//! Hands the files of a queue to its keeper, through a socket (SOCK_SEQPACKET): one message for each file that is made
+//! Sends the files of a queue to its keeper, through a socket (SOCK_SEQPACKET): one message for each file that is made
 //! or removed.
 //!
 //! A message is one byte, `+` or `-`, and the name; with `+` comes the file's descriptor. The keeper reads until all
-//! copies of the program's end are closed: the program is gone then, or has executed another one.
+//! copies of the program's end are closed: then the program has ended, or has executed another one.
 //!
-//! Nothing here waits. Where the socket is full (the keeper has not started yet, or is stopped), messages wait in
-//! memory and go with the next one.
+//! Nothing here blocks. While the socket is full (the keeper has not started yet, or is stopped), messages wait in
+//! memory and are sent before the next one.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -15,38 +15,38 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Files that may wait for a keeper that reads nothing.
+/// Most files that wait in memory for a keeper that does not read.
 ///
 /// Chosen: their descriptors count against the program's limit, which is often 1,024. The socket itself holds some 270
-/// messages; a keeper that starts has room for a burst of both.
+/// messages, and a keeper that starts has room for both.
 const MOST_WAITING: usize = 128;
 
-/// Longest name, as in a folder.
+/// Longest name in bytes, as in a folder.
 const NAME_BYTES: usize = 255;
 
-/// What the program says.
+/// A message of the program.
 #[derive(Debug)]
 pub enum Message {
-    /// There is a file of this name.
+    /// A file of this name was made.
     Added(String, File),
-    /// It is gone.
+    /// The file of this name was removed.
     Removed(String),
-    /// Something of another version.
+    /// A message of another version.
     Unknown,
 }
 
-/// The program's end.
+/// The program's end of the connection.
 #[derive(Debug)]
 pub struct Handover {
     socket: OwnedFd,
-    /// Inode of the socket: a program that closes all descriptors may have something else under this number.
+    /// Inode of the socket: after a program closes all descriptors, the number may belong to another file.
     inode: u64,
     waiting: Mutex<VecDeque<Message>>,
-    /// Files that the keeper was never given.
+    /// Files that could not be sent to the keeper.
     missed: AtomicU64,
 }
 
-/// Process and descriptor of the newest handover, for its forked children; 0: none.
+/// Process id and descriptor of the newest handover, for its forked children; 0: there is no handover.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
 
 impl Handover {
@@ -54,7 +54,7 @@ impl Handover {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// Errors of the system calls.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let mut ends = [-1; 2];
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -62,18 +62,18 @@ impl Handover {
         if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: both are new and belong to nobody else.
+        // SAFETY: both descriptors are new, and nothing else owns them.
         let [socket, other] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         let inode = inode_of(socket.as_raw_fd()).unwrap_or(0);
         Ok((Self { socket, inode, waiting: Mutex::default(), missed: AtomicU64::new(0) }, other))
     }
 
-    /// Lets forked children close their copy, see [`close_inherited`].
+    /// Registers this end, so that forked children can close their copy, see [`close_inherited`].
     pub fn note_for_children(&self) {
         NEWEST.store(u64::from(std::process::id()) << 32 | self.socket.as_raw_fd() as u64, Ordering::Relaxed);
     }
 
-    /// Gives a file to the keeper.
+    /// Sends a file to the keeper.
     pub fn add(&self, name: &str, file: &File) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
@@ -89,7 +89,7 @@ impl Handover {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells the keeper that a file is gone.
+    /// Notifies the keeper that a file was removed.
     pub fn remove(&self, name: &str) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = waiting.len();
@@ -104,7 +104,7 @@ impl Handover {
         }
     }
 
-    /// As [`Handover::remove`], with async-signal-safe calls only. What waits in memory is not looked at.
+    /// As [`Handover::remove`], with async-signal-safe calls only. Messages that wait in memory are left there.
     pub fn remove_async_signal_safe(&self, name: &CStr) {
         let _ = self.send(b'-', name.to_bytes(), None);
     }
@@ -148,7 +148,7 @@ impl Handover {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether the keeper is there and has every file, or is about to have it.
+    /// Whether the keeper runs and has every file, or is about to receive it.
     pub fn is_kept(&self) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
@@ -158,7 +158,7 @@ impl Handover {
         !hung_up && self.missed.load(Ordering::Relaxed) == 0
     }
 
-    /// Tells the keeper that nothing will follow.
+    /// Notifies the keeper that no message will follow.
     pub fn end(&self) {
         if inode_of(self.socket.as_raw_fd()) == Some(self.inode) {
             // SAFETY: a plain system call on a descriptor that is ours.
@@ -171,7 +171,7 @@ fn full() -> io::Result<()> {
     Err(ErrorKind::WouldBlock.into())
 }
 
-/// Whether a message can be sent later. ETOOMANYREFS: this user has too many descriptors on their way.
+/// Whether a message can be sent later. ETOOMANYREFS: this user has too many descriptors in flight.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -186,7 +186,7 @@ fn inode_of(descriptor: RawFd) -> Option<u64> {
     (unsafe { libc::fstat(descriptor, &mut status) } == 0).then_some(status.st_ino)
 }
 
-/// In a forked child: closes its copy of its parent's end, so that the keeper sees the end of the parent.
+/// In a forked child: closes its copy of the parent's socket, so that the keeper sees the end of the parent.
 pub fn close_inherited() {
     let word = NEWEST.load(Ordering::Relaxed);
     if word != 0 && word >> 32 == u64::from(std::os::unix::process::parent_id()) {
@@ -196,7 +196,7 @@ pub fn close_inherited() {
     }
 }
 
-/// Room for one descriptor beside a message.
+/// Room for one descriptor that is sent with a message.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -208,7 +208,7 @@ impl Default for Control {
 
 impl Control {
     fn attach(&mut self, message: &mut libc::msghdr, descriptor: RawFd) {
-        // SAFETY: CMSG_SPACE of one descriptor is 24 bytes; the first header lies at the beginning, aligned.
+        // SAFETY: CMSG_SPACE of one descriptor is 24 bytes; the first header is at the beginning, aligned.
         unsafe {
             message.msg_control = self.0.as_mut_ptr().cast();
             message.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
@@ -221,11 +221,11 @@ impl Control {
     }
 }
 
-/// Reads one message of the program, without waiting. `None`: nothing will follow.
+/// Reads one message of the program, without blocking. `None`: no message will follow.
 ///
 /// # Errors
 ///
-/// `WouldBlock` when there is none yet; what the system said.
+/// `WouldBlock` when no message has arrived; errors of the system calls.
 pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Message>> {
     let mut text = [0_u8; 1 + NAME_BYTES];
     let mut control = Control::default();
@@ -251,11 +251,11 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Message>> {
     }))
 }
 
-/// The descriptor that came with a message; should there be several, the others are closed.
+/// The descriptor that came with a message; any further descriptors are closed.
 fn take_file(message: &libc::msghdr) -> Option<File> {
     let mut file = None;
-    // SAFETY: the kernel has filled `msg_control`; CMSG_FIRSTHDR and CMSG_NXTHDR stay inside it, and the descriptors in
-    // it are new and belong to nobody else.
+    // SAFETY: the kernel has filled `msg_control`. CMSG_FIRSTHDR and CMSG_NXTHDR stay inside it. The descriptors in it
+    // are new, and nothing else owns them.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {
@@ -315,7 +315,7 @@ mod tests {
             handover.add(&format!("{added:04}"), &file);
             added += 1;
         }
-        // One of those that wait goes without having been there.
+        // A file that waits is removed before its message was sent.
         handover.remove(&format!("{:04}", added - 1));
         handover.remove("0000");
         assert!(handover.is_kept());

@@ -1,7 +1,7 @@
-//! Files of a queue that has no folder: memory (memfd_create(2)) under a name.
+//! Files of a queue without a folder: memory (memfd_create(2)) under a name.
 //!
-//! The program makes them and hands each to its keeper (`handover.rs`), which has them under the same names. So both
-//! sides have a [`Folder`](super::folder::Folder) that the rest of the core uses like one on tmpfs.
+//! The program makes them and sends each to its keeper (`handover.rs`), which has them under the same names. So both
+//! sides have a [`Folder`](super::folder::Folder) that the rest of the core uses like a folder on tmpfs.
 //!
 //! Record locks work on these files as on others: they belong to the inode, which both processes share.
 
@@ -13,17 +13,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::handover::{Handover, Message};
 
-/// See the file head.
+/// The named files of one process; see the file head.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// `None` for a file that is opened once: nothing here keeps its descriptor.
+    /// `None` for a file that is opened once: its descriptor is not kept here.
     files: Mutex<BTreeMap<String, Option<File>>>,
-    /// The way to the keeper; the keeper itself has none.
+    /// The connection to the keeper; `None` in the keeper itself.
     keeper: Option<Handover>,
 }
 
 impl Held {
-    /// The files of a program, of which each is handed over.
+    /// The files of a program that sends each of them to `keeper`.
     pub fn handed_over(keeper: Handover) -> Self {
         Self { files: Mutex::default(), keeper: Some(keeper) }
     }
@@ -32,12 +32,12 @@ impl Held {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way to the keeper.
+    /// The connection to the keeper.
     pub fn keeper(&self) -> Option<&Handover> {
         self.keeper.as_ref()
     }
 
-    /// Applies what the program said.
+    /// Applies a message of the program.
     pub fn apply(&self, message: Message) {
         match message {
             Message::Added(name, file) => _ = self.files().insert(name, Some(file)),
@@ -46,11 +46,11 @@ impl Held {
         }
     }
 
-    /// Makes a file that must not exist. With `keep`, it can be opened again by its name.
+    /// Makes a file; it is an error if the file exists. With `keep`, it can be opened again by its name.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists`; what the system said.
+    /// `AlreadyExists`; errors of the system calls.
     pub fn create(&self, name: &str, keep: bool) -> io::Result<File> {
         let mut files = self.files();
         if files.contains_key(name) {
@@ -69,7 +69,7 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// `NotFound` where there is none that can be opened again; what the system said.
+    /// `NotFound` if no file of this name can be opened again; errors of the system calls.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         let mut file = self.find(name, File::try_clone)?;
         file.rewind()?;
@@ -83,11 +83,11 @@ impl Held {
         }
     }
 
-    /// Opens or makes a file.
+    /// Opens a file, or makes it.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// Errors of the system calls.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
         match self.open_file(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => self.create(name, true),
@@ -95,7 +95,7 @@ impl Held {
         }
     }
 
-    /// What fstat(2) says about a file.
+    /// The result of fstat(2) for a file.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Held {
         })
     }
 
-    /// Forgets a file; one that is gone already is no error.
+    /// Removes a file; a missing file is no error.
     pub fn remove(&self, name: &str) {
         let removed = self.files().remove(name);
         if let (Some(_), Some(keeper)) = (removed, &self.keeper) {
@@ -130,9 +130,9 @@ impl Held {
 ///
 /// # Errors
 ///
-/// What memfd_create(2) said.
+/// The error of memfd_create(2).
 pub fn memory_file() -> io::Result<File> {
-    // Not executable, which Linux 6.3 wants to be told; older kernels do not know the flag (0x8).
+    // Not executable: Linux 6.3 and later expect this flag (0x8), older kernels do not know it.
     let made = [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC].map(|flags| {
         // SAFETY: a valid C string.
         move || unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) }
@@ -140,7 +140,7 @@ pub fn memory_file() -> io::Result<File> {
     for make in made {
         let descriptor = make();
         if descriptor >= 0 {
-            // SAFETY: the descriptor is new and belongs to nobody else.
+            // SAFETY: the descriptor is new, and nothing else owns it.
             return Ok(unsafe { File::from_raw_fd(descriptor) });
         }
         let error = io::Error::last_os_error();

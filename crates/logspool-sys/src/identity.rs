@@ -1,14 +1,14 @@
-//! Which process made a segment: the parts of the NAME in the names of its files.
+//! The process that made a segment: the parts of the NAME in the names of its files.
 //!
-//! NAME is `<pid namespace>-<pid>-<process start>-<image>`. The process id differs in each forked child; the image is a
-//! hash of random bytes that the kernel gives a program when it is executed, so it differs after exec. The start tells
-//! two forked children with the same process id apart.
+//! NAME is `<pid namespace>-<pid>-<process start>-<image>`. Each forked child has another process id. The image is a
+//! hash of random bytes that the kernel gives a program at exec, so it differs after exec. The start distinguishes two
+//! forked children with the same process id.
 
 use std::fmt;
 
 use crate::gate::PerProcess;
 
-/// A process, as the names of its files tell.
+/// A process, as identified by the names of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIdentity {
     /// Inode of its pid namespace.
@@ -17,12 +17,12 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// When it started, in clock ticks since boot.
     pub start: u64,
-    /// What changes with exec.
+    /// Hash that changes with exec.
     pub image: u64,
 }
 
 impl ProcessIdentity {
-    /// This process. Looked up once: an emulator may give each thread another start time.
+    /// This process. Read only once, because an emulator may report another start time for each thread.
     pub fn of_this() -> Self {
         static THIS: PerProcess<Option<ProcessIdentity>> = PerProcess::new();
         THIS.with(|this| *this.get_or_insert_with(Self::look_up))
@@ -41,7 +41,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// The process with this NAME. `None`: it is no NAME.
+    /// The process with this NAME. `None`: the text is no NAME.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let (namespace, pid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -49,17 +49,18 @@ impl ProcessIdentity {
         parts.next().is_none().then_some(Self { namespace, pid, start, image })
     }
 
-    /// Whether it is this process. The start is not compared: another copy of the library in this process may have read
-    /// another one. So this process also spares what an earlier child of its parent with the same process id left.
+    /// Whether it is this process. The start is not compared, because another copy of the library in this process may
+    /// have read another value. So this process also spares the files of an earlier child of its parent with the
+    /// same process id.
     pub fn is_this(&self) -> bool {
         let this = Self::of_this();
         (self.namespace, self.pid, self.image) == (this.namespace, this.pid, this.image)
     }
 
-    /// Whether a process with this id and start is there, in the pid namespace of this one.
+    /// Whether a process with this id and start runs in the pid namespace of this process.
     pub fn is_there(&self) -> bool {
         let pid = self.pid;
-        // Not /proc/PID/stat: user-mode emulators answer that one themselves, for their own process only.
+        // Not /proc/PID/stat first: user-mode emulators answer that one themselves, and only for their own process.
         let start =
             start_in(&format!("/proc/{pid}/task/{pid}/stat")).or_else(|| start_in(&format!("/proc/{pid}/stat")));
         start == Some(self.start)
@@ -72,7 +73,7 @@ impl fmt::Display for ProcessIdentity {
     }
 }
 
-/// The start time in a `stat` file of /proc, its field 22. `None`: there is no such process.
+/// The start time in a `stat` file of /proc, its field 22. `None`: no such process runs.
 fn start_in(path: &str) -> Option<u64> {
     let stat = std::fs::read_to_string(path).ok()?;
     // The second field is the program's name in parentheses and may hold anything.
@@ -120,8 +121,8 @@ mod tests {
     #[test]
     fn a_forked_child_is_another_process() {
         let this = ProcessIdentity::of_this();
-        // SAFETY: the child allocates, reads /proc and ends by `_exit`; no lock of another thread is waited for but the
-        // allocator's, which the C library makes usable in children.
+        // SAFETY: the child allocates, reads /proc and ends by `_exit`. The only lock of another thread that it may
+        // wait for is the allocator's, which the C library makes usable in children.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let child = ProcessIdentity::of_this();
@@ -130,7 +131,7 @@ mod tests {
             unsafe { libc::_exit(i32::from(!is_right)) };
         }
         let mut status = -1;
-        // SAFETY: a child of ours and a local.
+        // SAFETY: `child` is a child of this process and `status` a local.
         unsafe { libc::waitpid(child, &mut status, 0) };
 
         assert_eq!(0, status);

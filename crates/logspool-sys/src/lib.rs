@@ -1,10 +1,9 @@
-//! What the operating system gives the other layers: atomics and futex, clock, folders, fork, native threads.
+//! Services of the operating system for the other layers: atomics and futex, clock, folders, fork, native threads.
 //!
-//! Stop on the line: below it; every other layer of the core stands on this one.
+//! Stop on the line: below it; every other layer of the core uses this one.
 //!
-//! Invariants: nothing here knows what a record is, and nothing but the C library is used. What a forked child may meet
-//! (a lock of a thread that does not exist there, a mapping that it does not have) is dealt with here, in [`gate`] and
-//! [`generation`].
+//! Invariants: nothing here knows records, and only the C library is used. A forked child may meet a lock whose thread
+//! does not exist there, or a mapping that it does not have; [`gate`] and [`generation`] handle both.
 //!
 //! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 

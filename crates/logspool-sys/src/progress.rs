@@ -1,10 +1,10 @@
-//! Callers sleep here while they wait for the native threads, and every step that may end a wait wakes them.
+//! Callers that wait for the native threads sleep here, and every step that may end a wait wakes them.
 //!
-//! One word for the whole process. A caller reads the count of steps, looks whether it still has to wait, and sleeps
-//! only as long as the count is the same; so no step between the look and the sleep is missed. Steps cost one atomic
-//! operation where nobody sleeps. Async-signal-safe.
+//! The whole process uses one word. A caller reads the count of steps, checks whether it must wait, and sleeps only
+//! while the count is unchanged; so it misses no step between the check and the sleep. Steps cost one atomic operation
+//! if no caller sleeps. Async-signal-safe.
 //!
-//! Atomics outside `queue` and `stats`: that word, because the collector must not take a lock to wake a caller.
+//! The word is an atomic, because the collector must not take a lock to wake a caller.
 
 use std::time::Duration;
 #[cfg(not(loom))]
@@ -29,7 +29,7 @@ fn seen_order() -> Ordering {
 /// A count of steps that threads sleep on.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// Low half: steps so far, modulo 2^32. High half: sleeping callers.
+    /// Low half: steps, modulo 2^32. High half: sleeping callers.
     word: WaitWord,
 }
 
@@ -73,7 +73,7 @@ pub fn note() {
     STEPS.note();
 }
 
-/// The count of steps. Read it before looking whether there is something to wait for.
+/// The count of steps. Read it before checking whether there is something to wait for.
 #[cfg(not(loom))]
 pub fn steps() -> u32 {
     STEPS.steps()

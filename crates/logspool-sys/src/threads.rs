@@ -1,7 +1,7 @@
 //! Native threads.
 
-/// Starts a native thread with all signals blocked: they are for the program's own threads.
-/// Returns whether it was started.
+/// Starts a native thread with all signals blocked, because signals are for the program's own threads. Returns whether
+/// it was started.
 pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: plain operations on local signal sets.
     unsafe {

@@ -1,4 +1,4 @@
-//! How many bytes a second go into a log file, and what does a write of one line cost?
+//! Measures the bytes a second that go into a log file, and the cost of writing one line.
 //!
 //! `cargo bench -p logspool --bench append [-- bulk|single]`. Wall time and processor time of the process, median and
 //! spread of seven rounds; the bytes are counted at the end.
@@ -11,7 +11,7 @@ use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
 const ROUNDS: usize = 7;
-/// Long lines, so that appending weighs more than anything else.
+/// Long lines, so that appending outweighs all other work.
 const LINE: [u8; 1_000] = [b'x'; 1_000];
 
 fn log(route: u32) {
@@ -19,7 +19,7 @@ fn log(route: u32) {
     let mut waited = Duration::ZERO;
     loop {
         let pushed = pipeline::push(head, 5 + LINE.len(), |place| {
-            // SAFETY: `push` gives room for the five and the line's bytes.
+            // SAFETY: `push` reserves five bytes and the bytes of the line.
             unsafe {
                 place.write(tag::MESSAGE);
                 place.add(1).cast::<u32>().write_unaligned(LINE.len() as u32);
@@ -57,7 +57,7 @@ fn main() {
 
     let (mut wall, mut processor) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        // Cut, so that a round does not wait for the disk with what the others left to be written.
+        // Truncated, so that a round does not wait for the disk to write the data of earlier rounds.
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         let (start, used) = (Instant::now(), processor_time());
         for _ in 0..records / at_once {
@@ -66,7 +66,7 @@ fn main() {
         }
         wall.push(start.elapsed().as_secs_f64());
         processor.push((processor_time() - used).as_secs_f64());
-        // A record that was refused on a busy machine was logged again, and told of in a line.
+        // A record that was refused on a busy machine was logged again, and a further line reports it.
         assert!(std::fs::metadata(&path).unwrap().len() >= (records * (LINE.len() + 1)) as u64);
     }
     let megabytes = (records * (LINE.len() + 1)) as f64 / 1e6;

@@ -1,4 +1,4 @@
-//! What does a record cost: the push alone, and the whole way to a line in a file?
+//! Measures the cost of a record: the push alone, and the whole way to a line in a file.
 //!
 //! `cargo bench -p logspool --bench line`. Prints the median and the spread of seven rounds, and counts the
 //! lines at the end.
@@ -42,7 +42,7 @@ fn main() {
             let mut waited = Duration::ZERO;
             loop {
                 let pushed = pipeline::push(head, values.len(), |place| {
-                    // SAFETY: `push` gives room for all values.
+                    // SAFETY: `push` reserves room for all values.
                     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), place, values.len()) }
                 });
                 if pushed == Push::Accepted {

@@ -1,18 +1,18 @@
-//! Finished lines of one batch for one sink, and their form outside of the process's memory.
+//! Finished lines of one batch for one sink, and their stored form.
 //!
-//! An entry is a head, the lines, the marks, and the batch number once more. Words are in the machine's own order: an
-//! entry is read by the machine that made it.
+//! A stored entry is a head, the lines, the marks, and the batch number again. Words are in the machine's byte order,
+//! since only the machine that wrote an entry reads it.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..4 | [`ENTRY_MAGIC`] |
 //! | 4..8 | bytes of the lines |
 //! | 8..16 | batch |
-//! | 16..20 | marks, one a record |
+//! | 16..20 | number of marks, one for each record |
 //! | 20..44 | records per level class |
 //! | 44..48 | zeros |
-//! | 48.. | lines, then 16 bytes a mark: end, level, class, seconds |
-//! | last 8 | batch; an entry that does not end so was cut by a kill |
+//! | 48.. | lines, then 16 bytes for each mark: end, level, class, seconds |
+//! | last 8 | batch; otherwise a kill has cut the entry |
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 
@@ -25,21 +25,21 @@ pub const ENTRY_HEAD_BYTES: usize = 48;
 
 const _: () = assert!(size_of::<Mark>() == 16 && LEVEL_CLASSES == 6);
 
-/// Finished lines of one batch for one sink, with what accounting and rotation need.
+/// Finished lines of one batch for one sink, with the data that accounting and rotation need.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Number of the batch.
     pub batch: u64,
     /// The lines.
     pub bytes: Vec<u8>,
-    /// One mark a record.
+    /// One mark for each record.
     pub marks: Vec<Mark>,
     /// Records per level class.
     pub counts: [u32; LEVEL_CLASSES],
 }
 
 impl Chunk {
-    /// The chunk as an entry.
+    /// Encodes the chunk as an entry.
     pub fn encode(&self) -> Vec<u8> {
         let mut entry = Vec::with_capacity(entry_bytes(self.bytes.len(), self.marks.len()));
         entry.extend_from_slice(&ENTRY_MAGIC.to_ne_bytes());
@@ -61,7 +61,7 @@ impl Chunk {
         entry
     }
 
-    /// Reads an entry. `None`: the bytes are none, or more than one.
+    /// Decodes an entry. `None` if the bytes are not exactly one entry.
     pub fn decode(entry: &[u8]) -> Option<Self> {
         let head = EntryHead::parse(entry)?;
         if head.bytes() != entry.len() {
@@ -80,21 +80,21 @@ impl Chunk {
     }
 }
 
-/// What stands in front of the lines of an entry.
+/// The head of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryHead {
     /// Bytes of the lines.
     pub line_bytes: u32,
     /// Number of the batch.
     pub batch: u64,
-    /// Records.
+    /// Number of records.
     pub marks: u32,
     /// Records per level class.
     pub counts: [u32; LEVEL_CLASSES],
 }
 
 impl EntryHead {
-    /// Reads a head; `None` where the bytes are none.
+    /// Decodes a head. `None` if the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let batch = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
@@ -112,12 +112,12 @@ impl EntryHead {
     }
 }
 
-/// Bytes of an entry with so many bytes of lines and so many marks.
+/// Bytes of an entry with `bytes` of lines and `marks` marks.
 pub fn entry_bytes(bytes: usize, marks: usize) -> usize {
     ENTRY_HEAD_BYTES + bytes + marks * size_of::<Mark>() + size_of::<u64>()
 }
 
-/// Reads marks as an entry holds them.
+/// Decodes the marks of an entry.
 pub fn decode_marks(bytes: &[u8]) -> Vec<Mark> {
     bytes
         .chunks_exact(size_of::<Mark>())

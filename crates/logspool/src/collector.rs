@@ -1,16 +1,20 @@
-//! The collector: empties the lanes, makes batches in one order, has them formatted, hands them to the outlets.
+//! The collector: empties the lanes, makes ordered batches, formats their records, and hands the chunks to the outlets.
 //!
-//! Stop on the line: between *queue* and *writer*. It makes no system call that can block and takes no
-//! lock that is held across I/O. A batch is the records up to a cut in time: the clock is read before the
-//! lanes' heads, so whatever was published by then with an earlier stamp is in. The order inside a batch is a
-//! pure function of (stamp, lane incarnation, position).
-//! Lane space is free again when every outlet has written or spilled the batch.
+//! Stop on the line: between *queue* and *writer*. It makes no system call that can block, and takes no lock that is
+//! held across I/O. A batch contains the records up to a cut in time. The clock is read before the lanes' heads, so
+//! every record published by then with an earlier stamp is included. The order inside a batch is a pure function of
+//! (stamp, lane incarnation, position). Lane space is free again when every outlet has written or spilled the batch.
+
+mod host;
+
+pub use host::CollectorHost;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use logspool_lanes::blob::Blobs;
 use logspool_lanes::manifest;
 use logspool_lanes::queue::merge::{Share, in_order};
 use logspool_lanes::queue::reader::{LaneReader, Lying};
@@ -22,28 +26,27 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use crate::chunk::Chunk;
-use crate::durable::{self, Sinks};
-use crate::pipeline::Pipeline;
+use crate::durable::{self, PendingSync, Sinks};
 use crate::render::{Chunks, Definitions, Renderer};
 use crate::stats::DropReason;
 use crate::writer::{Capacity, NONE, Outlet};
 
 /// Raw bytes of one batch.
 ///
-/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap; half costs more
-/// hand-overs, double keeps the lane full for longer.
+/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap. Half costs more hand-overs;
+/// double keeps the lane full for longer.
 const BATCH_BYTES: u64 = 64 * 1024;
 
 /// Raw bytes below which a batch is small.
 ///
-/// Chosen: some hundred records, for which one wake-up and one write cost little against formatting them. A program
-/// of 10,000 records a second used twice as much processor time when each handful was collected at once.
+/// Chosen: some hundred records, for which one wake-up and one write cost little compared with formatting. A program of
+/// 10,000 records a second used twice as much processor time when each handful was collected at once.
 const FEW_BYTES: u64 = 8 * 1024;
 
-/// Shortest time between two lines about refused records.
+/// Shortest time between two messages about refused records.
 const TELL_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// A batch whose lane space is not free yet.
+/// A batch whose lane space is not released yet.
 #[derive(Debug)]
 struct InFlight {
     batch: u64,
@@ -52,27 +55,27 @@ struct InFlight {
     blobs: Vec<u64>,
 }
 
-/// A flush that waits for the lanes to be batched up to the heads that it found.
+/// A flush in its first phase: it waits until the lanes are batched up to the heads that it found.
 #[derive(Debug)]
 struct Pass {
     ticket: u64,
     heads: Vec<(usize, u64)>,
 }
 
-/// What one turn did.
+/// Result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Enough records were batched that more are likely to be there already.
+    /// A batch of normal size was made; more records are probably waiting.
     Worked,
-    /// A few records were batched: a pause gathers more for the next batch.
+    /// A small batch was made; a pause gathers more records for the next one.
     Few,
     /// There was nothing to batch.
     Idle,
-    /// There is something, but no outlet can take it now.
+    /// Records may be waiting, but the outlets cannot take a batch now.
     Held,
 }
 
-/// The collector's own state; it outlives its thread, which leaves for the moment of a fork.
+/// State of the collector. It outlives the thread, which leaves for a fork.
 pub struct Collector {
     segment: Arc<Segment>,
     calibrator: Calibrator,
@@ -87,6 +90,10 @@ pub struct Collector {
     refusals_told: u64,
     told_at: u64,
     seen_calls: u64,
+    /// The files of large records.
+    blobs: Arc<Blobs>,
+    /// The table of calls that wait for durability, if the options allow such waits.
+    pending_sync: Option<Arc<PendingSync>>,
 }
 
 impl std::fmt::Debug for Collector {
@@ -97,7 +104,7 @@ impl std::fmt::Debug for Collector {
 
 impl Collector {
     /// A collector for a new segment.
-    pub fn new(segment: Arc<Segment>) -> Self {
+    pub fn new(segment: Arc<Segment>, blobs: Arc<Blobs>, pending_sync: Option<Arc<PendingSync>>) -> Self {
         let first = segment.last_point();
         Self {
             segment,
@@ -113,6 +120,8 @@ impl Collector {
             refusals_told: 0,
             told_at: 0,
             seen_calls: 0,
+            blobs,
+            pending_sync,
         }
     }
 
@@ -121,32 +130,37 @@ impl Collector {
         self.pass.is_some() || !self.tickets.is_empty()
     }
 
-    /// Newest flush that this collector has begun to answer.
+    /// Newest flush ticket that this collector has begun to answer.
     pub fn seen_ticket(&self) -> u64 {
         self.seen_ticket
     }
 
-    /// Calls that wait until their record is durable, and that this collector has seen to.
+    /// Number of calls waiting for durability that this collector has handled.
     pub fn seen_calls(&self) -> u64 {
         self.seen_calls
     }
 
-    /// One turn: reclaim, calibrate, batch, answer flushes.
-    pub fn turn(&mut self, pipeline: &Pipeline) -> Turn {
+    /// Number of calls that have begun to wait for durability.
+    pub fn durable_calls(&self) -> u64 {
+        self.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
+    }
+
+    /// One turn: releases lane space, calibrates the clock, makes a batch, answers flushes.
+    pub fn turn(&mut self, host: &dyn CollectorHost) -> Turn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-        // Before the lanes are looked at: what a call waits for was pushed before.
-        let calls = pipeline.durable_calls();
-        let capacity = self.capacity(pipeline);
-        self.reclaim(pipeline);
+        // Read before the lanes: a waiting call pushed its record before it was counted.
+        let calls = self.durable_calls();
+        let capacity = self.capacity(host);
+        self.reclaim();
         self.calibrate();
-        self.begin_pass(pipeline);
+        self.begin_pass(host);
         let turn = match capacity {
             Capacity::Free if manifest::make_room(&self.segment) => {
-                pipeline.set_saturated(false);
-                self.batch(pipeline)
+                host.set_saturated(false);
+                self.batch(host)
             }
             Capacity::Saturated => {
-                pipeline.set_saturated(true);
+                host.set_saturated(true);
                 Turn::Held
             }
             _ => Turn::Held,
@@ -154,16 +168,16 @@ impl Collector {
         if calls != self.seen_calls {
             self.seen_calls = calls;
             for outlet in self.filling.outlets().filter(|outlet| outlet.nudge()) {
-                pipeline.start_writer(outlet.clone());
+                host.start_writer(outlet.clone());
             }
         }
-        self.end_pass(pipeline);
-        self.answer_tickets(pipeline);
+        self.end_pass(host);
+        self.answer_tickets(host);
         turn
     }
 
-    /// Frees the lane space of batches that every outlet has passed.
-    fn reclaim(&mut self, pipeline: &Pipeline) {
+    /// Releases the lane space of batches that every outlet has written or spilled.
+    fn reclaim(&mut self) {
         if self.in_flight.is_empty() {
             return;
         }
@@ -176,14 +190,14 @@ impl Collector {
                 self.segment.lane(range.lane as usize).consumer.release(range.to);
             }
             for number in front.blobs {
-                pipeline.blobs().remove(&self.segment, number);
+                self.blobs.remove(&self.segment, number);
             }
             manifest::release(&self.segment, front.manifest_end);
         }
     }
 
     fn calibrate(&mut self) {
-        // A point that cannot be kept is not used either: a recoverer must make the same times of the stamps.
+        // A point that cannot be stored must not be used either, since a recoverer must compute the same times.
         if self.segment.has_room_for_point()
             && let Some(point) = self.calibrator.check()
         {
@@ -195,13 +209,14 @@ impl Collector {
         }
     }
 
-    /// What the outlets can take. A sink that is saturated holds the line only when no other sink is at work.
-    fn capacity(&mut self, pipeline: &Pipeline) -> Capacity {
+    /// Combined capacity of the outlets. A saturated sink holds back the others only if fewer than two sinks ever got
+    /// records.
+    fn capacity(&mut self, host: &dyn CollectorHost) -> Capacity {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
         for outlet in self.filling.outlets() {
             if outlet.wants_spool(now) {
-                pipeline.ensure_spooler();
+                host.ensure_spooler();
             }
             match outlet.relieve(now) {
                 Capacity::Free => free = true,
@@ -212,16 +227,16 @@ impl Collector {
         match (busy, saturated, free) {
             (true, _, _) => Capacity::Busy,
             (false, true, false) => Capacity::Saturated,
-            (false, true, true) if pipeline.outlets_at_work() < 2 => Capacity::Saturated,
+            (false, true, true) if outlets_at_work(host) < 2 => Capacity::Saturated,
             _ => Capacity::Free,
         }
     }
 
-    /// Makes one batch, if there is anything to batch.
-    fn batch(&mut self, pipeline: &Pipeline) -> Turn {
+    /// Makes one batch, if any records are waiting.
+    fn batch(&mut self, host: &dyn CollectorHost) -> Turn {
         let segment = self.segment.clone();
-        let _guard = pipeline.batching();
-        // Read before the heads: see the file head.
+        let _guard = host.batching();
+        // Read before the heads: see the module documentation.
         let cut = clock::ticks();
         let lanes = segment.header().lanes.observe() as usize;
         let mut shares: Vec<Share<'_>> = Vec::new();
@@ -237,8 +252,8 @@ impl Collector {
         let number = segment.header().batch.load(Ordering::Relaxed) + 1;
         let mut tally = Tally::default();
         in_order(&mut shares, cut, |lane, lying| {
-            self.take(pipeline, lane, lying, &mut tally);
-            // Up to the cut, or until the batch is large enough.
+            self.take(host, lane, lying, &mut tally);
+            // Take records up to the cut, or until the batch is large enough.
             if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let ranges: Vec<LaneRange> = shares
@@ -255,13 +270,13 @@ impl Collector {
             return Turn::Idle;
         }
         let turn = if tally.bytes < FEW_BYTES { Turn::Few } else { Turn::Worked };
-        self.tell_refusals(pipeline);
-        self.publish(pipeline, number, ranges, tally);
-        self.hand_over(pipeline, number);
+        self.tell_refusals(host);
+        self.publish(number, ranges, tally);
+        self.hand_over(host, number);
         turn
     }
 
-    fn take(&mut self, pipeline: &Pipeline, lane: usize, lying: Lying<'_>, tally: &mut Tally) {
+    fn take(&mut self, host: &dyn CollectorHost, lane: usize, lying: Lying<'_>, tally: &mut Tally) {
         let head = lying.head;
         tally.records += 1;
         tally.counts[level_class(head.level)] += 1;
@@ -273,20 +288,20 @@ impl Collector {
         let point = clock::point_index(&self.points, head.ticks);
         tally.point = tally.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
-        let source = Source { segment: &self.segment, pipeline };
-        let mut open = Open { filling: &mut self.filling, pipeline, sinks: 0 };
+        let source = Source { segment: &self.segment, blobs: &self.blobs };
+        let mut open = Open { filling: &mut self.filling, host, sinks: 0 };
         let taken = self.renderer.take(&source, &mut open, lying, time_ns);
-        if pipeline.pending_sync().is_some() {
+        if self.pending_sync.is_some() {
             tally.reach(lane, open.sinks);
         }
-        // With the large one that it refers to: a chunk is not much longer than its longest record.
+        // Counts the large record that it refers to, so that a chunk is not much longer than its longest record.
         tally.bytes += u64::from(head.len) + taken.blob_bytes as u64;
         tally.blobs.extend(taken.blob);
     }
 
-    /// Adds one line about records refused since the last such line, at most once a second.
-    fn tell_refusals(&mut self, pipeline: &Pipeline) {
-        let refusals = pipeline.refusals();
+    /// Adds a message about the records refused since the last such message, at most once a second.
+    fn tell_refusals(&mut self, host: &dyn CollectorHost) {
+        let refusals = host.refusals();
         let now = clock::monotonic_ns();
         if refusals == self.refusals_told || now - self.told_at < TELL_INTERVAL_NS {
             return;
@@ -295,11 +310,11 @@ impl Collector {
         self.refusals_told = refusals;
         self.told_at = now;
         self.filling.is_telling = true;
-        self.renderer.tell(&mut Open { filling: &mut self.filling, pipeline, sinks: 0 }, &text, clock::wall_ns());
+        self.renderer.tell(&mut Open { filling: &mut self.filling, host, sinks: 0 }, &text, clock::wall_ns());
         self.filling.is_telling = false;
     }
 
-    fn publish(&mut self, pipeline: &Pipeline, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
+    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
         let header = self.segment.header();
         let first_seq = header.next_seq.load(Ordering::Relaxed);
         let head =
@@ -314,13 +329,13 @@ impl Collector {
         for range in &ranges {
             self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
         }
-        if let Some(pending_sync) = pipeline.pending_sync() {
+        if let Some(pending_sync) = &self.pending_sync {
             pending_sync.enter(number, ranges.iter().map(|range| tally.share(range)));
         }
         self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
     }
 
-    fn hand_over(&mut self, pipeline: &Pipeline, number: u64) {
+    fn hand_over(&mut self, host: &dyn CollectorHost, number: u64) {
         let now = clock::monotonic_ns();
         let told = std::mem::take(&mut self.filling.told);
         for (outlet, mut chunk) in self.filling.take_all() {
@@ -329,32 +344,32 @@ impl Collector {
                 outlet.note_told();
             }
             if outlet.relieve(now) == Capacity::Saturated {
-                pipeline.fall_back(&outlet, &chunk);
+                host.fall_back(&outlet, &chunk);
                 outlet.drop_chunk(&chunk, DropReason::OverflowFull);
                 continue;
             }
             if outlet.push(chunk, now) {
-                pipeline.start_writer(outlet);
+                host.start_writer(outlet);
             }
         }
     }
 
-    fn begin_pass(&mut self, pipeline: &Pipeline) {
-        let ticket = pipeline.requested_ticket();
+    fn begin_pass(&mut self, host: &dyn CollectorHost) {
+        let ticket = host.requested_ticket();
         if ticket == self.seen_ticket || self.pass.is_some() {
             return;
         }
         self.seen_ticket = ticket;
         for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
-            pipeline.start_writer(outlet.clone());
+            host.start_writer(outlet.clone());
         }
-        // The loads of the heads come after the ticket was seen: what was pushed before the request is in.
+        // The heads are read after the ticket was seen, so records pushed before the request are included.
         let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
         self.pass = Some(Pass { ticket, heads });
     }
 
-    fn end_pass(&mut self, pipeline: &Pipeline) {
+    fn end_pass(&mut self, host: &dyn CollectorHost) {
         let Some(pass) = &self.pass else { return };
         let batched =
             |&(lane, head): &(usize, u64)| self.segment.lane(lane).consumer.batched.load(Ordering::Relaxed) >= head;
@@ -362,24 +377,25 @@ impl Collector {
             let (ticket, batch) = (pass.ticket, self.segment.header().batch.load(Ordering::Relaxed));
             self.tickets.push_back((ticket, batch));
             self.pass = None;
-            self.filling.refresh(pipeline);
+            self.filling.refresh(host);
             let mut is_answered = false;
             for outlet in self.filling.outlets() {
                 outlet.set_notify(true);
                 is_answered |= outlet.answer_after(ticket, batch);
             }
-            // Once for all sinks: waking callers is a system call.
+            // Once for all sinks, since waking callers is a system call.
             if is_answered {
                 progress::note();
             }
         }
     }
 
-    fn answer_tickets(&mut self, pipeline: &Pipeline) {
+    fn answer_tickets(&mut self, host: &dyn CollectorHost) {
         if self.tickets.is_empty() {
             return;
         }
-        // Each front is read once: a ticket must not be answered for all by a front that was not told to its outlet.
+        // Each front is read once. Otherwise a later value could answer the ticket for all sinks before its
+        // outlet was answered.
         let mut oldest = NONE;
         for outlet in self.filling.outlets() {
             let front = outlet.front_batch();
@@ -387,13 +403,13 @@ impl Collector {
             if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch)
                 && outlet.answer(*ticket)
             {
-                pipeline.start_writer(outlet.clone());
+                host.start_writer(outlet.clone());
             }
         }
         while let Some((ticket, batch)) = self.tickets.front()
             && oldest > *batch
         {
-            pipeline.answer_ticket(*ticket);
+            host.answer_ticket(*ticket);
             self.tickets.pop_front();
         }
         if self.tickets.is_empty() {
@@ -404,12 +420,17 @@ impl Collector {
     }
 }
 
-/// The outlets as the collector knows them, and the chunk of the current batch for each.
+/// Number of outlets that have ever got records.
+fn outlets_at_work(host: &dyn CollectorHost) -> usize {
+    host.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
+}
+
+/// The outlets known to the collector, and the chunk of the current batch for each.
 #[derive(Debug, Default)]
 struct Filling {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
-    /// Whether a message of the line's own is being added, and the sinks whose chunks have one.
+    /// Whether a message about dropped records is being added, and the sinks whose chunks contain one.
     is_telling: bool,
     told: Vec<u32>,
 }
@@ -419,17 +440,17 @@ impl Filling {
         self.known.iter().flatten()
     }
 
-    fn refresh(&mut self, pipeline: &Pipeline) {
-        self.known = pipeline.outlets();
+    fn refresh(&mut self, host: &dyn CollectorHost) {
+        self.known = host.outlets();
         self.chunks.resize_with(self.known.len().max(self.chunks.len()), || None);
     }
 
-    /// The chunk that the current batch fills for a sink. `None`: there is no such sink.
-    fn chunk(&mut self, pipeline: &Pipeline, sink: u32) -> Option<&mut Chunk> {
+    /// The chunk of the current batch for a sink. `None` if there is no such sink.
+    fn chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<&mut Chunk> {
         let slot = Table::Sinks.slot(sink);
         let is_it = |outlet: &Option<Arc<Outlet>>| outlet.as_ref().is_some_and(|outlet| outlet.id == sink);
         if !self.known.get(slot).is_some_and(is_it) {
-            self.refresh(pipeline);
+            self.refresh(host);
         }
         let outlet = self.known.get(slot)?.as_ref().filter(|outlet| outlet.id == sink)?;
         if self.is_telling {
@@ -444,12 +465,12 @@ impl Filling {
     }
 }
 
-/// Definitions and large records of the process itself.
+/// Definitions and large records of this process.
 pub struct Source<'a> {
-    /// Has the definitions.
+    /// Segment with the definitions.
     pub segment: &'a Segment,
-    /// Has the large records.
-    pub pipeline: &'a Pipeline,
+    /// The files of large records.
+    pub blobs: &'a Blobs,
 }
 
 impl Definitions for Source<'_> {
@@ -458,27 +479,27 @@ impl Definitions for Source<'_> {
     }
 
     fn blob(&self, number: u64) -> Option<Vec<u8>> {
-        self.pipeline.blobs().read(number)
+        self.blobs.read(number)
     }
 }
 
-/// The chunks of the batch being made.
+/// The chunks of the batch that is being made.
 struct Open<'a> {
     filling: &'a mut Filling,
-    pipeline: &'a Pipeline,
-    /// Those that were asked for.
+    host: &'a dyn CollectorHost,
+    /// Sinks whose chunks were requested.
     sinks: Sinks,
 }
 
 impl Chunks for Open<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let chunk = self.filling.chunk(self.pipeline, sink)?;
+        let chunk = self.filling.chunk(self.host, sink)?;
         self.sinks |= 1 << Table::Sinks.slot(sink);
         Some(chunk)
     }
 }
 
-/// What a batch adds up to.
+/// Counts of a batch.
 #[derive(Debug, Default)]
 struct Tally {
     bytes: u64,
@@ -487,7 +508,8 @@ struct Tally {
     late: u64,
     point: u32,
     blobs: Vec<u64>,
-    /// Per lane: its records, and the sinks that they go to. Kept where calls wait for them.
+    /// For each lane, the number of its records and the sinks that they go to. Filled only if calls wait for
+    /// durability.
     reached: Vec<(u32, Sinks)>,
 }
 

@@ -1,15 +1,18 @@
-//! One copy of this library in a process has a queue; every other copy refuses.
+//! Only one copy of this library in a process may have a queue; every other copy refuses.
 //!
-//! Two copies do not know of each other, but they share what belongs to the process: the name of its segment, and its
-//! record locks, which end with any close of the locked file. So the second copy would remove or unlock what the first one
-//! holds. The copy that is used first *claims* the process: it maps a page with the path of its library, under a name that
-//! /proc/self/maps shows. A copy that finds the page of another one does nothing at all. Forked children inherit the page,
-//! and with it the claim; exec ends both. A page is never unmapped, so that another copy can read it at any time.
+//! Two copies do not know of each other, but they share the resources of the process. These are the name of its
+//! segment, and its record locks, which end with any close of the locked file. So a second copy would remove or unlock
+//! files of the first one.
 //!
-//! The page is a memfd, else a page of anonymous memory with a name (Linux 5.17). Where neither can be had, or there is no
-//! /proc, a second copy is still noticed by the files of the first one (`segment/own_files.rs`).
+//! The copy that is used first *claims* the process. It maps a page with the path of its library, under a name that
+//! /proc/self/maps shows. A copy that finds the page of another one does nothing at all. Forked children inherit the
+//! page and the claim; exec ends both. A page is never unmapped, so another copy can read it at any time.
 //!
-//! Atomics outside `queue` and `stats`: the state of the claim, which every slow way reads, and whether it was told.
+//! The page is a memfd, or else a named page of anonymous memory (Linux 5.17). If neither is possible, or without
+//! /proc, the files of the first copy still reveal it (`segment/own_files.rs`).
+//!
+//! Atomics outside `queue` and `stats`: the state of the claim, which every slow path reads, and whether it was
+//! reported.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -25,24 +28,25 @@ use logspool_sys::published::Published;
 use crate::stats::PerLevel;
 
 const NAME: &CStr = c"logspool-core";
-/// As /proc/self/maps shows the two kinds of page.
+/// Names of the two kinds of page in /proc/self/maps.
 const SHOWN: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
 const PATH_BYTES: usize = PAGE - 24;
 
-/// Begins a page whose copy looks for others, has claimed the process, or has given up.
+/// First word of a page: its copy is looking for others, has claimed the process, or has withdrawn.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
 const CLAIMED: u64 = u64::from_le_bytes(*b"LOGSCORE");
 const GIVEN_UP: u64 = 0;
 
-/// How long a copy waits for another one that looks at the same time. Chosen: a hundred times what a look takes.
+/// How long a copy waits for another one that looks at the same time. Chosen: a hundred times the duration of a look.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The page of a copy.
+/// The page that a copy maps.
 #[repr(C)]
 struct Page {
     state: AtomicU64,
-    /// Address of [`CLAIM`] in the copy whose page it is: a child that is forked in the middle of a claim knows its own.
+    /// Address of [`CLAIM`] in the copy that made the page, so that a child forked during a claim recognises its own
+    /// page.
     copy: u64,
     path_bytes: u64,
     path: [u8; PATH_BYTES],
@@ -50,10 +54,10 @@ struct Page {
 
 const _: () = assert!(size_of::<Page>() == PAGE);
 
-/// The copy of the library that has the queue of this process, seen from another one.
+/// The copy of the library that has the queue of this process, as seen from a refused copy.
 #[derive(Debug)]
 pub struct OtherCopy {
-    /// File of its library.
+    /// Path of its library.
     library: String,
 }
 
@@ -71,12 +75,12 @@ impl fmt::Display for OtherCopy {
 
 impl std::error::Error for OtherCopy {}
 
-/// What is known of the claim: null before the first look, [`OURS`], or the other copy.
+/// Result of the claim: null before the first try, [`OURS`], or the other copy.
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
-/// Stands for this copy in [`CLAIM`]; never read.
+/// Represents this copy in [`CLAIM`]; never read.
 static OURS: OtherCopy = OtherCopy { library: String::new() };
 
-/// Tells this copy from others in the process.
+/// Identifies this copy in the process.
 fn this_copy() -> u64 {
     std::ptr::from_ref(&CLAIM) as u64
 }
@@ -85,20 +89,20 @@ fn ours() -> *mut OtherCopy {
     std::ptr::from_ref(&OURS).cast_mut()
 }
 
-/// The other copy, where this one was refused.
+/// The other copy, if this one was refused.
 pub(crate) fn other() -> Option<&'static OtherCopy> {
     let claim = CLAIM.observe();
-    // SAFETY: what is stored lives for ever.
+    // SAFETY: a stored copy is never freed.
     if claim == ours() { None } else { unsafe { claim.as_ref() } }
 }
 
-/// Claims this process for this copy of the library. Does nothing the second time.
+/// Claims this process for this copy of the library. Later calls return the same result.
 ///
 /// # Errors
 ///
-/// Another copy has it.
+/// When another copy has claimed the process.
 pub fn claim() -> Result<(), &'static OtherCopy> {
-    // Threads of this copy, one after the other.
+    // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
     if CLAIM.observe().is_null() {
         CLAIMING.with(|()| {
@@ -111,14 +115,14 @@ pub fn claim() -> Result<(), &'static OtherCopy> {
     other().map_or(Ok(()), Err)
 }
 
-/// Returns the library of the copy that has the process, if it is another one.
+/// Tries to claim the process. Returns the library of the other copy if that one has it.
 fn try_claim() -> Option<String> {
     if let Some(page) = claimed_page() {
         return Some(page.library());
     }
     let own = map_page(this_copy())?;
-    // From here on another copy that looks finds this page: of two, one at least finds the other. The kernel's lock of
-    // the mappings orders that; the state of a page is one word.
+    // From here on other copies find this page: of two that look at the same time, at least one finds the other. The
+    // kernel's lock of the mappings orders that; the state of a page is one word.
     let deadline = Instant::now() + PATIENCE;
     loop {
         // One look at each page: a copy that claims between two looks would be seen in neither state.
@@ -133,7 +137,7 @@ fn try_claim() -> Option<String> {
                 own.state.publish(CLAIMED);
                 return None;
             }
-            // The higher page of two gives up, and the lower one waits for that.
+            // Of two pages the one with the higher address withdraws, and the lower one waits for that.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
                 own.state.publish(GIVEN_UP);
                 return Some(page.library());
@@ -143,11 +147,11 @@ fn try_claim() -> Option<String> {
     }
 }
 
-/// As [`claim`], without claiming anything: for what only looks at files.
+/// As [`claim`], without claiming: for callers that only read files.
 ///
 /// # Errors
 ///
-/// Another copy has the process.
+/// When another copy has claimed the process.
 pub(crate) fn check() -> std::io::Result<()> {
     let other = if CLAIM.observe().is_null() {
         claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
@@ -157,13 +161,13 @@ pub(crate) fn check() -> std::io::Result<()> {
     other.map_or(Ok(()), |text| Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, text)))
 }
 
-/// Notes that the files of another copy are in the folder of the queue, and refuses from here on.
+/// Records that files of another copy are in the queue's folder. From here on this copy refuses.
 pub(crate) fn refuse_for(folder: &Path) {
     let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
     CLAIM.publish(Box::into_raw(Box::new(other)));
 }
 
-/// Says once on standard error that this copy is refused.
+/// Reports once on standard error that this copy is refused.
 pub(crate) fn tell() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if let Some(other) = other().filter(|_| !TOLD.swap(true, Ordering::Relaxed)) {
@@ -179,7 +183,7 @@ pub(crate) fn count_refusal(level: u16) {
     REFUSED.with(|refused| refused[level_class(level)] += 1);
 }
 
-/// What [`count_refusal`] has counted.
+/// The counts of [`count_refusal`].
 pub(crate) fn refused() -> PerLevel {
     REFUSED.with(|refused| *refused)
 }
@@ -191,7 +195,7 @@ impl Page {
     }
 }
 
-/// The page by which another copy has claimed the process.
+/// The page of another copy that has claimed the process.
 fn claimed_page() -> Option<&'static Page> {
     pages().into_iter().find(|page| page.state.observe() == CLAIMED)
 }
@@ -202,13 +206,13 @@ fn pages() -> Vec<&'static Page> {
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
     let named = lines.filter(|line| SHOWN.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
-    // SAFETY: a page with this name is a `Page`, is never unmapped, and has its path before it has its name or is mapped;
-    // its state is an atomic.
+    // SAFETY: a page with this name is a `Page` and is never unmapped. Its path was written before it got the name or
+    // was mapped; its state is an atomic.
     let pages = addresses.map(|address| unsafe { &*(address as *const Page) });
     pages.filter(|page: &&Page| page.copy != this_copy()).collect()
 }
 
-/// Maps the page of a copy. `None`: it can have no name here.
+/// Maps the page of this copy. `None` if the page cannot get a name.
 fn map_page(copy: u64) -> Option<&'static Page> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
@@ -223,8 +227,8 @@ fn map_page(copy: u64) -> Option<&'static Page> {
 fn map_memfd(page: &Page) -> Option<*mut c_void> {
     use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::fs::FileExt;
-    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else; a page is as many plain bytes; a fresh
-    // mapping.
+    // SAFETY: the name is a valid C string, and the descriptor is new and has no other owner. A page consists of plain
+    // bytes; the mapping is fresh.
     unsafe {
         let descriptor = libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC);
         if descriptor < 0 {
@@ -240,7 +244,7 @@ fn map_memfd(page: &Page) -> Option<*mut c_void> {
 
 fn map_named(page: &Page) -> Option<*mut c_void> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping of a page, filled before it has the name by which others find it.
+    // SAFETY: a fresh mapping of a page, filled before it gets the name by which others find it.
     unsafe {
         let address = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
         if address == libc::MAP_FAILED {
@@ -255,10 +259,10 @@ fn map_named(page: &Page) -> Option<*mut c_void> {
     }
 }
 
-/// The file that this code was loaded from.
+/// Path of the file that this code was loaded from.
 fn own_library() -> String {
-    // SAFETY: an all-zero Dl_info is a valid place for the answer; the address is that of a static in this library, and
-    // the name that is found lives as long as the library.
+    // SAFETY: an all-zero Dl_info is a valid buffer for the answer. The address is of a static in this library, and the
+    // returned name lives as long as the library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let address = std::ptr::from_ref(&CLAIM).cast::<c_void>();

@@ -1,14 +1,14 @@
-//! Which accepted records are not durable yet, and the calls that wait for theirs.
+//! The accepted records that are not durable yet, and the calls that wait for them.
 //!
-//! Beside the line, from *queue* to *writer*: the collector enters each batch before a sink gets it, split by lane,
-//! with the sinks that each lane's records went to. A sink takes itself off when it has synced the batch (or when its
-//! destination has confirmed it), so a lane's share is durable when no sink is left. A share says nothing about other
-//! lanes: who logs to a healthy file does not wait for the stalled pipe of another thread.
+//! Beside the line, from *queue* to *writer*. The collector enters each batch before a sink gets it, split by lane,
+//! with the sinks of each lane's records. A sink removes itself when it has synced the batch, or when its destination
+//! has confirmed it. A lane's share is durable when no sink is left. Shares of different lanes are independent: a
+//! thread that logs to a healthy file does not wait for the stalled pipe of another thread.
 //!
-//! A process that lets no call wait has none of this.
+//! A process in which no call waits has none of this.
 //!
-//! Atomics outside `queue` and `stats`: the credit of `checkpoint`, which every call of that mode looks at, and the
-//! two words by which callers get the collector and the writers going.
+//! Atomics outside `queue` and `stats`: the credit of `checkpoint`, which every call of that mode reads, and the two
+//! words by which callers wake the collector and the writers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use logspool_lanes::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level
 use logspool_sys::crossing::full_fence;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError, guarded};
 
-use crate::stats::{self, PerLevel};
+use crate::per_level::{self, PerLevel};
 
 /// Release: a caller that sees a record as settled also sees that its push has begun, so that it never counts too few
 /// records that are not durable (model: `a_checkpoint_never_counts_too_few`).
@@ -45,51 +45,51 @@ fn calls_order() -> Ordering {
     guarded("calls_are_seen", Ordering::Acquire)
 }
 
-/// One bit for the place of each sink.
+/// A set of sinks: one bit for each slot.
 pub type Sinks = u128;
 
 const _: () = assert!(MAX_SINKS <= Sinks::BITS as usize);
 
-/// Shares that are remembered as not durable, for calls that have not looked yet.
+/// Number of failed shares that are remembered, for calls that have not looked yet.
 ///
-/// Chosen: a call looks within a turn of its thread; far more threads than lanes would have to be late.
+/// Chosen: a call looks as soon as its thread runs; far more threads than lanes would have to be late.
 const REMEMBERED: usize = 4 * MAX_LANES;
 
-/// A waiting call looks after the native threads so often: they leave for a fork of another thread.
+/// How often a waiting call restarts the native threads, which leave for a fork of another thread.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Which calls wait.
+/// Which calls wait for durability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    /// Those of certain levels only.
+    /// Only calls of certain levels.
     Levels,
-    /// Those that would leave this many accepted records of the process not durable.
+    /// Calls that would leave this number of accepted records of the process not durable.
     Checkpoint(u64),
-    /// All.
+    /// All calls.
     Every,
 }
 
-/// What one lane has in one batch.
+/// The records of one lane in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Index of the lane.
     pub lane: usize,
     /// First position.
     pub from: u64,
-    /// Position after the last.
+    /// Position after the last record.
     pub to: u64,
-    /// Records.
+    /// Number of records.
     pub records: u32,
-    /// Sinks that still have to make it durable.
+    /// Sinks in which the records are not durable yet.
     pub sinks: Sinks,
 }
 
-/// What became of a batch at one sink.
+/// Outcome of a batch at one sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is durable there.
+    /// The batch is durable there.
     Durable,
-    /// It was given up, or its sync failed.
+    /// The batch was dropped, or its sync failed.
     Failed,
 }
 
@@ -101,13 +101,13 @@ struct Pending {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Per lane: how far it was batched.
+    /// Per lane: position up to which it is batched.
     batched: Vec<u64>,
-    /// Per lane: shares that are not settled, by the position after their last.
+    /// Per lane: unsettled shares, by the position after their last record.
     pending: Vec<BTreeMap<u64, Pending>>,
-    /// Lanes and ends of the shares of each batch that is not settled.
+    /// Lane and end position of the shares of each unsettled batch.
     batches: BTreeMap<u64, Vec<(usize, u64)>>,
-    /// Lane, first and last position of shares that were settled without being durable.
+    /// Lane, first and end position of shares that were settled without being durable.
     failed: VecDeque<(usize, u64, u64)>,
 }
 
@@ -116,22 +116,22 @@ struct State {
 pub struct PendingSync {
     wait: Wait,
     levels: Vec<u16>,
-    /// Records whose push has begun; one that is refused is taken off again.
+    /// Number of records whose push has begun; refused ones are subtracted again.
     begun: AtomicU64,
-    /// Records that are durable or given up.
+    /// Number of records that are durable or dropped.
     settled: AtomicU64,
-    /// Calls that wait now.
+    /// Number of calls that wait now.
     waiting: AtomicU32,
-    /// Calls that ever began to wait.
+    /// Number of calls that have ever begun to wait.
     calls: AtomicU64,
-    /// Calls that returned although their record was not durable.
+    /// Number of calls that returned although their record was not durable.
     not_durable: [AtomicU64; LEVEL_CLASSES],
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl PendingSync {
-    /// Nothing was logged yet. Calls of `levels` wait besides.
+    /// A table without records. Calls of `levels` wait in addition to `wait`.
     pub fn new(wait: Wait, levels: Vec<u16>) -> Self {
         Self {
             wait,
@@ -150,18 +150,18 @@ impl PendingSync {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A push begins. Before it: a record that is durable was counted, however long its thread is kept from telling.
+    /// Counts a record. Call it before the push, so that a record is counted before it can become durable.
     pub fn begin(&self) {
         // Relaxed: all additions are in one order, and the thread sees its own. The ring shows it to the settling thread.
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The push found no room.
+    /// Call after a push that found no room.
     pub fn take_back(&self) {
         self.begun.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether a call whose record was pushed has to wait. Never blocks.
+    /// Whether a call must wait after its record was pushed. Never blocks.
     pub fn must_wait(&self, level: u16) -> bool {
         self.waits_for_itself(level) || !self.has_credit()
     }
@@ -170,32 +170,32 @@ impl PendingSync {
         self.wait == Wait::Every || self.levels.contains(&level)
     }
 
-    /// Whether fewer records than the mode allows are not durable.
+    /// Whether fewer records are not durable than the mode allows.
     fn has_credit(&self) -> bool {
         let Wait::Checkpoint(every) = self.wait else { return true };
-        // In this order: what is settled in between makes the difference too large, never too small.
+        // In this order: records settled in between make the difference too large, never too small.
         let settled = self.settled.load(credit_order());
         self.begun.load(Ordering::Relaxed).saturating_sub(settled) < every
     }
 
-    /// Whether a call waits now: then sinks are to be synced.
+    /// Whether a call is waiting, so that sinks must sync.
     pub fn has_waiters(&self) -> bool {
-        // Relaxed: a writer that sees none goes to sleep under its queue's lock. The collector, which sees the call in
+        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector, which sees the call in
         // `calls`, takes that lock to wake it.
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Moves whenever a call begins to wait.
+    /// Increases whenever a call begins to wait.
     pub fn calls(&self) -> u64 {
         self.calls.load(calls_order())
     }
 
-    /// Calls that returned although their record was not durable.
+    /// Number of calls that returned although their record was not durable, per level class.
     pub fn not_durable(&self) -> PerLevel {
-        stats::read(&self.not_durable)
+        per_level::read(&self.not_durable)
     }
 
-    /// Enters a batch, before any sink gets it.
+    /// Enters a batch. Call it before any sink gets the batch.
     pub fn enter(&self, batch: u64, shares: impl Iterator<Item = Share>) {
         let mut state = self.lock();
         let State { batched, pending, batches, .. } = &mut *state;
@@ -223,7 +223,7 @@ impl PendingSync {
         }
     }
 
-    /// The sink in place `slot` is done with these batches.
+    /// Reports that the sink in slot `slot` is done with these batches.
     pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: Outcome) {
         let mut state = self.lock();
         for batch in batches {
@@ -233,7 +233,7 @@ impl PendingSync {
         self.changed.notify_all();
     }
 
-    /// The sink in place `slot` will make nothing durable any more.
+    /// Reports that the sink in slot `slot` will make no more batches durable.
     pub fn forget_sink(&self, slot: usize) {
         let batches: Vec<u64> = self.lock().batches.keys().copied().collect();
         self.settle(slot, batches.into_iter(), Outcome::Failed);
@@ -270,10 +270,10 @@ impl PendingSync {
         self.settled.fetch_add(settled, settle_order());
     }
 
-    /// Waits until the record that ends at `position` of a lane is durable, or the mode lets its call return.
+    /// Waits until the record that ends at `position` of a lane is durable, or until the mode lets its call return.
     ///
-    /// `look_after` is called at once and then now and again: it has the collector and the writers going. Returns
-    /// whether that came true, or `None` at the deadline. The caller counts what is not durable.
+    /// `look_after` is called at once and then repeatedly: it wakes the collector and the writers. Returns whether the
+    /// record is durable or need not be, or `None` at the deadline. The caller counts records that are not durable.
     pub fn wait_until(
         &self,
         lane: usize,
@@ -287,10 +287,12 @@ impl PendingSync {
             let own = state.outcome(lane, position);
             if own.is_none() && !for_itself && self.has_credit() { Some(Outcome::Durable) } else { own }
         };
-        // Under the lock, as everything below: the writer that settles the record meanwhile is waited for.
+        // These stores come before the lock is taken and `state` is checked, so a writer that settles the record
+        // meanwhile is not missed.
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.calls.fetch_add(1, call_order());
-        // Before `look_after` looks whether the collector sleeps, which looks at `calls` before it does so.
+        // Orders the counters before the check of `look_after` whether the collector sleeps. The collector checks
+        // `calls` before it sleeps.
         full_fence("call_before_look");
         look_after();
         let mut state = self.lock();
@@ -323,7 +325,7 @@ impl PendingSync {
 }
 
 impl State {
-    /// What became of the record that ends at `position` of a lane. `None`: that is not known yet.
+    /// Outcome of the record that ends at `position` of a lane. `None` if it is not known yet.
     fn outcome(&self, lane: usize, position: u64) -> Option<Outcome> {
         if self.batched.get(lane).is_none_or(|batched| *batched < position) {
             return None;
@@ -424,7 +426,7 @@ mod tests {
             while !pending_sync.has_waiters() {
                 std::thread::yield_now();
             }
-            // Another lane's record: the credit is what counts.
+            // Settles the record of another lane: only the credit matters.
             pending_sync.settle(0, [1].into_iter(), Outcome::Durable);
             assert_eq!(Some(true), waits.join().unwrap());
         });

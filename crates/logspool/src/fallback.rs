@@ -1,8 +1,8 @@
-//! The last resort: ERROR and above that nothing else takes go to standard error.
+//! The last resort: ERROR records and above that no sink accepts are printed on standard error.
 //!
-//! At most ten lines a second, then one line with a count. Never used when standard error is the failing
-//! sink. The collector and logging calls come here and must not block: what goes to a pipe or terminal is written when
-//! that polls writable, what goes to a file is left to a thread (`printer.rs`).
+//! At most ten lines a second, then one line with a count. Never used if standard error is the failing sink. The
+//! collector and logging calls come here and must not block. A line for a pipe or terminal is written only if that
+//! polls writable; a line for a file is left to a thread (`printer.rs`).
 
 mod printer;
 
@@ -21,12 +21,12 @@ pub use printer::finish;
 
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
-/// Records printed so far.
+/// Number of records printed until now.
 pub fn printed() -> u64 {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Lines that a second may take.
+/// Most lines in a second.
 const LINES_A_SECOND: u32 = 10;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// Begins another second, where one has begun, by saying what the last one withheld.
+    /// Starts a new second if one has begun, and prints how many lines the last one withheld.
     fn turn(&mut self) {
         let second = monotonic_ns() / 1_000_000_000;
         if second != self.second {
@@ -51,12 +51,12 @@ impl Rate {
 
 static RATE: Gate<Rate> = Gate::new(Rate { second: 0, lines: 0, withheld: 0 });
 
-/// Whether an outlet is what this writes to.
+/// Whether the outlet writes to standard error itself.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
     matches!(outlet.definition.kind, SinkKind::Console { descriptor: 2 })
 }
 
-/// Whether a line would be printed now; where not, it counts as withheld.
+/// Whether a line would be printed now. If not, it counts as withheld.
 pub fn has_room() -> bool {
     let Some(mut rate) = RATE.try_hold() else { return false };
     rate.turn();
@@ -92,7 +92,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     }
 }
 
-/// Tells something about logspool itself. Lost when a pipe or terminal does not take it at once.
+/// Prints a message about logspool itself. It is lost if a pipe or terminal does not accept it at once.
 pub fn tell(text: &str) {
     print(text.as_bytes());
 }
@@ -107,8 +107,8 @@ fn print(line: &[u8]) -> bool {
     unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
 }
 
-/// Whether standard error has a position, as files have. Asks no disk and no file server, as fstat(2) may.
+/// Whether standard error has a file position, as files do. Never waits for a disk or file server, as fstat(2) may.
 fn is_file() -> bool {
-    // SAFETY: changes nothing; the kernel checks the number.
+    // SAFETY: changes nothing; the kernel checks the descriptor.
     unsafe { libc::lseek(2, 0, libc::SEEK_CUR) >= 0 }
 }

@@ -1,19 +1,20 @@
-//! Waits that belong together share their time: a handler is flushed and then closed, a process is drained several times
-//! on its way out, and what took nothing all the time the first wait had is not given the same again.
+//! Shared timeouts of consecutive waits. Examples: a handler is flushed and then closed, or a process is drained
+//! several times while it exits. If a sink accepted nothing during the first wait, the later ones get only the
+//! remaining time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use logspool_sys::clock::monotonic_ns;
 
-/// A wait that begins so soon after one that ran out of time belongs to it.
+/// A wait that begins this soon after a timeout belongs to the earlier wait.
 ///
-/// Chosen: what an interpreter does between its last hooks takes milliseconds; after more the program goes on.
+/// Chosen: an interpreter spends milliseconds between its last hooks; after a longer time the program has continued.
 const TOGETHER_NS: u64 = 1_000_000_000;
-/// What such a wait has at least. Chosen: enough to see that everything was written meanwhile.
+/// Least duration of such a wait. Chosen: enough to see that everything was written meanwhile.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// When a wait ran out of time, and how much it had.
+/// When a wait timed out, and how long it had waited.
 #[derive(Debug, Default)]
 pub struct Lateness {
     /// On the monotonic clock; 0 is never.
@@ -22,12 +23,12 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// How long to wait where `timeout` is allowed for all waits that belong together.
+    /// How long to wait, if `timeout` covers all waits that belong together.
     pub fn share(&self, timeout: Duration) -> Duration {
         timeout.saturating_sub(self.spent()).max(MOMENT.min(timeout))
     }
 
-    /// A wait ran out of time after `spent`.
+    /// Notes that a wait timed out after `spent`.
     pub fn note(&self, spent: Duration) {
         let spent = self.spent() + spent;
         self.spent_ns.store(spent.as_nanos().min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);

@@ -1,12 +1,12 @@
 //! logspool's core: from a logging call to bytes at a sink, off the hot path.
 //!
-//! A record's way: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
-//! `collector` (batches, one order) -> [`logspool_record::format`] -> `writer` (one thread per sink).
-//! Beside it [`recover`] delivers what dead processes left, [`sidecar`] lets several processes share a log file, and
-//! [`stats`] counts what becomes of each record.
+//! The way of a record: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
+//! `collector` (ordered batches) -> [`logspool_record::format`] -> `writer` (one thread per sink). In addition,
+//! [`recover`] delivers the records that dead processes left. [`sidecar`] lets several processes share a log file, and
+//! [`stats`] counts the outcome of each record.
 //!
-//! Invariants: each record that was accepted is written, waits, or is counted with a reason; a logging call waits for no
-//! sink. No Python, no async runtime, no HTTP here.
+//! Invariants: each accepted record is written, is waiting, or is counted with a reason. A logging call does not wait
+//! for a sink. There is no Python, no async runtime and no HTTP here.
 //!
 //! Under `--cfg loom` only the parts with models are compiled.
 
@@ -31,10 +31,9 @@ pub mod meters;
 pub mod openmetrics;
 #[cfg(not(loom))]
 mod overflow;
+mod per_level;
 #[cfg(not(loom))]
 pub mod pipeline;
-#[cfg(not(loom))]
-mod pools_page;
 #[cfg(not(loom))]
 pub mod recover;
 #[cfg(not(loom))]
@@ -54,18 +53,6 @@ mod writer;
 #[cfg(loom)]
 pub mod sidecar {
     pub mod place;
-}
-/// The models need only the counters of a level.
-#[cfg(loom)]
-mod stats {
-    use logspool_lanes::segment::layout::LEVEL_CLASSES;
-    use logspool_sys::sync::{AtomicU64, Ordering};
-
-    pub type PerLevel = [u64; LEVEL_CLASSES];
-
-    pub fn read(words: &[AtomicU64; LEVEL_CLASSES]) -> PerLevel {
-        std::array::from_fn(|class| words[class].load(Ordering::Relaxed))
-    }
 }
 #[cfg(all(test, loom))]
 mod models;

@@ -1,66 +1,28 @@
 //! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
 //!
-//! Names: one prefix, base units, `_total` on counters; label values are bounded (levels, reasons, sinks).
+//! Names have one prefix, base units, and `_total` on counters. Label values are bounded (levels, reasons, sinks).
 
-use std::fmt::Write;
+mod page;
+mod pools;
 
 use logspool_pool::PoolReading;
-use logspool_sys::histogram::HistogramCounts;
+
+use page::Page;
 
 use crate::meters::ERROR_CLASSES;
-use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, SinkSnapshot, Snapshot};
+use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, Snapshot};
 
 /// Content type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// A page that grows.
-pub(crate) struct Page {
-    text: String,
-}
-
-impl Page {
-    /// Begins a family.
-    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.text, "# TYPE logspool_{name} {kind}\n# HELP logspool_{name} {help}");
-    }
-
-    /// Adds a sample to the family begun last.
-    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        let _ = write!(self.text, "logspool_{name}");
-        for (index, (label, content)) in labels.iter().enumerate() {
-            let open = if index == 0 { '{' } else { ',' };
-            let content = content.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.text, "{open}{label}=\"{content}\"");
-        }
-        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
-    }
-
-    fn per_sink(&mut self, name: &str, sinks: &[SinkSnapshot], value: impl Fn(&SinkSnapshot) -> f64) {
-        for sink in sinks {
-            self.sample(name, &[("sink", &sink.definition.kind.to_string())], value(sink));
-        }
-    }
-
-    /// Adds the samples of a histogram.
-    pub(crate) fn histogram(&mut self, name: &str, label: (&str, &str), counts: &HistogramCounts) {
-        for (bound, count) in &counts.cumulative {
-            self.sample(&format!("{name}_bucket"), &[label, ("le", &bound.to_string())], count);
-        }
-        self.sample(&format!("{name}_bucket"), &[label, ("le", "+Inf")], counts.count);
-        self.sample(&format!("{name}_sum"), &[label], counts.sum);
-        self.sample(&format!("{name}_count"), &[label], counts.count);
-    }
-}
 
 fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
-/// The page: of logging once there was a record, and of thread pools. `build` are the labels of `logspool_build_info`,
-/// such as version and python.
+/// The page: metrics of logging if there is a snapshot, and of thread pools. `build` holds the labels of
+/// `logspool_build_info`, such as version and python.
 pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
-    let mut page = Page { text: String::with_capacity(4096) };
+    let mut page = Page::new();
     page.family("build", "info", "What is running.");
     page.sample("build_info", build, 1);
     if let Some(snapshot) = snapshot {
@@ -70,10 +32,9 @@ pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, 
         sinks(&mut page, snapshot);
     }
     if !pools.is_empty() {
-        crate::pools_page::families(&mut page, pools);
+        pools::families(&mut page, pools);
     }
-    page.text.push_str("# EOF\n");
-    page.text
+    page.finish()
 }
 
 fn levels(page: &mut Page, snapshot: &Snapshot) {

@@ -1,9 +1,8 @@
-//! Overflow files: where the finished chunks of a stalled sink wait, on tmpfs, so that lanes stay free.
+//! Overflow files: hold the finished chunks of a stalled sink on tmpfs, so that lanes stay free.
 //!
-//! An entry (`chunk.rs`) that was cut by a kill is ignored: its records still lie in the lanes then.
-//! Entries of a sink are in batch order. A file is removed when its last entry is written.
-//! They hold formatted bytes, not raw records: those are as small, need no definitions to be replayed, and
-//! cannot be rendered differently later.
+//! An entry (`chunk.rs`) that was cut by a kill is ignored, since its records are still in the lanes. The entries of a
+//! sink are in batch order. A file is removed when its last entry is written. Files hold formatted bytes instead of raw
+//! records: these are as small, need no definitions for a replay, and cannot be rendered differently later.
 
 use std::fs::File;
 use std::io;
@@ -18,14 +17,14 @@ use logspool_sys::held::memory_file;
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::sink::Mark;
 
-/// A file that has grown this far gets a successor, in a small budget earlier: it is freed as a whole.
+/// Size at which a file gets a successor; smaller if the budget is small. A file is freed as a whole.
 ///
-/// Chosen: freeing tmpfs in steps of 4 MiB; half doubles the number of files, double keeps more of it.
+/// Chosen: frees tmpfs in steps of 4 MiB; half doubles the number of files, double keeps more memory.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// A budget has room for so many files at least.
+/// Least number of files for which a budget has room.
 const FILES: u64 = 16;
 
-/// Bytes that all overflow files of the process may take, and have taken.
+/// Limit and current size of all overflow files of the process, in bytes.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
@@ -50,7 +49,7 @@ impl Budget {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The bound.
+    /// Most bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -60,13 +59,13 @@ impl Budget {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Whether half of it is in use.
+    /// Whether half of the budget is in use.
     pub fn is_pressing(&self) -> bool {
         self.taken() >= self.limit / 2
     }
 }
 
-/// One overflow file; removed when the last entry that refers to it is gone.
+/// An overflow file. It is removed when the last reference to it is dropped.
 #[derive(Debug)]
 pub struct OverflowFile {
     file: File,
@@ -80,13 +79,13 @@ impl Drop for OverflowFile {
     fn drop(&mut self) {
         self.budget.give(self.bytes.load(Ordering::Relaxed));
         if let Some((folder, _)) = self.segment.home() {
-            // A file that stays is found by the next start, which sees that its entries are written.
+            // The next start finds a file that stays, and sees that its entries are written.
             let _ = folder.remove(&self.name);
         }
     }
 }
 
-/// Where one chunk lies in an overflow file.
+/// Location of a chunk in an overflow file.
 #[derive(Debug, Clone)]
 pub struct Place {
     file: Arc<OverflowFile>,
@@ -95,7 +94,7 @@ pub struct Place {
     marks: u32,
 }
 
-/// The overflow of one sink.
+/// The overflow files of one sink.
 #[derive(Debug)]
 pub struct Overflow {
     segment: Arc<Segment>,
@@ -105,7 +104,7 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// An empty overflow.
+    /// An overflow without files.
     pub fn new(segment: Arc<Segment>, budget: Arc<Budget>, sink: u32) -> Self {
         Self { segment, budget, sink, current: None }
     }
@@ -114,7 +113,7 @@ impl Overflow {
     ///
     /// # Errors
     ///
-    /// `StorageFull` when the budget is used up; else what the system said. The chunk is not stored then.
+    /// `StorageFull` if the budget is used up; also when a system call fails. The chunk is then not stored.
     pub fn append(&mut self, chunk: &Chunk) -> io::Result<Place> {
         let entry_bytes = entry_bytes(chunk.bytes.len(), chunk.marks.len()) as u64;
         if !self.budget.take(entry_bytes) {
@@ -147,7 +146,7 @@ impl Overflow {
                 let file = folder.create_once(&name)?;
                 (name, file)
             }
-            // Without tmpfs the overflow is memory all the same: a file that only this process knows.
+            // Without tmpfs the overflow file is anonymous memory of this process.
             None => (String::new(), memory_file()?),
         };
         let file = Arc::new(OverflowFile {
@@ -161,7 +160,7 @@ impl Overflow {
         Ok(file)
     }
 
-    /// Lets go of the current file once everything in it is written. It is removed when the caller drops it.
+    /// Ends the current file after everything in it is written. It is removed when the caller drops it.
     pub fn finish(&mut self) -> Option<Arc<OverflowFile>> {
         self.current.take()
     }
@@ -179,16 +178,16 @@ impl Place {
         Ok(entry)
     }
 
-    /// Records of the chunk.
+    /// Number of records in the chunk.
     pub fn records(&self) -> u32 {
         self.marks
     }
 
-    /// Reads the chunk back.
+    /// Reads the chunk. Its contents are trusted, since the file is this process's own.
     ///
     /// # Errors
     ///
-    /// When a system call fails; the file is this process's own, so its content is trusted.
+    /// When a system call fails.
     pub fn read(&self, batch: u64, counts: [u32; LEVEL_CLASSES]) -> io::Result<Chunk> {
         let mut body = vec![0; self.bytes as usize + self.marks as usize * size_of::<Mark>()];
         self.file.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;

@@ -11,6 +11,7 @@ mod crash;
 mod door;
 mod durability;
 mod flushing;
+mod hosting;
 mod idle_writer;
 mod in_handler;
 mod life;

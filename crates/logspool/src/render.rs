@@ -1,7 +1,7 @@
-//! From a record lying in its lane to bytes in the chunks of its sinks.
+//! Renders a record in its lane to bytes in the chunks of its sinks.
 //!
-//! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process.
-//! Definitions are decoded when their id is first met, so a record can be rendered by whoever has the segment.
+//! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process. A
+//! definition is decoded when its id is first met, so any process that has the segment can render its records.
 
 use logspool_lanes::queue::reader::Lying;
 use logspool_lanes::segment::layout::{Table, level_class};
@@ -12,51 +12,51 @@ use logspool_record::{Context, Encoder, Entry, Value, Values, flags, tag};
 use crate::chunk::Chunk;
 use crate::sink::Mark;
 
-/// Where the definitions and large records of a segment are read.
+/// Source of the definitions and large records of a segment.
 pub trait Definitions {
-    /// The items of a definition's tuple. `None`: no such id.
+    /// The items of a definition's tuple. `None` if there is no such id.
     fn definition(&self, table: Table, id: u32) -> Option<Values<'_>>;
 
-    /// The values of large record `number`, if they can be had.
+    /// The values of large record `number`, if they are readable.
     fn blob(&self, number: u64) -> Option<Vec<u8>>;
 }
 
-/// Where finished lines go.
+/// Destination of finished lines.
 pub trait Chunks {
-    /// The chunk that is being filled for a sink. `None`: lines for it are not wanted.
+    /// The chunk to append to for a sink. `None` if lines for it are not wanted.
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk>;
 }
 
-/// What became of one record.
+/// Result of rendering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// Number of its blob, if it has one.
     pub blob: Option<u64>,
-    /// Bytes of the values that lie there.
+    /// Bytes of the values in the blob.
     pub blob_bytes: usize,
-    /// Whether all that belongs to it was there: its values, route, site and formats.
+    /// Whether all parts of the record were available: its values, route, site and formats.
     pub whole: bool,
 }
 
-/// A compiled format and what it keeps between records.
+/// A compiled format with the state that it keeps between records.
 struct Compiled {
     format: Format,
     state: RenderState,
 }
 
-/// Definitions as they were decoded, by id.
+/// Decoded definitions, by id.
 #[derive(Default)]
 pub struct Renderer {
     sites: Vec<Slot<CompiledSite>>,
     routes: Vec<Slot<RouteDefinition>>,
     formats: Vec<Slot<Compiled>>,
-    /// Sink and format of the newest record in each sink's place, for the line's own messages.
+    /// For each slot, the sink and format of its newest record. Used for messages of logspool itself.
     newest_format: Vec<(u32, u32)>,
-    /// Bytes that all lines of one record may take.
+    /// Most bytes of all lines of one record.
     max_bytes: Option<usize>,
 }
 
-/// One place of a table, with the id that was met there last.
+/// A slot of a table, with the id that was met there last.
 enum Slot<T> {
     Unmet,
     Unusable(u32),
@@ -69,7 +69,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// What `id` stands for, decoded by `load` when it is first met; what makes no sense is not tried again.
+/// The decoded definition of `id`. `load` decodes it when the id is first met; an invalid definition is not tried
+/// again.
 #[inline]
 fn by_id<T>(table: &mut Vec<Slot<T>>, ids: Table, id: u32, load: impl FnOnce() -> Option<T>) -> Option<&mut T> {
     let index = ids.slot(id);
@@ -86,7 +87,8 @@ fn by_id<T>(table: &mut Vec<Slot<T>>, ids: Table, id: u32, load: impl FnOnce() -
 }
 
 impl Renderer {
-    /// One for definitions of strangers: all lines of one record take `max_bytes` at most. What does not fit is missing.
+    /// A renderer for untrusted definitions: all lines of one record take at most `max_bytes`. Lines that do not fit
+    /// are left out.
     pub fn within(max_bytes: usize) -> Self {
         Self { max_bytes: Some(max_bytes), ..Self::default() }
     }
@@ -112,7 +114,7 @@ impl Renderer {
         Taken { blob, blob_bytes: values.len(), whole }
     }
 
-    /// Returns whether all that belongs to the record was there.
+    /// Returns whether all parts of the record were available.
     fn render(
         &mut self,
         definitions: &impl Definitions,
@@ -179,7 +181,8 @@ impl Renderer {
                 whole = false;
                 continue;
             }
-            // A record that cannot be rendered whole leaves what could be, with a marker: never a gap.
+            // A record that cannot be rendered completely is written as far as possible, with a marker. So there is
+            // never a gap.
             room -= chunk.bytes.len() - start;
             mark(chunk, head.level, time_ns);
         }
@@ -188,7 +191,7 @@ impl Renderer {
 }
 
 impl Renderer {
-    /// Adds a message of logspool's own, at WARNING, to every sink that had records.
+    /// Adds a message of logspool itself, at WARNING, to every sink that had records.
     pub fn tell(&mut self, chunks: &mut impl Chunks, message: &str, time_ns: i64) {
         let values = message_alone(message);
         let view = told(Values::new(&values.bytes), time_ns);
@@ -201,7 +204,7 @@ impl Renderer {
     }
 }
 
-/// Adds a message of logspool's own, at WARNING, to a chunk.
+/// Adds a message of logspool itself, at WARNING, to a chunk.
 pub fn tell(chunk: &mut Chunk, format: &FormatSpec, message: &str, time_ns: i64) {
     let values = message_alone(message);
     if let Ok(format) = Format::compile(format) {
@@ -221,7 +224,7 @@ fn told(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
     RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values }
 }
 
-/// Number of the blob that a record of [`flags::BLOB`] refers to.
+/// Number of the blob to which a record with [`flags::BLOB`] refers.
 pub fn blob_number(lying: &Lying<'_>) -> Option<u64> {
     match Values::new(lying.values).next_entry() {
         Some(Entry::Context(Context::Blob(number))) => Some(number),
@@ -229,10 +232,10 @@ pub fn blob_number(lying: &Lying<'_>) -> Option<u64> {
     }
 }
 
-/// stdlib's WARNING.
+/// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
-/// Ends a record in a chunk.
+/// Ends a record in a chunk: adds its mark and counts it.
 fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
     let class = level_class(level);
     chunk.counts[class] += 1;

@@ -1,56 +1,62 @@
-//! Who may write to a log file now, and what was begun: one small file on tmpfs beside the segments for each log file.
+//! Sidecars: for each log file one small file on tmpfs, next to the segments. It says which process may append, and
+//! which append was begun.
 //!
 //! Stop on the line: beside *writer*. Processes that append to one file, and recoverers of dead ones, do not know of
-//! each other; what they share is this *sidecar*. A writer enters it (a lock), says what it is about to append (an
-//! intent, with a copy of the bytes), appends, has its segment note that, takes the intent back and leaves. Whoever
-//! enters and finds an intent knows that its writer is dead: the kernel gives a lock away only then. What the file
-//! holds of those bytes is compared with the copy, and the rest is appended, so that each byte of a batch gets into
-//! the file once, and no line stays torn.
+//! each other; they coordinate through this *sidecar*. A writer does these steps: it enters the sidecar (takes its
+//! lock) and stores an intent with a copy of the bytes. It appends them, lets its segment note the progress, clears the
+//! intent and leaves.
+//!
+//! A process that enters and finds an intent knows that its writer is dead, since only then the kernel releases the
+//! lock. It compares the file with the copy and appends the rest. So each byte of a batch gets into the file once, and
+//! no line stays torn.
 //!
 //! ```text
 //! file-<device>-<inode>.side           both in hexadecimal; 0600, in the folder of the segments
 //!
 //! 0        Head          64 B    magic, version, device, inode, birth of the file, next rotation, torn lines, path
-//! 64       path         960 B    where the file was when the sidecar was made; empty where that is longer
+//! 64       path         960 B    path of the file when the sidecar was made; empty if longer
 //! 1 KiB    Intent       192 B    state (0: none), batch, from, length, at, copy, since, sink, flags, segment
-//! 1216     small copy  2880 B    bytes that are about to be appended, where so few
-//! 4 KiB    large copy            where more: up to 256 KiB, or one record
+//! 1216     small copy  2880 B    bytes that are about to be appended, if they fit
+//! 4 KiB    large copy            otherwise: up to 256 KiB, or one record
 //! ```
 //!
-//! An intent says: `length` bytes, from byte `from` of the chunk of batch `batch` of sink `sink` in segment `segment`
-//! (its NAME and random identity), are appended where the file has `at` bytes. It is one write inside one page, so it
-//! is there or it is not. The copy is there before it: in the same write where it is small, else in an earlier one.
-//! A kill cannot turn these round, so there is no checksum: what is compared are the bytes themselves.
+//! An intent means: `length` bytes are appended where the file has `at` bytes. They start at byte `from` of the chunk
+//! of batch `batch`, sink `sink`, segment `segment` (its NAME and random identity). An intent is one write inside one
+//! page, so it is either complete or absent. The copy is written before it, or in the same write if it is small. A kill
+//! cannot reverse this order, so no checksum is needed: the bytes themselves are compared.
 //!
-//! The order of an append, each step a system call but for the fourth:
+//! The order of an append; each step is a system call, except the fourth:
 //!
-//! 1. the lock; 2. copy and intent; 3. the bytes; 4. `offset` in the segment's sink head; 5. no intent; 6. the lock.
+//! 1. take the lock; 2. write copy and intent; 3. append the bytes; 4. store `offset` in the segment's sink head; 5.
+//!    clear the intent; 6. release the lock.
 //!
-//! A kill behind 2 leaves an intent, and how much of it is in the file tells the file; who finishes it notes `offset`
-//! for the dead owner before taking the intent back, and that may be cut by a kill as well and done again. Behind 5 the
-//! segment has noted everything. So a recoverer that has entered all sidecars with intents of an orphan reads offsets
-//! that are exact.
+//! A kill after step 2 leaves an intent, and the file shows how much of it was appended. The process that finishes it
+//! stores `offset` for the dead owner before it clears the intent; a kill may interrupt this too, and it is then done
+//! again. After step 5 the segment has noted everything. So when a recoverer has entered all sidecars with intents of
+//! an orphan, the offsets that it reads are exact.
 //!
-//! Locks are record locks on bytes of the sidecar: byte 0 is held by the one who appends, byte 1 is shared by all who
-//! have the sidecar open, and whoever gets it alone may remove the file. They end with their process and are not
-//! inherited by forked children. Any close of the file in the process would drop them, so a process has each sidecar
-//! open once (`table.rs`), and its own threads exclude each other by a flag.
+//! The locks are record locks on bytes of the sidecar. Byte 0 is held by the process that appends. Byte 1 is shared by
+//! all that have the sidecar open; a process that gets it exclusively may remove the file. Record locks end with their
+//! process and are not inherited by forked children. Closing any descriptor of the file would drop them, so a process
+//! has each sidecar open only once (`table.rs`). Its own threads exclude each other by a flag.
 //!
-//! A writer that hangs in its append keeps the lock: the others are told to try again later and have their records
-//! moved to overflow as for any sink that is stuck. `since` shows how long somebody is inside already.
+//! A writer that hangs in its append keeps the lock. The others get an error to retry later, and their records move to
+//! overflow, as for any stuck sink. `since` shows how long a process is inside.
 //!
-//! The device and inode of a file can be given to another one when it is gone; its time of birth tells them apart.
-//! Sidecars are read and written by `pread` and `pwrite`, never mapped, and everything in them is bounds-checked.
-//! Without tmpfs, for what is no regular file and where the folder holds [`MAX_SIDECARS`] already, there is none, and
-//! lines are appended as any program appends them.
+//! Device and inode of a removed file can be reused for another one; the birth time distinguishes them. Sidecars are
+//! accessed by `pread` and `pwrite`, never mapped, and all their contents are bounds-checked. There is no sidecar
+//! without tmpfs, for a target that is not a regular file, or if the folder holds [`MAX_SIDECARS`] already. Lines are
+//! then appended as any program appends them.
 //!
-//! With a writer that knows nothing of all this on the same file, or has another folder of segments, its bytes may stand between ours: what was begun is
-//! looked for behind them, and what cannot be told is appended again from the start of its line. So nothing is lost
-//! and a kill leaves one torn line at most, which is counted.
+//! A writer without sidecars, or with another folder of segments, may put its bytes between ours. The begun bytes are
+//! then searched after them. If they cannot be identified, they are appended again from the start of their line. So no
+//! record is lost, and a kill leaves at most one torn line, which is counted.
 
+mod identity;
 mod intent;
 mod list;
 pub(crate) mod locks;
+mod log_file;
 mod mend;
 mod place;
 mod shared_file;
@@ -58,21 +64,21 @@ mod side;
 pub mod steps;
 mod table;
 
+pub use identity::Identity;
 pub use list::{Listed, list};
 pub(crate) use list::{Verdict, settle, sweep};
 pub(crate) use mend::count_torn;
 pub use mend::torn_lines;
-pub(crate) use shared_file::Origin;
-pub use shared_file::{Identity, SharedFile};
+pub use shared_file::SharedFile;
 pub(crate) use table::{leave_all, unlink_async_signal_safe};
 
 /// Most sidecars in a folder.
 ///
-/// Chosen: more log files than the programs of a user have open; each takes a page, and at most 65 where much is
-/// written at once. Half would do for most, double could fill a small tmpfs.
+/// Chosen: more log files than the programs of a user have open. Each takes a page, and at most 65 pages with large
+/// appends. Half would suffice for most; double could fill a small tmpfs.
 pub const MAX_SIDECARS: usize = 1024;
 
 /// Most bytes of one append, unless one record is longer.
 ///
-/// Specified: other processes get their turn in between, and the copy of it is memory.
+/// Specified: other processes get their turn between two appends, and the copy takes memory.
 pub const PIECE_BYTES: usize = 256 * 1024;

@@ -1,16 +1,17 @@
-//! The seam between the line and the world: a sink takes finished lines.
+//! The interface of sinks: a sink accepts finished lines.
 //!
-//! Stop on the line: *writer (sink)*. A sink is driven by one writer thread of its own, so it may block.
-//! Its author writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; queueing, overflow, retries,
-//! accounting and barriers are the writer's business. Where the other side confirms what it got, the sink is a
-//! [`Courier`] besides.
+//! Stop on the line: *writer (sink)*. Each sink has its own writer thread, so it may block. The author of a sink writes
+//! `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries, accounting and
+//! barriers. If the destination confirms records, the sink is also a [`Courier`].
+
+mod shared_log;
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::sidecar::SharedFile;
+pub use shared_log::{Origin, SharedLog};
 
-/// Where one record ends inside a chunk.
+/// End of one record in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Mark {
@@ -18,25 +19,26 @@ pub struct Mark {
     pub end: u32,
     /// Level of the record.
     pub level: u16,
-    /// Class of the level, see `segment::layout::level_class`.
+    /// Level class, see `segment::layout::level_class`.
     pub class: u16,
-    /// Time of the record, seconds since the epoch.
+    /// Time of the record, in seconds since the epoch.
     pub seconds: i64,
 }
 
 /// Finished lines of one batch for one sink.
 #[derive(Debug, Clone, Copy)]
 pub struct Lines<'a> {
-    /// The bytes not yet written.
+    /// The unwritten bytes.
     pub bytes: &'a [u8],
-    /// The records that end in `bytes`; `end` counts from the start of the chunk.
+    /// The records that end in `bytes`. `end` counts from the start of the chunk.
     pub marks: &'a [Mark],
-    /// Bytes of the chunk before `bytes`.
+    /// Number of bytes of the chunk before `bytes`.
     pub before: usize,
 }
 
 impl Lines<'_> {
-    /// How many of the first `part` bytes make one piece: whole records up to `most` bytes, or one that is longer.
+    /// How many of the first `part` bytes make one piece: whole records of at most `most` bytes, or a single longer
+    /// record.
     pub fn piece(&self, part: usize, most: usize) -> usize {
         if part <= most {
             return part;
@@ -46,26 +48,26 @@ impl Lines<'_> {
         self.marks.get(last).map_or(part, |mark| mark.end as usize - self.before).clamp(1, part)
     }
 
-    /// What goes into a pipe in one write: whole records, which nobody else's come between. One that is longer than a
-    /// pipe takes in one go is cut.
+    /// Bytes for one write to a pipe: whole records that other writers cannot interleave. A record longer than PIPE_BUF
+    /// is cut.
     pub fn for_pipe(&self) -> &[u8] {
         &self.bytes[..self.piece(self.bytes.len(), libc::PIPE_BUF).min(libc::PIPE_BUF)]
     }
 }
 
-/// What to do about a failed write.
+/// What to do after a failed write.
 #[derive(Debug)]
 pub enum SinkError {
-    /// The same bytes again later: no room, a device that answers with an error, a reader that is slow.
+    /// Write the same bytes again later: no room, a device error, a slow reader.
     Retry(io::Error),
-    /// These bytes never; the next ones may do.
+    /// Never write these bytes; the next ones may succeed.
     Reject(io::Error),
-    /// Nothing will ever be written here again.
+    /// No write to this sink will succeed any more.
     Fatal(io::Error),
 }
 
 impl SinkError {
-    /// Sorts an error of write(2) and its kin.
+    /// Classifies an error of write(2) or a similar call.
     pub fn from_write(error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::EINVAL | libc::ENXIO) => Self::Fatal(error),
@@ -73,14 +75,14 @@ impl SinkError {
         }
     }
 
-    /// The error alone.
+    /// Returns the I/O error.
     pub fn into_io_error(self) -> io::Error {
         match self {
             Self::Retry(error) | Self::Reject(error) | Self::Fatal(error) => error,
         }
     }
 
-    /// The error itself.
+    /// The I/O error.
     pub fn io_error(&self) -> &io::Error {
         match self {
             Self::Retry(error) | Self::Reject(error) | Self::Fatal(error) => error,
@@ -88,12 +90,12 @@ impl SinkError {
     }
 }
 
-/// A sync that failed: nobody knows what of it is on the disk.
+/// A failed sync: it is unknown how much of the data is on the disk.
 #[derive(Debug)]
 pub struct SyncError {
-    /// When a system call fails.
+    /// Error of the system call.
     pub error: io::Error,
-    /// Whether no later sync can make it good: the sink has not kept, or not all of it, what it would write again.
+    /// Whether no later sync can repair it, because the sink has not kept all bytes to write again.
     pub is_final: bool,
 }
 
@@ -105,63 +107,64 @@ impl From<SyncError> for io::Error {
 
 /// A destination of finished lines.
 ///
-/// Contract: called from one thread at a time; may block; writes in order; returns how many bytes the
-/// destination took, at least one; what it returns is written, what it does not return is not.
+/// Contract: methods are called from one thread at a time and may block. Writes are in order. `write` returns how many
+/// bytes the destination accepted, at least one: these count as written, all others as not written.
 pub trait Sink: Send {
-    /// Writes a leading part of `lines`, as much as is sensible in one go.
+    /// Writes a leading part of `lines`, as much as is sensible in one call.
     ///
     /// # Errors
     ///
-    /// A [`SinkError`] that says what to do; nothing of `lines` was taken then.
+    /// A [`SinkError`] that says what to do; no byte of `lines` was accepted.
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError>;
 
-    /// Makes durable what `write` returned, all of it, also in files that the sink has left since.
+    /// Makes durable all bytes that `write` has returned, also in files that the sink has left since.
     ///
-    /// What has no disk behind it is durable when it is written.
+    /// For a destination without a disk, written bytes are durable.
     ///
     /// # Errors
     ///
-    /// A [`SyncError`]. The sink has tried what can be tried now, and goes on.
+    /// A [`SyncError`], after the sink has tried what it can do now. The sink remains usable.
     fn sync(&mut self) -> Result<(), SyncError> {
         Ok(())
     }
 
-    /// `sync` will be called now and again: the sink keeps from here on what it needs to make good a failed one.
+    /// Announces calls of `sync`: from here on the sink keeps the data that it needs to repair a failed sync.
     fn keep_unsynced(&mut self) {}
 
-    /// Nothing was queued for a while: lets go of what the program itself has let go of. Returns whether to ask again.
-    /// Asked of sinks whose definition [is lent](logspool_record::definition::SinkDefinition::is_lent).
+    /// Called when nothing was queued for a while: releases descriptors that the program itself has closed. Returns
+    /// whether to call it again. Only for sinks whose definition [is
+    /// lent](logspool_record::definition::SinkDefinition::is_lent).
     fn rest(&mut self) -> bool {
         false
     }
 
-    /// How often the sink has gone over to another file.
+    /// Number of times that the sink has switched to another file.
     fn turns(&self) -> u64 {
         0
     }
 
-    /// What went wrong beside the writing since it was last asked: the records are not concerned.
+    /// Returns and clears an error besides writing, which affects no records.
     fn trouble(&mut self) -> Option<io::Error> {
         None
     }
 
-    /// The log file of a sink that other processes may append to as well, so that the writer can tell what was noted.
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    /// The log file of a sink to which other processes may append too. The writer reports noted progress to it.
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         None
     }
 
-    /// Itself, where its destination says only later what has arrived; the writer does not call `write` then.
+    /// The sink as a courier, if its destination confirms later. The writer then does not call `write`.
     fn courier(&mut self) -> Option<&mut dyn Courier> {
         None
     }
 }
 
-/// A sink that has several batches on their way: what it took stays queued until it has arrived.
+/// A sink with several batches in transit: a batch that it took stays queued until it has arrived.
 ///
-/// Contract: called from one thread at a time. Batches arrive in the order in which they were taken, and each is kept,
-/// whatever happens to the way, until then.
+/// Contract: methods are called from one thread at a time. Batches arrive in the order in which they were taken. The
+/// courier keeps each batch until it has arrived, even if the connection breaks.
 pub trait Courier: Send {
-    /// How its records are told apart on the other side, where they are numbered: from 1, each by one more.
+    /// The stream of its records, if the destination identifies them by number: from 1, each by one more.
     fn stream(&self) -> Option<Stream> {
         None
     }
@@ -172,52 +175,52 @@ pub trait Courier: Send {
     /// Takes a whole batch.
     fn take(&mut self, lines: Lines<'_>);
 
-    /// Does what can be done now without waiting, but for opening the way.
+    /// Does all work that is possible without waiting, except opening a connection.
     fn carry(&mut self, pace: Pace) -> Carried;
 
-    /// Waits for the other side, at most for `longest`. Called after [`Next::Answer`].
+    /// Waits for the destination, at most for `longest`. Called after [`Next::Answer`].
     fn wait(&self, longest: Duration);
 }
 
-/// A stream of numbered records: what one sink of one process sends.
+/// A stream of numbered records: all records that one sink of one process sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Random.
+    /// Random identity.
     pub id: u128,
-    /// Begins with the stream, and is not 0. Numbers count within it.
+    /// Epoch of the stream, set when it begins; never 0. Numbers count within an epoch.
     pub epoch: u64,
 }
 
-/// Whether a courier may wait for more records before it sets out.
+/// Whether a courier may wait for more records before it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// It may.
+    /// It may wait.
     Gather,
-    /// Somebody waits until everything has arrived.
+    /// It must send now: a caller waits until everything has arrived.
     Hurry,
 }
 
-/// What a courier did.
+/// Result of [`Courier::carry`].
 #[derive(Debug)]
 pub struct Carried {
-    /// Batches that have arrived since, oldest first.
+    /// Number of batches that have arrived since the last call, oldest first.
     pub arrived: usize,
-    /// What went wrong, if something did.
+    /// Error, if any.
     pub error: Option<io::Error>,
     /// When to call again.
     pub next: Next,
 }
 
-/// When a courier has something to do again, unless it is given another batch.
+/// When a courier must be called again, unless it gets another batch first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Never: it has nothing.
+    /// Not at all: it has no work.
     Idle,
-    /// Then: until then it gathers records.
+    /// At this time; until then it gathers records.
     Gathers(Instant),
-    /// As soon as the other side answers, or takes more.
+    /// As soon as the destination answers or accepts more.
     Answer,
-    /// Then: the other side is not there, and the next try is due.
+    /// At this time: the destination is unreachable, and the next try is due then.
     Away(Instant),
 }
 

@@ -14,6 +14,7 @@
 //! it: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`.
 //!
 //! This file is the collector's side of an outlet. The other files:
+//! - `outlet.rs`: the parts of an outlet, with `spool_state.rs` and `syncs.rs`;
 //! - `thread.rs`: the writer's side;
 //! - `delivery.rs`: the same for sinks whose destination confirms later;
 //! - `syncing.rs`: durability of batches;
@@ -24,35 +25,32 @@
 mod closing;
 mod delivery;
 mod entries;
+mod outlet;
 mod sink_spool;
+mod spool_state;
 mod spooling;
 mod syncing;
+mod syncs;
 mod thread;
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use logspool_lanes::segment::Segment;
-use logspool_lanes::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
-use logspool_record::definition::{SinkDefinition, SinkPlace};
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
-use crate::lateness::Lateness;
-use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
-use crate::overflow::{Budget, Overflow};
-use crate::sink::Sink;
+use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
-use entries::{Entries, Entry};
+use entries::{Entry, Order};
+pub use outlet::{NONE, Outlet};
+use outlet::{TEXT, Waiting};
 pub use sink_spool::{Next, SinkSpool};
-pub use spooling::{Bell, SpoolHome, SpoolTurn};
-use spooling::{SpoolSlot, SpoolState};
-use syncing::Unsynced;
-pub use syncing::{SyncRule, Syncs};
+pub use spool_state::{Bell, SpoolHome, SpoolTurn};
+pub use syncs::{SyncRule, Syncs};
 
 /// A writer whose write has not returned for this long is stuck, and its records move to overflow.
 ///
@@ -104,96 +102,6 @@ const HEAP_BYTES: usize = 1024 * 1024;
 /// Chosen: twice the size of a batch of ordinary records.
 const LARGE_BYTES: usize = 256 * 1024;
 
-/// Value of the batch words if there is no such entry.
-pub const NONE: u64 = u64::MAX;
-
-/// Facts that must be noted before a batch is sent to a sink that numbers its records, see `delivery.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Order {
-    /// Records of the sink were dropped directly before it.
-    follows_dropped: bool,
-    /// Its last record is a message on dropped records, which no lane holds.
-    is_told: bool,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    entries: Entries,
-    /// Number of entries, from the front, that the sink's courier has taken.
-    taken: usize,
-    /// Facts noted for the next batch.
-    order: Order,
-    /// Number of the last record that has arrived.
-    number: u64,
-    overflow: Overflow,
-    spool: SpoolState,
-    leave: bool,
-    dead: bool,
-    /// When the writer finished its last entry, on the monotonic clock.
-    finished_at: u64,
-    /// Requested flushes: ticket, and the last batch that must be written before the flush is answered.
-    asked: VecDeque<(u64, u64)>,
-    /// Set when the sink was closed: it is released after this flush is answered and the queue is empty.
-    closing: Option<u64>,
-    thread_runs: bool,
-    spare: Vec<Chunk>,
-    unsynced: Unsynced,
-    /// Text of the error if `error_number` is [`TEXT`].
-    error: String,
-}
-
-/// Value of `error_number` for an error that has a text instead of a system error number.
-const TEXT: i32 = -1;
-
-/// The queue of one sink.
-pub struct Outlet {
-    /// Id in the sink table.
-    pub id: u32,
-    /// Definition with which the sink was opened.
-    pub definition: SinkDefinition,
-    /// The file or descriptor target, if other sinks may share it.
-    pub place: Option<SinkPlace>,
-    /// Whether a later start can write the records that this process leaves.
-    pub is_recoverable: bool,
-    users: AtomicU32,
-    closed: AtomicBool,
-    /// Position in the order of released sinks; 0 before the release.
-    released: AtomicU64,
-    segment: Arc<Segment>,
-    sink: Mutex<Option<Box<dyn Sink>>>,
-    budget: Arc<Budget>,
-    /// Bell of the spool's thread, if the process has spools.
-    bell: Option<Arc<Bell>>,
-    /// Locked by the spool's thread only.
-    spool: Mutex<SpoolSlot>,
-    /// Whether the destination confirms records later.
-    confirms: bool,
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-    front_batch: AtomicU64,
-    unspilled_batch: AtomicU64,
-    /// When the oldest chunk was queued that is only in an overflow file. 0: there is no such chunk; 1: the same, but
-    /// there are chunks in the spool.
-    overflowing_since: AtomicU64,
-    writing_since: AtomicU64,
-    /// Until when a healthy sink may be busy with the writer's last chunk, if that is large; otherwise 0.
-    large_until: AtomicU64,
-    /// Start of the sync under way, on the monotonic clock; 0 if there is none.
-    syncing_since: AtomicU64,
-    sync_error: AtomicI32,
-    syncs: Syncs,
-    error_number: AtomicI32,
-    notify: AtomicBool,
-    begun: AtomicBool,
-    meters: SinkMeters,
-    /// Newest flush ticket whose records are all written.
-    pub flushed_ticket: AtomicU64,
-    /// Number of times that the sink has switched to another file. Language bindings keep it longer than the outlet.
-    pub turns: Arc<AtomicU64>,
-    /// Time already spent on flushes of this sink that timed out.
-    pub lateness: Lateness,
-}
-
 /// Whether an outlet can accept another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
@@ -206,79 +114,6 @@ pub enum Capacity {
 }
 
 impl Outlet {
-    /// An outlet for an open sink.
-    pub fn new(
-        id: u32,
-        definition: SinkDefinition,
-        place: Option<SinkPlace>,
-        mut sink: Box<dyn Sink>,
-        segment: Arc<Segment>,
-        budget: Arc<Budget>,
-    ) -> Self {
-        let overflow = Overflow::new(segment.clone(), budget.clone(), id);
-        let stream = sink.courier().and_then(|courier| courier.stream());
-        if let Some(stream) = stream {
-            segment.sink(Table::Sinks.slot(id)).begin_stream(stream.id, stream.epoch);
-        }
-        Self {
-            id,
-            definition,
-            place,
-            is_recoverable: false,
-            users: AtomicU32::new(1),
-            closed: AtomicBool::new(false),
-            released: AtomicU64::new(0),
-            segment,
-            confirms: sink.courier().is_some(),
-            sink: Mutex::new(Some(sink)),
-            budget,
-            bell: None,
-            spool: Mutex::default(),
-            waiting: Mutex::new(Waiting {
-                entries: Entries::default(),
-                taken: 0,
-                order: Order::default(),
-                number: 0,
-                overflow,
-                spool: SpoolState::default(),
-                leave: false,
-                dead: false,
-                finished_at: 0,
-                asked: VecDeque::new(),
-                closing: None,
-                thread_runs: false,
-                spare: Vec::new(),
-                unsynced: Unsynced::default(),
-                error: String::new(),
-            }),
-            changed: Condvar::new(),
-            front_batch: AtomicU64::new(NONE),
-            unspilled_batch: AtomicU64::new(NONE),
-            overflowing_since: AtomicU64::new(0),
-            writing_since: AtomicU64::new(0),
-            large_until: AtomicU64::new(0),
-            syncing_since: AtomicU64::new(0),
-            sync_error: AtomicI32::new(0),
-            syncs: Syncs { rule: SyncRule::Asked, pending_sync: None },
-            error_number: AtomicI32::new(0),
-            notify: AtomicBool::new(false),
-            begun: AtomicBool::new(false),
-            meters: SinkMeters::default(),
-            flushed_ticket: AtomicU64::new(0),
-            turns: Arc::default(),
-            lateness: Lateness::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Ignore poison: a panicking writer left counters and queue as they are between two statements of this file.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn head(&self) -> &SinkHead {
-        self.segment.sink(Table::Sinks.slot(self.id))
-    }
-
     /// Batch of the oldest chunk that is not written yet, or [`NONE`].
     pub fn front_batch(&self) -> u64 {
         self.front_batch.observe()
@@ -495,17 +330,13 @@ fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
     }
 }
 
-impl std::fmt::Debug for Outlet {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Outlet").field("id", &self.id).field("definition", &self.definition).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use logspool_record::definition::{Descriptor, SinkKind};
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
     use super::*;
+    use crate::overflow::Budget;
 
     fn outlet() -> Outlet {
         let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };

@@ -1,4 +1,5 @@
-//! Crashes where Python cannot go: in the middle of a push, on a stack that is used up, and faults that are mended.
+//! Crashes that Python cannot produce: in the middle of a push, on an exhausted stack, and faults that a handler
+//! repairs.
 
 mod line;
 
@@ -14,16 +15,16 @@ use logspool::pipeline::{self, Options};
 const CHILD: &str = "LOGSPOOL_CRASH";
 const LINES: usize = 100;
 
-/// Runs `child_process` as a process of its own, which crashes as `kind` says.
+/// Runs `child_process` as a process of its own, which crashes in the way of `kind`.
 fn crash(kind: &str, path: &Path) -> (Output, Duration) {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child_process", "--nocapture"]).env(CHILD, format!("{kind}:{}", path.display()));
-    // A sanitizer would report these signals and end the process itself.
+    // Otherwise a sanitizer reports these signals and ends the process itself.
     for options in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
         command.env(options, format!("{}:handle_segv=0", std::env::var(options).unwrap_or_default()));
     }
-    // SAFETY: setrlimit is async-signal-safe. Cores of tests are of no use.
+    // SAFETY: setrlimit is async-signal-safe. Core files of tests are not needed.
     unsafe {
         command.pre_exec(|| {
             libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
@@ -63,7 +64,7 @@ fn child_process() {
             pipeline::install_crash_drain();
             let route = log_lines(path);
             log_around(route, 20, "never accepted", || {
-                // SAFETY: it is not: a page that nobody may touch.
+                // SAFETY: none, on purpose: this writes to a page that is never accessible.
                 unsafe { std::hint::black_box(8 as *mut u8).write_volatile(0) }
             });
         }
@@ -87,14 +88,14 @@ static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 static MENDED: AtomicU32 = AtomicU32::new(0);
 const FAULTS: u32 = 1000;
 
-/// Makes the page writable: the instruction is done again and goes through.
+/// Makes the page writable, so that the instruction is repeated and succeeds.
 extern "C" fn mend(_: libc::c_int) {
-    // SAFETY: the page that `survive` mapped.
+    // SAFETY: the page was mapped by `survive`.
     unsafe { libc::mprotect(PAGE.load(Ordering::Relaxed), 4096, libc::PROT_READ | libc::PROT_WRITE) };
     MENDED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A program whose own handler mends each fault, as garbage collectors and emulators do.
+/// A program whose own handler repairs each fault, as garbage collectors and emulators do.
 fn survive(path: &Path) {
     // SAFETY: a fresh mapping, a handler of async-signal-safe calls, and writes to that mapping only.
     unsafe {
@@ -114,7 +115,7 @@ fn survive(path: &Path) {
     log_lines(path);
     assert!(begun.elapsed() < Duration::from_secs(1), "a call still waits for the end");
     assert_eq!(FAULTS, MENDED.load(Ordering::Relaxed));
-    // SAFETY: no preconditions. The handlers of before are back where nobody else has set one.
+    // SAFETY: no preconditions. The earlier handlers are restored unless another one was set meanwhile.
     unsafe {
         pipeline::remove_crash_drain();
         assert_eq!(mend as extern "C" fn(libc::c_int) as usize, libc::signal(libc::SIGSEGV, libc::SIG_DFL));

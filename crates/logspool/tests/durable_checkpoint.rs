@@ -1,4 +1,4 @@
-//! Mode `Checkpoint`: never more than N-1 accepted records of returned calls are not durable.
+//! Mode `Checkpoint`: at most N-1 accepted records of returned calls are not durable.
 
 mod line;
 
@@ -11,7 +11,7 @@ use logspool::pipeline::{self, Durability, Options};
 const EVERY: u64 = 10;
 
 fn options() -> Options {
-    // So long that only calls sync.
+    // So long that only calls cause a sync.
     let sync_interval = Duration::from_secs(3600);
     Options { durability: Durability::Checkpoint, checkpoint_every: EVERY, sync_interval, ..Options::default() }
 }
@@ -32,13 +32,13 @@ fn no_more_than_the_credit_is_ever_at_risk_and_few_calls_pay_for_it() {
     let route = route_to("checkpoint", file_sink(&path));
     for index in 1..=EVERY * 20 {
         assert!(log(route, 20, &format!("record {index}")));
-        // What is durable is written, and a sync makes no more durable than the credit allows to be at risk.
+        // Every durable record is written, and a sync adds no more records at risk than the credit allows.
         assert!(lines(&path) as u64 + EVERY > index, "{} of {index}", lines(&path));
         assert!(syncs() >= (index + 1 - EVERY.min(index + 1)) / EVERY, "{} syncs, {index} calls", syncs());
     }
     let alone = syncs();
     assert!(alone <= 10 * EVERY, "{alone} syncs");
-    // Many threads together have no more than one has.
+    // Many threads together have no more credit than one thread.
     let before = alone;
     std::thread::scope(|scope| {
         for thread in 0..16 {

@@ -1,4 +1,4 @@
-//! Mode `Interval`: nobody waits; what is written is synced soon, and no more often than asked.
+//! Mode `Interval`: no call waits; written records are synced soon, and not more often than configured.
 
 mod line;
 
@@ -34,7 +34,7 @@ fn what_is_written_is_synced_within_the_interval_and_not_for_each_record() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(syncs() > before, "nobody asked, and it was synced");
-    // Nothing new: nothing to sync.
+    // Without new records there is nothing to sync.
     let mut last = 0;
     while syncs() != last && Instant::now() < end {
         last = syncs();

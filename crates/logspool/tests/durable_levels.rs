@@ -1,4 +1,4 @@
-//! Mode `Process` with `durable_levels`, and flushes that wait until everything is durable.
+//! Mode `Process` with `durable_levels`, and flushes that wait until all records are durable.
 
 mod line;
 
@@ -35,9 +35,9 @@ fn calls_of_these_levels_wait_and_others_do_not() {
         assert_eq!(100 + index, lines(&path));
         assert!(syncs_of(sink) >= index as u64, "{} syncs", syncs_of(sink));
     }
-    // A writer that was still awake may have synced what came before by itself.
+    // A writer that was still awake may have synced the records before by itself.
     assert!(syncs_of(sink) <= 6, "{} syncs", syncs_of(sink));
-    // In the same test: a call that waits has the sinks of other threads synced too.
+    // In the same test: a call that waits makes the sinks of other threads sync too.
     a_durable_flush_syncs_what_it_is_for();
 }
 
@@ -54,7 +54,7 @@ fn a_durable_flush_syncs_what_it_is_for() {
     assert!(pipeline::flush_durable(None, Some(DEADLINE)));
     assert!(sinks.map(syncs_of).iter().all(|syncs| *syncs >= 1));
     assert!(paths.iter().all(|path| lines(path) == 1));
-    // A closed sink is synced before.
+    // A sink is synced before it is closed.
     assert!(log(route_to("one", sinks[0]), 20, "the last one"));
     let before = syncs_of(sinks[0]);
     assert!(pipeline::close_sink(sinks[0], DEADLINE));

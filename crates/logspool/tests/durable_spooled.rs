@@ -1,4 +1,4 @@
-//! Mode `Sync` with a spool: a call whose output stalls, or whose service is away, returns when its record is on disk.
+//! Mode `Sync` with a spool: if the output stalls or the service is away, a call returns when its record is on disk.
 
 mod line;
 mod service;
@@ -37,7 +37,7 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     let mut reader = make_fifo(&fifo);
     let frozen_sink = file_sink(&fifo);
     let frozen = route_to("frozen", frozen_sink);
-    // More than a pipe holds.
+    // More bytes than a pipe holds.
     let long = "x".repeat(30_000);
     for _ in 0..20 {
         assert!(log(frozen, 20, &long));

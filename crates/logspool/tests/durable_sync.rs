@@ -18,7 +18,7 @@ fn sink_of(sink: u32) -> SinkSnapshot {
     pipeline::snapshot().unwrap().sinks.into_iter().find(|found| found.id == sink as usize).unwrap()
 }
 
-/// Calls so far that returned before their record was durable.
+/// Calls that returned before their record was durable.
 fn not_durable() -> u64 {
     pipeline::snapshot().unwrap().not_durable.iter().sum()
 }
@@ -73,7 +73,7 @@ fn a_frozen_pipe_times_its_own_calls_out_and_nobody_elses() {
     let frozen_sink = file_sink(&fifo);
     let frozen = route_to("frozen", frozen_sink);
     let healthy = route_to("healthy", file_sink(&file));
-    // More than a pipe holds.
+    // More bytes than a pipe holds.
     let long = "x".repeat(30_000);
     let before = not_durable();
     let mut timed_out = 0;

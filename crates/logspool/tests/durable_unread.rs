@@ -1,5 +1,5 @@
-//! Mode `Sync` and a named pipe whose reader is gone: calls are told at once that nothing is durable there, and the lines
-//! wait for the next reader.
+//! Mode `Sync` and a named pipe whose reader is gone: calls learn at once that nothing becomes durable there, and the
+//! lines wait for the next reader.
 
 mod line;
 
@@ -10,7 +10,7 @@ use std::time::Instant;
 use line::{DEADLINE, begin, counted, duplicate_sink, log, make_fifo, route_to, sum};
 use logspool::pipeline::{self, Durability, Options};
 
-/// Calls so far that returned before their record was durable.
+/// Calls that returned before their record was durable.
 fn not_durable() -> u64 {
     sum(pipeline::snapshot().unwrap().not_durable)
 }
@@ -33,7 +33,7 @@ fn a_pipe_that_nobody_reads_keeps_no_call_waiting() {
     for line in 0..5 {
         assert!(log(route, 20, &format!("line {line}")));
     }
-    // Far less than they would wait for.
+    // Far less than the time for which a call would wait.
     assert!(start.elapsed() < DEADLINE / 3, "{:?}", start.elapsed());
     assert_eq!((5, 5), (not_durable(), sum(counted(sink).queued)));
 

@@ -1,4 +1,4 @@
-//! A process that goes on after its end was tried while a sync hung: nothing is called durable before a sync has returned.
+//! A process continues after it tried to end while a sync hung: no record is reported as durable before a sync returns.
 
 mod line;
 
@@ -11,20 +11,20 @@ use logspool_record::{Head, tag};
 
 static HANGS: AtomicBool = AtomicBool::new(false);
 
-/// In the place of the C library's: hangs, as on a frozen disk.
+/// Replaces the function of the C library: hangs, as on a frozen disk.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fdatasync(descriptor: libc::c_int) -> libc::c_int {
     while HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: the caller's own argument.
+    // SAFETY: passes on the caller's argument.
     unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as libc::c_int }
 }
 
-/// Logs an empty message, and begins to wait until it is durable.
+/// Logs an empty message, and starts a wait until it is durable.
 fn log_and_wait(route: u32) -> DurableWait {
     let head = Head { len: 0, site: 0, route, level: 20, flags: 0, ticks: 0 };
-    // SAFETY: `push` gives room for the five bytes.
+    // SAFETY: `push` reserves the five bytes.
     let pushed = pipeline::push(head, 5, |place| unsafe {
         place.write(tag::MESSAGE);
         place.add(1).cast::<u32>().write_unaligned(0);
@@ -48,7 +48,7 @@ fn a_record_whose_sync_hangs_is_not_durable_where_the_end_did_not_come() {
             let wait = log_and_wait(route);
             begun.send(()).unwrap();
             loop {
-                // As a shell that looks after something else in between, most of the time.
+                // As a binding that most of the time does something else in between.
                 match wait.share(Duration::ZERO) {
                     None => std::thread::sleep(Duration::from_millis(1)),
                     Some(durable) => return durable,

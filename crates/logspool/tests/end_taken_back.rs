@@ -1,4 +1,4 @@
-//! A process that goes on after its end was tried: what it logs then lies in files that a later start finds.
+//! A process that continues after it tried to end: a later start finds the records that it logs then.
 
 mod line;
 
@@ -8,7 +8,7 @@ use std::time::Instant;
 use line::{DEADLINE, begin, file_sink, log, native_threads, route_to};
 use logspool::pipeline::{self, Options};
 
-/// Whether the process has a segment that a later start finds.
+/// Whether a later start would find a segment of this process.
 fn has_segment() -> bool {
     let folder = PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
     let names = folder.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect::<Vec<_>>());
@@ -27,7 +27,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     assert!(has_segment(), "the process goes on");
     assert_eq!(0, pipeline::end(DEADLINE));
     assert!(!has_segment());
-    // By the thread that ends the process.
+    // Logged by the thread that ends the process.
     assert!(log(route, 20, "between"));
     pipeline::go_on();
 

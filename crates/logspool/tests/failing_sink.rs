@@ -1,4 +1,4 @@
-//! A sink that answers with errors: a device without space, a file that may not grow.
+//! A sink that reports errors: a device without space, a file that may not grow.
 
 mod line;
 
@@ -37,7 +37,7 @@ fn a_file_that_may_grow_again_gets_everything_once() {
     let path = folder.path().join("limited.log");
     let set_limit = |bytes: u64| {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: a valid limit; the whole process gets it, which only this test's file reaches.
+        // SAFETY: a valid limit. It applies to the whole process, but only this test's file reaches it.
         unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             assert_eq!(0, libc::setrlimit(libc::RLIMIT_FSIZE, &limit));

@@ -1,4 +1,4 @@
-//! A flush that is asked for while another thread forks: the native threads are away.
+//! A flush that is requested while another thread forks: no native thread runs at that moment.
 
 mod line;
 

@@ -1,4 +1,4 @@
-//! A forked child that logs with the ids of its parent: they lead to nothing in its own queue.
+//! A forked child that logs with the ids of its parent: in its own queue they are invalid.
 
 mod line;
 
@@ -14,8 +14,8 @@ use logspool_record::{Head, tag};
 /// Runs `work` in a forked child; a panic in it fails the test.
 fn in_child(work: impl FnOnce()) {
     pipeline::before_fork();
-    // SAFETY: no other thread of this program holds a lock that the child takes: it has only the test's, and the native
-    // threads have left.
+    // SAFETY: no other thread of this program holds a lock that the child takes: only the test's thread exists, because
+    // the native threads have stopped.
     let child = unsafe { libc::fork() };
     if child == 0 {
         pipeline::after_fork_in_child();
@@ -26,7 +26,7 @@ fn in_child(work: impl FnOnce()) {
     }
     pipeline::after_fork_in_parent();
     let mut status = -1;
-    // SAFETY: a child of ours and a local.
+    // SAFETY: `child` is a child of this process and `status` a local.
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(0, status);
 }
@@ -39,7 +39,7 @@ fn push(site: u32, route: u32) -> Room {
     let head = Head { len: 0, site, route, level: 20, flags: 0, ticks: 0 };
     let mut waited = Duration::ZERO;
     loop {
-        // SAFETY: `push` gives room for the one byte.
+        // SAFETY: `push` reserves the one byte.
         let pushed = pipeline::push(head, 1, |place| unsafe { place.write(tag::NONE) });
         if pushed == Push::Accepted {
             return Room::Retry;
@@ -63,14 +63,14 @@ fn a_record_with_the_ids_of_the_parent_is_refused_and_counted() {
     assert!(log(route, 20, "of the parent"));
 
     in_child(|| {
-        // By the thread that has a lane of the parent's, then by one that has none, then by both with a lane of the
-        // child's.
+        // First by the thread that has a lane of the parent, then by a thread without a lane, then by both with a lane
+        // of the child.
         assert!(!log(route, 20, "lost"));
         std::thread::scope(|scope| scope.spawn(|| assert!(!log(route, 20, "lost"))).join().unwrap());
         assert!(!log(route, 40, "lost"));
         assert_eq!(3, refused_for_stale_ids());
 
-        // A sink of the parent's is none here, so no route leads there.
+        // A sink id of the parent is invalid here, so no route can use it.
         let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
         let targets = vec![Target { sink, format, min_level: 0 }];
         assert_eq!(None, pipeline::define_route(&RouteDefinition { logger: "a".into(), targets }));

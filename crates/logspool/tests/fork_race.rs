@@ -1,4 +1,4 @@
-//! Records that come while the native threads leave and return are written without being asked for.
+//! Records that come while the native threads stop and start again are written without a further call.
 
 mod line;
 
@@ -19,7 +19,7 @@ fn no_record_is_left_lying_when_the_threads_leave_for_a_fork_and_return() {
             pipeline::before_fork();
             pipeline::after_fork_in_parent();
         });
-        // Around the moment in which the collector goes.
+        // Around the moment at which the collector stops.
         for line in 0..round % 20 {
             assert!(log(route, 20, &format!("{round} {line}")));
         }

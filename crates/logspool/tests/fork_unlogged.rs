@@ -1,4 +1,5 @@
-//! A program with one thread forks before anything was logged, or long after: no native thread is alive at that moment.
+//! A program with one thread forks before its first record, or long after its last: no native thread lives at that
+//! moment.
 
 mod line;
 
@@ -20,7 +21,7 @@ fn await_threads(what: &str, is_so: impl Fn(usize) -> bool) {
 fn fork_thrice() {
     for _ in 0..3 {
         pipeline::before_fork();
-        // A thread that has left takes a moment more where the machine is busy.
+        // A thread that has stopped still takes a moment to disappear on a busy machine.
         await_threads("a writer stays", |count| count == 0);
         pipeline::after_fork_in_parent();
         await_threads("nobody sees when the pipe is closed", |count| count > 0);

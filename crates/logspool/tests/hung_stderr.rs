@@ -1,5 +1,5 @@
-//! Standard error is a file on a disk that hangs, and an output takes nothing: neither calls nor other outputs wait for
-//! the errors that are shown there.
+//! Standard error is a file on a disk that hangs, and an output takes nothing. Neither calls nor other outputs wait for
+//! the errors that are shown on standard error.
 
 mod line;
 
@@ -14,13 +14,13 @@ use logspool_record::{Encoder, Head, tag};
 
 static HANGS: AtomicBool = AtomicBool::new(false);
 
-/// In the place of the C library's: what is for standard error hangs, as on a frozen disk.
+/// Replaces the function of the C library: a write to standard error hangs, as on a frozen disk.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(descriptor: libc::c_int, bytes: *const libc::c_void, count: usize) -> isize {
     while descriptor == 2 && HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: the caller's own arguments.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_write, descriptor, bytes, count) as isize }
 }
 
@@ -31,7 +31,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().join("stderr");
     let file = File::create(&shown).unwrap();
-    // SAFETY: plain system calls; descriptor 2 is put back below.
+    // SAFETY: plain system calls; descriptor 2 is restored below.
     let before = unsafe { File::from_raw_fd(libc::dup(2)) };
     // SAFETY: as above.
     assert_eq!(2, unsafe { libc::dup2(file.as_raw_fd(), 2) });
@@ -46,7 +46,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
         while HANGS.load(Ordering::Acquire) && begun.elapsed() < DEADLINE / 3 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Whoever waits for the disk goes on.
+        // Releases the writer that waits for the disk.
         HANGS.swap(false, Ordering::AcqRel)
     });
 
@@ -54,7 +54,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
     while log(to_stuck, 40, &long) {}
     let mut threads = Vec::new();
     while counted(stuck).dropped.iter().flatten().sum::<u64>() == 0 {
-        // Each has a lane of its own. That of this thread is full of what is not given up any more.
+        // Each thread has a lane of its own. The lane of this thread is full of records that can no longer be dropped.
         let long = long.clone();
         threads.push(std::thread::spawn(move || {
             log(to_stuck, 40, &long);
@@ -64,7 +64,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
         }));
         std::thread::sleep(Duration::from_millis(10));
     }
-    // By the caller too.
+    // An error that the calling thread shows, too.
     let mut values = Encoder::new();
     values.context_str(tag::MESSAGE, "a refused error");
     pipeline::show_refused(Head { len: 0, site: 0, route: to_stuck, level: 40, flags: 0, ticks: 0 }, || {

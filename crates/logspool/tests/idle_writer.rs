@@ -1,4 +1,4 @@
-//! The writer thread of a closed sink: it takes the next sink over, and leaves for a fork.
+//! The writer thread of a closed sink: it serves the next sink, and stops for a fork.
 
 mod line;
 
@@ -17,7 +17,7 @@ fn writers() -> Vec<String> {
     writers.map(|task| task.file_name().into_string().unwrap()).collect()
 }
 
-/// Logs one line into a file that is opened and closed for it. Returns the writers while the file was open.
+/// Logs one line to a file that is opened and closed for it. Returns the writers while the file was open.
 fn log_once(path: &Path, message: &str) -> Vec<String> {
     let sink = file_sink(path);
     assert!(log(route_to("a", sink), 20, message));
@@ -33,7 +33,7 @@ fn the_writer_of_a_closed_sink_writes_for_the_next_one_and_leaves_for_a_fork() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
     let (mut before, mut lines) = (log_once(&path, "first"), "first\n".to_owned());
-    // On a loaded machine the thread may wait too long for the next sink, but not each time.
+    // On a loaded machine the next sink may come after the thread has ended, but not each time.
     let is_shared = (0..100).any(|_| {
         let after = log_once(&path, "next");
         lines += "next\n";

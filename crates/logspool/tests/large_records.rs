@@ -1,5 +1,5 @@
-//! Records far larger than a lane, for a sink that takes nothing: they have a bound of bytes of their own, and what was
-//! let in goes out in pieces of one record.
+//! Records far larger than a lane, for a sink that takes nothing: they have a limit of bytes of their own, and accepted
+//! ones are written one by one.
 
 mod line;
 
@@ -11,7 +11,7 @@ use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to, sum};
 use logspool::pipeline::{self, Options};
 
 const BYTES: usize = 1024 * 1024;
-/// The least that large records may take.
+/// The smallest limit for all large records.
 const BOUND: u64 = 16 * 1024 * 1024;
 
 /// Bytes of large records in the queue folder.
@@ -31,7 +31,7 @@ fn large_records_are_bounded_while_nobody_takes_them_and_go_out_one_by_one() {
     // No large record fits into the overflow.
     begin(Options { overflow_bytes: Some(BYTES as u64), blocking_timeout: DEADLINE, ..Options::default() });
     let folder = tempfile::tempdir().unwrap();
-    // First: beside a sink at work one that takes nothing drops what it is given.
+    // First, because beside a sink at work a sink that takes nothing drops its records.
     a_stuck_sink_has_a_bound(&folder.path().join("fifo"));
     a_sink_at_work_takes_any_number(&folder.path().join("app.log"));
 }
@@ -73,7 +73,7 @@ fn a_stuck_sink_has_a_bound(path: &Path) {
         while index < accepted {
             let mut line = Vec::new();
             reader.read_until(b'\n', &mut line).unwrap();
-            // The line tells of those that were refused, too.
+            // Lines about refused records come in between.
             if !line.ends_with(b"the queue was full\n") {
                 assert!(line == (text(index) + "\n").into_bytes(), "record {index}");
                 index += 1;

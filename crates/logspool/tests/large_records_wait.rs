@@ -1,12 +1,12 @@
-//! Large records for a sink at work: each waits until those before it are written, however long that takes, although its
-//! level may wait a moment only.
+//! Large records for a sink at work. Each waits until the records before it are written, however long that takes,
+//! although its level may wait only a moment.
 
 mod line;
 
 use line::{DEADLINE, begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
-/// More than large records may take together, so that each waits until it is alone.
+/// More than all large records may take together, so that each waits until no other is queued.
 const BYTES: usize = 20 * 1024 * 1024;
 const RECORDS: u64 = 4;
 

@@ -1,5 +1,5 @@
-//! A pipe that the program closes beneath its handler: what was logged before gets there, nothing gets anywhere else, and
-//! the reader sees the end.
+//! A pipe that the program closes while its handler still uses it. Earlier records reach the pipe, no record reaches
+//! another file, and the reader sees the end.
 
 mod line;
 
@@ -11,13 +11,13 @@ use std::time::Instant;
 use line::{DEADLINE, begin, lent_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
-/// Bytes that the pipes here hold.
+/// Capacity in bytes of the pipes in this file.
 const PIPE_BYTES: usize = 4096;
 
-/// A small pipe: its reading end, which does not wait, and its writing end.
+/// A small pipe: its reading end, which does not block, and its writing end.
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
-    // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+    // SAFETY: `ends` is a valid place for two descriptors, and nothing else owns them.
     unsafe {
         assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
         assert_eq!(PIPE_BYTES as i32, libc::fcntl(ends[1], libc::F_SETPIPE_SZ, PIPE_BYTES));
@@ -26,7 +26,7 @@ fn pipe() -> (File, File) {
     }
 }
 
-/// Everything up to the end of the pipe, which comes when nobody has it open for writing any more.
+/// Everything up to the end of the pipe, which comes after the last writer has closed it.
 fn read_to_end(reader: &mut File) -> Vec<u8> {
     let begun = Instant::now();
     let mut read = Vec::new();
@@ -45,8 +45,8 @@ fn lines_logged_before_the_end_go_to_the_pipe_and_not_where_its_number_leads_by_
     writer.write_all(&[b'x'; PIPE_BYTES]).unwrap();
     (0..3).for_each(|number| assert!(log(route, 20, &format!("line {number}"))));
     let data = tempfile::tempfile().unwrap();
-    // As when the program closes its stream, and the next file that it opens gets the number.
-    // SAFETY: both belong to this test.
+    // As when the program closes its stream and the next opened file gets the same number.
+    // SAFETY: this test owns both descriptors.
     assert!(unsafe { libc::dup2(data.as_raw_fd(), writer.as_raw_fd()) } >= 0);
 
     let read = read_to_end(&mut reader);
@@ -60,7 +60,7 @@ fn the_reader_of_a_pipe_that_was_closed_sees_the_end() {
     begin(Options::default());
     let (mut logged, mut silent) = (pipe(), pipe());
     let route = route_to("ended", lent_sink(&logged.1));
-    // Of a handler whose level nothing has reached.
+    // The sink of a handler whose level no record reaches.
     lent_sink(&silent.1);
     assert!(log(route, 20, "the last line"));
     assert!(pipeline::flush(None, Some(DEADLINE)));
@@ -82,7 +82,7 @@ fn what_is_logged_between_a_fork_and_the_end_goes_to_the_pipe() {
     pipeline::after_fork_in_parent();
     assert!(log(route, 20, "last"));
     let data = tempfile::tempfile().unwrap();
-    // SAFETY: both belong to this test.
+    // SAFETY: this test owns both descriptors.
     assert!(unsafe { libc::dup2(data.as_raw_fd(), writer.as_raw_fd()) } >= 0);
 
     let read = read_to_end(&mut reader);
@@ -91,14 +91,14 @@ fn what_is_logged_between_a_fork_and_the_end_goes_to_the_pipe() {
     assert_eq!(0, data.metadata().unwrap().len());
 }
 
-/// A child that waits, and has nothing open that this test opened but what its sinks have.
+/// A child that waits. Of the descriptors of this test it has only those of its sinks open.
 fn fork_child(writer: &File) -> libc::pid_t {
     pipeline::before_fork();
-    // SAFETY: the child calls what every child calls, and nothing else that takes a lock.
+    // SAFETY: the child runs what every child runs, and nothing else that takes a lock.
     let child = unsafe { libc::fork() };
     if child == 0 {
         pipeline::after_fork_in_child();
-        // SAFETY: this child's copy; no preconditions.
+        // SAFETY: this child's copy of the descriptor; no preconditions.
         unsafe {
             libc::close(writer.as_raw_fd());
             libc::sleep(DEADLINE.as_secs() as u32);
@@ -112,7 +112,7 @@ fn fork_child(writer: &File) -> libc::pid_t {
 #[test]
 fn a_forked_child_keeps_no_pipe_open_for_its_parent() {
     begin(Options::default());
-    // The second one is full, so that its line is on its way yet.
+    // The second pipe is full, so that its line is still in flight.
     for filled in [0, PIPE_BYTES] {
         let (mut reader, mut writer) = pipe();
         writer.write_all(&vec![b'x'; filled]).unwrap();
@@ -122,7 +122,7 @@ fn a_forked_child_keeps_no_pipe_open_for_its_parent() {
         drop(writer);
 
         assert_eq!("the last line\n", String::from_utf8_lossy(&read_to_end(&mut reader)[filled..]));
-        // SAFETY: a child of ours.
+        // SAFETY: `child` is a child of this process.
         unsafe {
             libc::kill(child, libc::SIGKILL);
             libc::waitpid(child, std::ptr::null_mut(), 0);

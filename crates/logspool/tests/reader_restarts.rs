@@ -1,4 +1,4 @@
-//! A pipe with a name whose reader goes away: lines wait for the next one, as long as there can be one.
+//! A named pipe whose reader goes away: lines wait for the next reader, as long as one can come.
 
 mod line;
 
@@ -11,13 +11,13 @@ use std::time::Duration;
 use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to, sum};
 use logspool::pipeline::{self, Options};
 
-/// A reader alone, as `make_fifo` is none.
+/// A reader only; `make_fifo` would open the pipe for writing too.
 fn open_reader(path: &Path) -> BufReader<File> {
-    // Does not wait for a writer.
+    // Does not block until a writer comes.
     BufReader::new(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap())
 }
 
-/// The next line, which has been flushed.
+/// The next line, after a flush.
 fn read_line(reader: &mut BufReader<File>) -> String {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();

@@ -1,5 +1,5 @@
-//! A real orphan with bytes changed and files cut, thousands of times: recovery never panics, never takes much
-//! memory, delivers nothing twice by itself, and explains whatever it leaves.
+//! A real orphan with changed bytes and cut files, thousands of times. Recovery never panics, never takes much memory,
+//! delivers nothing twice by itself, and reports a reason for every file that it keeps.
 //!
 //! `LOGSPOOL_FUZZ` sets the number of rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -19,7 +19,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// The files of one orphan: their bytes up to the last that was used, and their lengths.
+/// The files of one orphan: their bytes up to the last used one, and their lengths.
 struct Specimen {
     files: BTreeMap<String, (Vec<u8>, u64)>,
     target: PathBuf,
@@ -27,7 +27,7 @@ struct Specimen {
 }
 
 impl Specimen {
-    /// One with files of each kind: on a busy machine everything may be in overflow files before the kill.
+    /// An orphan with files of each kind. On a busy machine all records may be in overflow files before the kill.
     fn take() -> Self {
         let holds = |specimen: &Self, kind: &str| specimen.files.keys().any(|name| name.contains(kind));
         (0..100)
@@ -64,7 +64,7 @@ impl Specimen {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
     }
 
-    /// Puts all files back, one of them changed.
+    /// Restores all files, with one of them changed.
     fn restore(&self, changed: &str, changed_bytes: &[u8], changed_length: u64) {
         for name in self.scene.names() {
             std::fs::remove_file(self.scene.queue.path().join(name)).unwrap();
@@ -94,7 +94,7 @@ impl Specimen {
     }
 }
 
-/// A place that means something, for most of the rounds.
+/// An offset in the segment: in most rounds one with a meaning.
 fn place(dice: &mut Dice, length: usize) -> usize {
     let (start, bytes) = match dice.below(12) {
         0 => (0, size_of::<Header>() as u64),
@@ -159,7 +159,7 @@ fn a_changed_orphan_never_harms_its_recoverer() {
     let segment = *names.iter().find(|name| name.ends_with(".seg")).unwrap();
     let (mut kept, mut unnoticed, mut lines) = (0, 0, 0);
     for round in 0..rounds {
-        // Two thirds of the rounds are about the segment.
+        // Two thirds of the rounds change the segment.
         let name = if dice.below(3) > 0 { segment } else { names[dice.below(names.len() as u64) as usize] };
         let (mut bytes, mut length) = specimen.files[name].clone();
         if dice.below(6) == 0 {
@@ -173,7 +173,8 @@ fn a_changed_orphan_never_harms_its_recoverer() {
         let report = specimen.recover();
         kept += u32::from(!report.kept.is_empty());
         lines += report.records();
-        // A position or a checkpoint changed to another sensible one cannot be told: there are no checksums here.
+        // A position or checkpoint that was changed to another plausible one cannot be noticed: there are no checksums
+        // here.
         unnoticed += u32::from(report.kept.is_empty() && report.records() < 400);
         let again = specimen.recover();
         assert_eq!(0, again.records(), "round {round}, {name}: delivered twice, {again:?}");
@@ -185,37 +186,37 @@ fn a_changed_orphan_never_harms_its_recoverer() {
     assert!(peak_memory() < 512 << 20);
 }
 
-/// All of these with `LOGSPOOL_FAULTS=full` up to 64 Ki, else some three hundred of them, evenly.
+/// All offsets with `LOGSPOOL_FAULTS=full` up to 64 Ki, otherwise some three hundred of them, evenly spread.
 fn some(all: Vec<usize>) -> impl Iterator<Item = usize> {
     let full = std::env::var("LOGSPOOL_FAULTS").is_ok_and(|faults| faults == "full");
     let step = (all.len() / if full { 1 << 16 } else { 300 }).max(1);
     all.into_iter().step_by(step)
 }
 
-/// Positions in blocks that hold something: most of a segment was never used.
+/// Offsets in blocks that contain data: most of a segment was never used.
 fn used(bytes: &[u8]) -> Vec<usize> {
     let is_used = |at: &usize| bytes[at & !63..].iter().take(64).any(|byte| *byte != 0);
     (0..bytes.len()).filter(is_used).collect()
 }
 
-/// What became of a changed orphan.
+/// The outcomes of recoveries of changed orphans.
 #[derive(Debug, Default)]
 struct Outcomes {
     tried: u32,
-    /// Every line is there.
+    /// Every line was delivered.
     whole: u32,
     /// One line is missing or changed.
     one_hit: u32,
-    /// More is missing; files are kept and say why.
+    /// More than one line is missing; recovery kept files and reports the reason.
     explained: u32,
-    /// More is missing, and nothing tells: a position that reads as another sensible one.
+    /// More than one line is missing without a report: a position was changed to another plausible one.
     unnoticed: u32,
 }
 
 impl Outcomes {
     fn count(&mut self, specimen: &Specimen, name: &str, bytes: &[u8], length: u64) {
         specimen.restore(name, bytes, length);
-        // Never fails, never panics.
+        // Must neither fail nor panic.
         let report = specimen.recover();
         let text = specimen.text();
         let there: std::collections::HashSet<&str> = text.lines().collect();
@@ -246,7 +247,7 @@ fn one_changed_byte_anywhere_costs_what_it_hits() {
             outcomes.count(&specimen, name, &changed, *length);
         }
         println!("{kind}: {} changed bytes of {all}: {outcomes:?}", outcomes.tried);
-        // Nothing has a checksum here: a head or a position may be hit. A byte of a line costs that line.
+        // There are no checksums here: a head or a position may be hit. A byte of a line costs that line.
         let few = outcomes.tried / if kind == ".seg" { 4 } else { 20 };
         assert!(outcomes.unnoticed <= few, "{kind}: {outcomes:?}");
     }
@@ -266,7 +267,7 @@ fn a_file_cut_at_any_length_never_harms_its_recoverer() {
     }
 }
 
-/// Has the format of a dead process be another one of it.
+/// Replaces the definition of format `format` of a dead process by the one of format `other`.
 fn exchange_format(scene: &Scene, format: u32, other: u32) {
     let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
     let segment = std::fs::OpenOptions::new().read(true).write(true).open(scene.queue.path().join(name)).unwrap();

@@ -1,5 +1,5 @@
-//! A file that hangs while a program delivers what a dead one left for it: who begins with another file, or only looks, is
-//! not held up.
+//! A file hangs while a program delivers records of a dead process to it. A program that starts with another file, or
+//! only scans, is not delayed.
 
 mod orphan;
 
@@ -20,7 +20,7 @@ fn child_process() {
 static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Holds up the first thread that is about to append, until it may go on.
+/// Holds up the first thread that is about to append, until the test releases it.
 fn hang_once(step: Step, bytes: usize) -> usize {
     if step == Step::Intended && bytes == 0 && !HAS_HUNG.swap(true, Ordering::Relaxed) {
         while !GOES_ON.load(Ordering::Relaxed) {
@@ -32,7 +32,7 @@ fn hang_once(step: Step, bytes: usize) -> usize {
 
 const LIVE: &str = "of the live one";
 
-/// What a file holds in front of the line of the live program, which is its last.
+/// The text of a file before the line of the live program, which is its last line.
 fn before_live(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.strip_suffix("\n")?.strip_suffix(LIVE).map(str::to_owned)

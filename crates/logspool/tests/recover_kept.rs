@@ -1,7 +1,7 @@
-//! Processes whose queue is in memory that a keeper holds, killed at a random moment: the keeper delivers what they were
-//! told is accepted, once.
+//! Processes whose queue is in memory that a keeper holds, killed at a random moment. The keeper delivers every record
+//! that was accepted, once.
 //!
-//! The keeper is this very test binary, run again for its test `keeper_process`.
+//! The keeper is this same test binary, which runs its test `keeper_process`.
 
 mod orphan;
 
@@ -33,12 +33,12 @@ fn keeper_process() {
     if std::env::var_os(KEEPS).is_some() {
         let program = std::env::args().next_back().unwrap().parse().unwrap();
         let code = i32::from(keeper::keep_memory(program).is_err());
-        // SAFETY: nothing of the test's harness is to run on.
+        // SAFETY: ends the process, so that nothing of the test harness runs afterwards.
         unsafe { libc::_exit(code) };
     }
 }
 
-/// Whether there is a keeper of this process. It is executed before the process accepts its first record, and shows its
+/// Whether the keeper of this process runs. It is executed before the process accepts its first record, and shows its
 /// arguments a moment later.
 fn has_keeper(process: u32) -> bool {
     let end = format!("keeper_process\0{process}\0");
@@ -47,7 +47,7 @@ fn has_keeper(process: u32) -> bool {
     words.any(|words| words.ends_with(end.as_bytes()))
 }
 
-/// With a queue folder that others may enter: nobody uses such a one.
+/// A scene whose queue folder is open to other users. The library refuses such a folder, so the queue is in memory.
 fn scene() -> Scene {
     let scene = Scene::new();
     std::fs::set_permissions(scene.queue.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -93,7 +93,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
     let fifo = scene.freeze_full();
     let witness = scene.spawn(Task::Log);
     let process = witness.id();
-    // Segment and lock are open twice.
+    // Segment and lock are open twice, which makes four.
     await_that("the records move to overflow files", || memory_files(process) > 4);
     std::fs::remove_file(&scene.target).unwrap();
     let witnessed = witness.kill();
@@ -103,7 +103,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
     drop(fifo);
 }
 
-/// Files in memory that a process has open.
+/// Number of memory files that a process has open.
 fn memory_files(process: u32) -> usize {
     let entries = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());

@@ -1,4 +1,4 @@
-//! Processes killed at a random moment: what they were told is accepted reaches the file by recovery.
+//! Processes killed at a random moment: recovery delivers every accepted record to the file.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds of each kind, `LOGSPOOL_SEED` repeats a run.
 
@@ -18,8 +18,8 @@ fn rounds() -> u32 {
     std::env::var("LOGSPOOL_KILLS").map_or(20, |rounds| rounds.parse().unwrap())
 }
 
-/// A pipe has no sidecar: what it took of the batch that was being written comes again.
-/// A batch is 64 KiB of records, of at least 40 bytes each here.
+/// A pipe has no sidecar: the part that it took of the unfinished batch is delivered again. A batch is 64 KiB of
+/// records, of at least 40 bytes each here.
 const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 fn kill_and_recover(task: Task) {
@@ -63,7 +63,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
         std::thread::sleep(Duration::from_micros(dice.below(50_000)));
         let witnessed = witness.kill();
         let mut text = scene.thaw(fifo);
-        // The reader of a pipe sees the torn line; it cannot be mended there.
+        // The reader of a pipe sees the torn line, because it cannot be repaired there.
         text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
         let report = scene.recover();
 

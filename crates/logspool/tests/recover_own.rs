@@ -22,7 +22,7 @@ fn the_own_segment_is_left_alone_and_its_lock_stays() {
     (0..100).for_each(|index| assert!(log(route, 20, &index.to_string())));
     assert_eq!((0, recover::Report::default()), (scene.scan().len(), scene.recover()));
 
-    // Had one of the two closed the lock file, another process would see an orphan now.
+    // If scan or recovery had closed the lock file, another process would see an orphan now.
     assert_eq!(0, scene.spawn(Task::Scan).end()[&0]);
     assert!(pipeline::flush(None, Some(DEADLINE)));
     assert_eq!(100, std::fs::read_to_string(&scene.target).unwrap().lines().count());

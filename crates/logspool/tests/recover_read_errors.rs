@@ -1,4 +1,4 @@
-//! What a recovery cannot read at the moment (no descriptor is left, a disk fails) is no damage: it stays, and the next
+//! A read error during recovery (no descriptor is left, a disk fails) is no damage: the file stays, and the next
 //! recovery delivers it.
 
 mod orphan;
@@ -15,7 +15,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// An orphan with a file of some kind, and that file.
+/// An orphan with a file whose name contains `kind`, and the path of that file.
 fn orphan_with(kind: &str) -> (Scene, PathBuf) {
     for _ in 0..100 {
         let scene = Scene::new();
@@ -36,7 +36,7 @@ fn aside(path: &Path) -> PathBuf {
     path.with_file_name("aside")
 }
 
-/// Puts something in the place of a file that cannot be read.
+/// Replaces a file by something that cannot be read.
 fn spoil(path: &Path) {
     std::fs::rename(path, aside(path)).unwrap();
     std::fs::create_dir(path).unwrap();
@@ -53,13 +53,13 @@ fn assert_that_it_stays(report: &Report) {
     assert!(error.contains("cannot be read now"), "{error}");
 }
 
-/// An orphan that was recovered while a file of some kind could not be read, and that file.
+/// An orphan that was recovered while a file of `kind` could not be read, and the path of that file.
 fn recovered_without(kind: &str, spoil: impl Fn(&Path)) -> (Scene, PathBuf) {
     for _ in 0..100 {
         let (scene, path) = orphan_with(kind);
         spoil(&path);
         let report = scene.recover();
-        // The kill may come when what the file holds has been put elsewhere already, or is not in it yet.
+        // At the kill the records of the file may already be elsewhere, or not be in it yet.
         if report.records() < 400 {
             assert_that_it_stays(&report);
             return (scene, path);
@@ -86,7 +86,7 @@ fn a_large_record_that_cannot_be_read_now_comes_with_the_next_recovery() {
 }
 
 thread_local! {
-    /// Spoiled once the recovery of this thread has found its entries.
+    /// The file that is spoiled after the recovery of this thread has listed its entries.
     static SPOILED_LATER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! What a process that lives delivers for dead ones, and what it leaves alone.
+//! The records that a live process delivers for dead ones, and the files that it leaves alone.
 
 mod orphan;
 
@@ -11,7 +11,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// A dead process with all its records queued.
+/// A dead process whose records are all still queued.
 fn dead_process() -> (Scene, std::collections::HashMap<u32, u32>) {
     let scene = Scene::new();
     let fifo = scene.freeze_full();
@@ -37,7 +37,7 @@ fn lock_times(scene: &Scene) -> (Folder, String, Times) {
 #[test]
 fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
     let (scene, witnessed) = dead_process();
-    // In the way of the file.
+    // A directory with the name of the target file.
     std::fs::create_dir(&scene.target).unwrap();
 
     let failed = deliver(&scene, Deliver::Due).report;
@@ -51,7 +51,7 @@ fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
 
     std::fs::remove_dir(&scene.target).unwrap();
     let (folder, lock, times) = lock_times(&scene);
-    // The time has come.
+    // Sets the times back by ten seconds, so that the process acts now.
     let past = |ns: i64| ns - 10_000_000_000;
     folder.set_times(&lock, Times { modified: past(times.modified), accessed: past(times.accessed) }).unwrap();
     let delivered = deliver(&scene, Deliver::Due).report;

@@ -1,4 +1,4 @@
-//! What recovery leaves alone, does once, and keeps.
+//! Files that recovery leaves alone, steps that it takes only once, and files that it keeps.
 
 mod orphan;
 
@@ -14,7 +14,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// An orphan whose target took nothing: everything lies in overflow files and lanes.
+/// An orphan whose target accepted nothing: all records are in overflow files and lanes.
 fn frozen_orphan(task: Task) -> (Scene, HashMap<u32, u32>) {
     let scene = Scene::new();
     let fifo = scene.freeze_full();
@@ -49,7 +49,7 @@ fn two_recoverers_at_once_deliver_once() {
     for _ in 0..5 {
         let (scene, witnessed) = frozen_orphan(Task::Log);
         let other = scene.spawn(Task::Recover);
-        // Two more in this process: record locks do not tell its threads apart.
+        // Two more recoveries in this process: record locks do not distinguish its threads.
         let (one, two) = std::thread::scope(|scope| {
             let one = scope.spawn(|| scene.recover());
             let two = scope.spawn(|| scene.recover());
@@ -169,7 +169,7 @@ fn a_segment_of_another_major_version_stays() {
 fn files_without_a_segment_go_only_when_they_hold_nothing() {
     let scene = Scene::new();
     let make = |name: &str| std::fs::write(scene.queue.path().join(name), "").unwrap();
-    // Process ids of a namespace that is not ours, so nobody can say that they live but their locks.
+    // Process ids of a foreign namespace, so that only their locks can show that they live.
     make("1-11-1-00000000000000aa.lock");
     make("1-12-1-00000000000000aa.lock");
     make("1-12-1-00000000000000aa.over-1-0");

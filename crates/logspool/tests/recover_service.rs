@@ -1,5 +1,5 @@
-//! Processes killed at a random moment on their way to a service: recovery goes on with their stream, and the service has
-//! each record once.
+//! Processes killed at a random moment while they send to a service: recovery continues their stream, and the service
+//! has each record once.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds of each kind, `LOGSPOOL_SEED` repeats a run.
 
@@ -30,22 +30,22 @@ fn rounds() -> u32 {
     std::env::var("LOGSPOOL_KILLS").map_or(20, |rounds| rounds.parse().unwrap())
 }
 
-/// What becomes of the service while records come.
+/// The behaviour of the service while records come.
 #[derive(Debug, Clone, Copy)]
 enum Weather {
     /// It answers.
     Fair,
-    /// It takes everything, and answers now and then.
+    /// It takes every chunk, and answers now and then.
     Slow,
-    /// It takes everything, and cuts connections instead of answering.
+    /// It takes every chunk, and cuts connections instead of answering.
     Cutting,
-    /// It goes away and comes again.
+    /// It stops and starts again.
     Restarting,
-    /// It goes away for good.
+    /// It stops for good.
     Gone,
 }
 
-/// Gives the service its weather until it is over.
+/// Makes the service behave as `weather` until `is_over`.
 fn blow(service: &mut Service, weather: Weather, is_over: &AtomicBool) {
     let pause = || std::thread::sleep(Duration::from_millis(3));
     if matches!(weather, Weather::Gone) {
@@ -79,7 +79,7 @@ fn blow(service: &mut Service, weather: Weather, is_over: &AtomicBool) {
     service.set(Answer::Ack);
 }
 
-/// Has a child log through the weather and kills it. Returns what was accepted.
+/// Makes a child log in this weather and kills it. Returns the accepted records.
 fn killed(task: Task, scene: &Scene, service: &mut Service, weather: Weather, dice: &mut Dice) -> HashMap<u32, u32> {
     let is_over = AtomicBool::new(false);
     let longest = if task == Task::LogToService { 100_000 } else { 400_000 };
@@ -132,7 +132,7 @@ fn a_service_has_every_accepted_record_of_a_killed_process_once() {
     kill_and_recover(Task::LogToService, &weathers);
 }
 
-/// Where records are refused the line adds messages of its own, which take a number and lie in no lane.
+/// When records are refused, logspool adds messages of its own, which have a stream number and are in no lane.
 #[test]
 fn messages_about_refused_records_move_no_number() {
     kill_and_recover(Task::LogToServiceTight, &[Weather::Slow, Weather::Cutting]);
@@ -149,7 +149,7 @@ fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbe
         let accepted = killed(Task::LogToService, &scene, &mut service, weather, &mut dice);
         for _ in 0..3 {
             let before = service.arrivals().len();
-            // What it sends is kept; whether it hears so is left to chance.
+            // The service stores what the recoverer sends; whether it acks is left to chance.
             service.set(if dice.below(2) == 0 { Answer::Ack } else { Answer::Hold });
             let recoverer = scene.spawn(Task::Recover);
             let has_left = || scene.names().is_empty();
@@ -189,10 +189,10 @@ fn a_message_that_the_service_has_and_the_process_does_not_know_of_moves_no_numb
     }
 }
 
-/// Takes what an adoption finds, and fails as often as not, before or after it has taken it.
+/// Takes the records that an adoption finds, and fails half of the time, before or after it has taken one.
 struct Taker<'a> {
     dice: RefCell<&'a mut Dice>,
-    /// Number of the next record, and the messages of those before, in order.
+    /// Number of the next record, and the messages of the earlier ones, in order.
     taken: RefCell<(u64, Vec<Vec<u8>>)>,
 }
 
@@ -247,7 +247,7 @@ fn adopted_records_keep_their_numbers_however_often_they_are_offered() {
     println!("{} kills, {offers} adoptions", rounds());
 }
 
-/// What the killed process had counted as dropped on the way to its service, its first sink.
+/// Records that the killed process had counted as dropped for its service, which is its first sink.
 fn dropped(scene: &Scene) -> u64 {
     let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
     let segment = std::fs::read(scene.queue.path().join(name)).unwrap();
@@ -280,7 +280,7 @@ fn records_dropped_on_the_way_move_no_number() {
         }
         let in_all: u64 = accepted.values().map(|newest| u64::from(*newest) + 1).sum();
         let lost = in_all.saturating_sub(seen.len() as u64);
-        // Recovery finds some of those that were dropped in the lanes.
+        // Recovery finds some of the dropped records in the lanes.
         assert!(lost <= dropped, "{weather:?}: {lost} are missing, {dropped} were dropped");
         (all, missing) = (all + in_all, missing + lost);
     }

@@ -1,5 +1,5 @@
-//! Processes that die at a chosen step of an append, the first time, the second, the third, the fifth, and so on:
-//! writers and recoverers. Whatever the step, each line is in the file once.
+//! Writers and recoverers that die at a chosen step of an append: the first time it is reached, the second, the third,
+//! the fifth, and so on. At every step, each line is in the file once.
 
 mod orphan;
 
@@ -17,7 +17,7 @@ fn child_process() {
 
 const TIMES: [u32; 6] = [1, 2, 3, 5, 8, 13];
 
-/// What a live writer never comes to: nothing is to be mended, nothing rotated.
+/// Whether a live writer reaches the step. It never repairs a torn append, and does not rotate here.
 fn is_of_writers(deed: &Deed) -> bool {
     !matches!(deed, Deed::Die(Step::Mended | Step::Renamed))
 }
@@ -61,12 +61,12 @@ fn a_writer_that_takes_over_may_die_at_any_step() {
             let scene = Scene::new();
             let halfway = Order { deed: Deed::DieHalfway, time: 3 };
             let (mut accepted, _) = scene.spawn_as(Task::Log, 0, Some(halfway)).await_end();
-            // Its own start recovers what the first one left, and may die in that.
+            // Its start recovers the records of the first process, and may die while doing so.
             let second = scene.spawn_as(Task::Log, 1, Some(order));
             if let Deed::Die(Step::Mended) = deed
                 && time > 1
             {
-                // There is only one thing to mend.
+                // There is only one append to repair.
                 second.await_report();
                 accepted.extend(second.kill());
             } else {
@@ -77,7 +77,7 @@ fn a_writer_that_takes_over_may_die_at_any_step() {
     }
 }
 
-/// An orphan with many batches, none of them written.
+/// An orphan with many batches that are all unwritten.
 fn frozen_orphan() -> (Scene, HashMap<u32, u32>) {
     let scene = Scene::new();
     let fifo = scene.freeze_full();
@@ -100,7 +100,7 @@ fn a_recoverer_may_die_at_any_step() {
             deaths += u32::from(!scene.spawn_as(Task::Recover, 0, Some(order)).await_end().1);
         }
         assert!(deaths > 1, "{deed:?}: {deaths} deaths");
-        // Those who mend what the ones before them began.
+        // Recoverers that repair what earlier ones began.
         for order in [Order { deed: Deed::DieHalfway, time: 1 }, Order { deed: Deed::Die(Step::Mended), time: 1 }] {
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();

@@ -1,4 +1,4 @@
-//! An error that finds no room is shown on standard error.
+//! An error record that finds no room is shown on standard error.
 
 mod line;
 
@@ -11,15 +11,15 @@ use line::{begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 use logspool_record::{Encoder, Head, tag};
 
-/// What `action` writes to standard error.
+/// The text that `action` writes to standard error.
 fn on_standard_error(action: impl FnOnce()) -> String {
     let mut ends = [0; 2];
-    // SAFETY: plain system calls; `ends` is a valid place for two descriptors, which belong to nobody else.
+    // SAFETY: plain system calls; `ends` is a valid place for two descriptors, and nothing else owns them.
     let (mut reader, writer, before) = unsafe {
         assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]), File::from_raw_fd(libc::dup(2)))
     };
-    // SAFETY: as above; descriptor 2 is put back below.
+    // SAFETY: as for the pipe; descriptor 2 is restored below.
     unsafe { libc::dup2(writer.as_raw_fd(), 2) };
     action();
     // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! What happens when a sink is stuck and every budget is used up.
+//! A stuck sink after every budget is used up.
 
 mod line;
 
@@ -37,7 +37,7 @@ fn refused_records_are_counted_and_summarised_once_there_is_room() {
     assert_eq!(accepted, snapshot.accepted[2]);
     assert_eq!(refused, snapshot.refused[0][2]);
     assert_eq!(accepted + refused, snapshot.offered[2]);
-    // How many batches it holds depends on where they were cut.
+    // The number of batches in it depends on their sizes.
     let left = OVERFLOW_BYTES - snapshot.overflow_bytes;
     assert!(left < QUEUE_BYTES as u64, "a full lane would have fitted into the {left} bytes left of the overflow");
 

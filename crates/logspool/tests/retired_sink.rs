@@ -1,4 +1,4 @@
-//! A sink whose handler died where nobody may wait.
+//! A sink whose handler was destroyed at a place where blocking is not allowed.
 
 mod line;
 
@@ -8,7 +8,7 @@ use std::time::Instant;
 use line::{DEADLINE, begin, duplicate_sink, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
-/// Descriptors of this process that name `path`.
+/// Number of descriptors of this process that refer to `path`.
 fn open_descriptors(path: &Path) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     links.filter(|link| std::fs::read_link(link.path()).is_ok_and(|target| target == path)).count()

@@ -1,4 +1,4 @@
-//! Backups that become `.gz` or `.zst`: what they are called, how many stay, whose they are, and kills at any moment.
+//! Backups that become `.gz` or `.zst`: their names, their number, their owner, and kills at any moment.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -34,14 +34,14 @@ fn sized(path: &Path, how: Compression, max_bytes: u64, backup_count: u32) -> Bo
     sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
-/// Writes a line of so many seconds since the epoch.
+/// Writes a line that was logged `seconds` after the epoch.
 fn write(sink: &mut dyn Sink, line: &str, seconds: i64) {
     let mark = Mark { end: line.len() as u32, level: 20, class: 0, seconds };
     let lines = Lines { bytes: line.as_bytes(), marks: &[mark], before: 0 };
     assert_eq!(line.len(), sink.write(lines).unwrap());
 }
 
-/// Names in a folder.
+/// File names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -55,11 +55,12 @@ fn is_done(folder: &Path) -> bool {
 }
 
 fn await_compressed(folder: &Path) {
-    // Whoever compresses has the lowest priority: on a machine that compiles meanwhile it gets a fiftieth of a core.
+    // The compressing process has the lowest priority: on a machine that compiles meanwhile it gets a fiftieth of a
+    // core.
     await_within(Duration::from_secs(300), "every backup is compressed", || is_done(folder));
 }
 
-/// The next start of a program on that file: one line, and what the dead ones have left.
+/// The next start of a program with that file: writes one line, and compresses the backups that killed processes left.
 fn open_anew(scene: &Scene, how: Compression) {
     let mut sink = sized(&scene.target, how, 1 << 40, 5_000);
     write(sink.as_mut(), "opener\n", 0);
@@ -193,7 +194,7 @@ fn a_process_may_die_at_any_step_of_a_compression() {
             for time in [1, 2, 5] {
                 let order = Order { deed, time };
                 let scene = Scene::new();
-                // Both work on the same backups.
+                // Both processes work on the same backups.
                 let other = scene.spawn_as(task, 1, None);
                 let (mut accepted, ended_well) = scene.spawn_as(task, 0, Some(order)).await_end();
                 assert!(!ended_well, "{order}: it was to die");
@@ -232,7 +233,7 @@ fn every_line_is_there_once_in_compressed_files_of_several_killed_processes() {
         kills += 4;
         let report = scene.recover();
         assert_eq!((0, 0), (report.kept.len(), report.torn_lines), "round {round}: {report:?}");
-        // Whatever has its last name is whole at any time: `text_of` reads each.
+        // A backup with its final name is complete at any time: `text_of` reads each.
         text_of(&rotated(&scene.target));
         open_anew(&scene, how);
 

@@ -1,4 +1,4 @@
-//! Rollovers that fail half-way: nothing is lost, nothing doubled, and they heal by themselves.
+//! Rollovers that fail half-way: no record is lost or doubled, and a later rollover repairs them.
 
 mod feeding;
 
@@ -28,16 +28,16 @@ fn timed(path: &Path, rules: RotationRules) -> SinkDefinition {
     SinkDefinition { kind: timed_kind(path.to_str().unwrap(), "D", 2, 86_400, rules), descriptor: Descriptor::Open }
 }
 
-/// A user whom the permissions of files concern.
+/// A user who is subject to the permissions of files.
 const NOBODY: u32 = 65_534;
 
-/// Makes this thread use files as another user does; the others stay who they are.
+/// Makes this thread use files as another user; other threads keep their user.
 fn act_as(user: u32) {
     // SAFETY: setfsuid has no preconditions.
     unsafe { libc::setfsuid(user) };
 }
 
-/// Whoever runs the tests, in this thread somebody whom the permissions of `folder`, his own, concern.
+/// Makes this thread subject to the permissions of `folder` and its owner, even if root runs the tests.
 fn become_ordinary(folder: &Path) {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } == 0 {
@@ -90,7 +90,7 @@ fn backups_that_have_moved_do_not_move_again_when_a_later_step_is_retried() {
     let backup = |number: u32| folder.path().join(format!("app.log.{number}"));
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        return; // One step can be made to fail behind others only with files of two users.
+        return; // Only with files of two users can a later step fail after earlier ones.
     }
     // In such a folder only the owner of a file may rename it.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
@@ -103,7 +103,7 @@ fn backups_that_have_moved_do_not_move_again_when_a_later_step_is_retried() {
     let path = folder.path().join("app.log");
     let mut sink = sinks::open(&sized(&path, 4)).unwrap();
     let mut feed = Feed::new([(0, "current\n"), (0, "next\n")]);
-    // Early rules rotate the empty file as well: begin behind that.
+    // Early rules also rotate the empty file, so the file begins with a line.
     fs::write(&path, "-\n").unwrap();
     fails_to_write(&mut feed, sink.as_mut());
     assert_eq!("three\n", fs::read_to_string(backup(4)).unwrap());

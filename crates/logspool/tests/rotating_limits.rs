@@ -1,6 +1,6 @@
 //! Limits reached in the middle: a disk that fills up, a process without descriptors.
 //!
-//! Limits of the process stand for both. They concern every thread, so each test runs in a process of its own.
+//! Limits of the process simulate both. They apply to every thread, so each test runs in a process of its own.
 
 mod feeding;
 
@@ -12,7 +12,7 @@ use logspool::sink::SinkError;
 use logspool::sinks;
 use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 
-/// Runs the body of the test `name` in a process where nothing else runs.
+/// Runs the body of the test `name` in a process where no other test runs.
 fn alone(name: &str, body: fn()) {
     const MARK: &str = "LOGSPOOL_TEST_ALONE";
     if std::env::var_os(MARK).is_some() {
@@ -23,10 +23,10 @@ fn alone(name: &str, body: fn()) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Sets one limit; returns what it was.
+/// Sets one limit; returns the former one.
 fn limit(resource: libc::__rlimit_resource_t, value: u64) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid rlimit; ignoring the signal makes a write beyond a limit an error, as a full disk does.
+    // SAFETY: a valid rlimit. With the signal ignored, a write beyond the limit fails as on a full disk.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         assert_eq!(0, libc::getrlimit(resource, &mut limit));
@@ -81,7 +81,7 @@ fn cut_line() {
             .map(|entry| entry.unwrap().path())
             .filter(|backup| *backup != path)
             .map(|backup| fs::read_to_string(backup).unwrap())
-            // By early rules the empty file was rotated for the first line.
+            // Early rules rotated the empty file for the first line.
             .filter(|text| !text.is_empty())
             .collect();
         backups.sort();
@@ -100,7 +100,7 @@ fn cut_and_removed() {
     let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };
     let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
     let mut feed = Feed::new([(1, "first, cut in the middle\n"), (2, "second\n")]);
-    // The room that the removed file takes is the one that is missing: it never has more.
+    // Exactly the space of the removed file is missing: the file cannot grow beyond it.
     limit(libc::RLIMIT_FSIZE, 20);
     let cut = feed.step(sink.as_mut());
     let refused = feed.step(sink.as_mut());

@@ -1,7 +1,7 @@
-//! Rotation by size: what the differential test against stock logging does not reach.
+//! Rotation by size: cases that the differential test against stock logging does not reach.
 
 mod feeding;
-// This file uses a part of it.
+// This file uses only a part of it.
 #[allow(dead_code)]
 mod line;
 

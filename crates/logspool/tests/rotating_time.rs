@@ -1,4 +1,4 @@
-//! Rotation by time: what the differential test against stock logging does not reach.
+//! Rotation by time: cases that the differential test against stock logging does not reach.
 
 mod feeding;
 

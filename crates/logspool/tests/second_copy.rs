@@ -1,4 +1,4 @@
-//! A copy of the library in a process in which another copy has the queue: it refuses, and counts what it refuses.
+//! A copy of the library in a process where another copy has the queue: it refuses records, and counts them.
 
 mod line;
 
@@ -9,11 +9,11 @@ use line::{DEADLINE, begin, sum};
 use logspool::pipeline::{self, Options, Refusal};
 use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
-/// Leaves the mark of another copy, as `copies.rs` does: a mapped page that says that it has claimed the process.
+/// Leaves the mark of another copy, as `copies.rs` does: a mapped page that claims the process.
 fn map_page_of_another_copy(library: &str) {
     let words = [u64::from_le_bytes(*b"LOGSCORE"), 1, library.len() as u64].map(u64::to_ne_bytes);
     let page = [words.as_flattened(), library.as_bytes()].concat();
-    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else; a fresh mapping of its file.
+    // SAFETY: a valid C string; the descriptor is new, and nothing else owns it; a fresh mapping of its file.
     unsafe {
         let file = std::fs::File::from_raw_fd(libc::memfd_create(c"logspool-core".as_ptr(), libc::MFD_CLOEXEC));
         file.set_len(4096).unwrap();

@@ -1,4 +1,4 @@
-//! A service that does not answer until its sink is closed, and a queue that no later start can read.
+//! A service that does not answer before its sink is closed, with a queue that no later start can read.
 
 mod line;
 mod service;

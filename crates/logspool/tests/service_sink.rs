@@ -14,7 +14,7 @@ use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, S
 use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
-/// One test at a time: a healthy burst refuses nothing, eight at once on a busy machine may.
+/// One test at a time: alone, a burst to a healthy service refuses nothing; with eight tests on a busy machine it may.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +34,7 @@ fn unix(folder: &Path) -> String {
     format!("unix://{}", folder.join("service").display())
 }
 
-/// Records so long that a few thousand of them fill several chunks.
+/// Logs records that are so long that a few thousand of them fill several chunks.
 fn log_many(route: u32, numbers: std::ops::Range<usize>) {
     for number in numbers {
         assert!(log(route, 20, &format!("{number:0>500}")), "record {number} was refused");
@@ -79,7 +79,7 @@ fn records_arrive_in_order_and_are_written_once_they_are_acked() {
 fn records_for_another_machine_are_gzipped() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
-    // Leads to this machine, but does not say so.
+    // This address reaches this machine, but is not recognised as local.
     let (sink, route) = open(&service.address.replace("127.0.0.1", "0.0.0.0"));
     log_many(route, 0..5000);
 
@@ -280,7 +280,7 @@ fn bytes_that_are_no_answer_end_the_connection_and_cost_nothing() {
         let (mut wire, _) = listener.accept().unwrap();
         wire.write_all(answer).unwrap();
         let mut rest = Vec::new();
-        // Ends when the sink lets go of the connection, with or without a reset.
+        // Ends when the sink closes the connection, with or without a reset.
         let _ = wire.read_to_end(&mut rest);
     }
     assert_eq!((0, 10), (written(sink), queued(sink)));

@@ -1,4 +1,4 @@
-//! A service behind TLS: it gets every record once, and nobody else gets any.
+//! A service with TLS: it receives every record once, and no other receiver gets any.
 
 #![cfg(feature = "tls")]
 
@@ -22,7 +22,7 @@ use rcgen::date_time_ymd;
 use service::{Answer, Service};
 use tls_front::{Authority, Front, config};
 
-/// One test at a time: they share a process's queue.
+/// One test at a time: they share the queue of this process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +67,7 @@ fn log_many(route: u32, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// Waits until the sink's last error says that.
+/// Waits until the last error of the sink contains `expected`.
 fn wait_for_error(sink: u32, expected: &str) {
     let deadline = Instant::now() + DEADLINE;
     loop {
@@ -110,7 +110,7 @@ fn records_arrive_in_order_several_chunks_at_a_time_and_once_whatever_is_cut() {
     service.set(Answer::Ack);
     assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
     assert_eq!((0..12_000).collect::<Vec<_>>(), numbers(&service));
-    // One that ends while it is idle is opened again.
+    // A connection that ends while it is idle is opened again.
     service.cut();
     log_many(route, 12_000..12_001);
     assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
@@ -214,7 +214,7 @@ fn one_that_speaks_tls_and_one_that_does_not_name_the_mend() {
     let silent = listener.accept().unwrap();
     wait_for_error(sink, "no answer to the TLS handshake within 5 s");
 
-    // Both are mended.
+    // Both errors are removed.
     drop((silent, listener));
     front.show(None);
     let other = Front::start_at(place, config(&ours.issue("localhost", |_| ()), None), &service.address);
@@ -233,7 +233,7 @@ fn a_connection_whose_bytes_wait_in_the_session_goes_on() {
     let service = Service::start("tcp://127.0.0.1:0");
     let front = Front::start(config(&authority.issue("localhost", |_| ()), None), &service.address);
     let (sink, route) = open(address("tls", front.place, believing(&path)));
-    // Records that no buffer of a socket holds.
+    // Records that are larger than a socket's buffer.
     let long = "x".repeat(3_000_000);
     assert!(log(route, 40, &long) && log(route, 40, &long) && log(route, 20, "after"));
 

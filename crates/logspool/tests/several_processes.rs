@@ -1,4 +1,4 @@
-//! Several processes on one log file, killed at random moments, hanging, or knowing nothing of each other.
+//! Several processes on one log file: killed at random moments, hanging, or unaware of each other.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -20,7 +20,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// A round takes several processes: half as many as of one process.
+/// A round takes several processes, so there are half as many as for one process.
 fn rounds() -> u32 {
     std::env::var("LOGSPOOL_KILLS").map_or(10, |rounds| rounds.parse().unwrap())
 }
@@ -31,7 +31,7 @@ fn pause(dice: &mut Dice, bound_us: u64) {
     std::thread::sleep(Duration::from_micros(dice.below(bound_us)));
 }
 
-/// Four processes; two are killed, a fifth one starts and takes over while two go on; then all are killed.
+/// Four processes; two are killed. A fifth one starts and takes over while two continue; then all are killed.
 fn kill_some(task: Task, scene: &Scene, dice: &mut Dice) -> HashMap<u32, u32> {
     let mut accepted = HashMap::new();
     let mut witnesses: Vec<Witness> = (0..PROCESSES).map(|who| scene.spawn_as(task, who, None)).collect();
@@ -114,7 +114,7 @@ fn a_writer_that_hangs_inside_holds_nobody_up_and_is_made_good() {
     assert_eq!(vec![Some(scene.target.clone())], listed().iter().map(|listed| listed.path.clone()).collect::<Vec<_>>());
     let bytes = std::fs::metadata(&scene.target).unwrap().len();
     let second = scene.spawn_as(Task::LogAndWait, 1, None);
-    // Its thousand calls have returned, though nothing of them can be written.
+    // Its thousand calls have returned, though no record of them can be written.
     second.await_report();
     scene.await_overflow();
     assert_eq!(bytes, std::fs::metadata(&scene.target).unwrap().len());
@@ -166,7 +166,7 @@ fn with_a_foreign_writer_nothing_is_lost_and_a_kill_tears_one_line_at_most() {
         assert!(torn.len() <= 1, "round {round}: {torn:?}");
         assert!(report.torn_lines <= 1 && scene.names().is_empty(), "round {round}: {report:?}");
         for number in 0..foreign {
-            // One may stand behind the torn line.
+            // The line may come directly after a torn one, without a newline between them.
             let line = format!("foreign {number} end");
             let there = times.contains_key(&*line) || torn.iter().any(|torn| torn.ends_with(&line));
             assert!(there, "round {round}: foreign {number} is missing");

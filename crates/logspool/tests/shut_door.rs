@@ -1,4 +1,4 @@
-//! A thread that is kept from the processor in the middle of a push, while its sink or the process ends.
+//! A thread that is preempted in the middle of a push, while its sink or the process ends.
 
 mod line;
 
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use line::{DEADLINE, begin, file_sink, log, log_around, route_to};
 use logspool::pipeline::{self, Options};
 
-/// Longer than any ending takes that does not wait for the push.
+/// Longer than any end takes that does not wait for the push.
 const STOPPED: Duration = Duration::from_millis(100);
 
-/// One at a time: an end of the process is about all of it.
+/// One test at a time: the end of the process affects all of it.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Begins a push, calls `end` in the middle of it, and checks that its line is in the file at most `patience` after
+/// Begins a push and calls `end` in the middle of it. Checks that its line is in the file at most `patience` after
 /// `end` has returned.
 fn end_in_the_middle(name: &str, folder: &Path, patience: Duration, end: impl FnOnce(u32)) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +27,7 @@ fn end_in_the_middle(name: &str, folder: &Path, patience: Duration, end: impl Fn
     let (say, inside) = mpsc::channel();
     std::thread::scope(|scope| {
         let caller = scope.spawn(move || {
-            // The thread gets its lane before: the slow way is not what is stopped here.
+            // The thread gets its lane before, so that the push is not stopped while it takes a lane.
             assert!(log(route, 20, "second"));
             log_around(route, 20, "third", || {
                 say.send(()).unwrap();

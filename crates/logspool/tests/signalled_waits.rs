@@ -1,4 +1,4 @@
-//! Waits of a thread to which signals come every few microseconds end when they are to end.
+//! Waits of a thread that receives a signal every few microseconds still end in time.
 
 mod line;
 
@@ -21,7 +21,7 @@ extern "C" fn count(_signal: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Has signals come to this thread until it ends.
+/// Makes signals come to this thread until it ends.
 fn have_signals_come() {
     // SAFETY: all-zero structs are valid, and the system reads and writes locals only.
     unsafe {
@@ -43,7 +43,7 @@ fn have_signals_come() {
 
 #[test]
 fn waits_end_though_signals_come_all_the_time() {
-    // Without overflow: a queue of a stalled sink is full after some hundred records.
+    // Without overflow: the queue of a stalled sink is full after some hundred records.
     begin(Options {
         queue_bytes: 32 * 1024,
         overflow_bytes: Some(0),

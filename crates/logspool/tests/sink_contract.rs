@@ -1,8 +1,8 @@
-//! What every sink in the table promises, whatever its kind.
+//! Properties that every kind of sink in the table has.
 
 mod feeding;
 mod service;
-// The table is private to the crate; this is the same source against the crate's public types.
+// The table is private to the crate, so its source is compiled here against the crate's public types.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +16,7 @@ use logspool_record::address;
 use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use service::Service;
 
-/// One of every kind, on `path` or `descriptor`. The rotating ones rotate often and keep everything.
+/// A definition of each kind, for `path` or `descriptor`. The rotating ones rotate often and keep everything.
 fn every_kind(path: &str, descriptor: i32) -> Vec<SinkKind> {
     let path = || path.to_owned();
     let sized =
@@ -39,7 +39,7 @@ fn nowhere() -> address::ServiceAddress {
     "unix:///nowhere".parse().unwrap()
 }
 
-/// What arrived, oldest first. A kind that is new here has no arm: give it one, and a line above.
+/// The bytes that arrived, oldest first. A new kind has no arm here: add one, and a line above.
 fn arrived(kind: &SinkKind, reader: &mut File, service: Option<&Service>) -> Option<Vec<u8>> {
     match kind {
         SinkKind::File { path } | SinkKind::WatchedFile { path } => Some(read(path)),
@@ -69,10 +69,10 @@ fn read(path: &str) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// A pipe whose ends do not block: reader, writer.
+/// A non-blocking pipe: reader, writer.
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
-    // SAFETY: pipe2 fills two descriptors, which belong to nobody else.
+    // SAFETY: pipe2 fills two descriptors, and nothing else owns them.
     unsafe {
         assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK));
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
@@ -88,7 +88,7 @@ fn available(reader: &mut File) -> Vec<u8> {
     text
 }
 
-/// Lines of uneven length, six to a second.
+/// Lines of uneven length, six a second.
 fn lines(count: usize) -> Vec<(i64, String)> {
     (0..count).map(|number| (number as i64 / 6, format!("{number} {}\n", "ö".repeat(number * 7 % 90)))).collect()
 }
@@ -135,7 +135,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
     let given: String = records.iter().map(|(_, line)| line.as_str()).collect();
     for index in 0..every_kind("", 0).len() {
         let (mut reader, writer) = pipe();
-        // The path names the pipe too, so that nothing has moved and nothing may be rotated.
+        // The path refers to the pipe too, so that no sink sees a moved file or rotates.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let kind = every_kind(&path, writer.as_raw_fd()).swap_remove(index);
         if matches!(kind, SinkKind::Null | SinkKind::Service { .. }) {

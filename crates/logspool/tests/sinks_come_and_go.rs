@@ -1,4 +1,4 @@
-//! Sinks that are opened and closed one after the other, more of them than a table has places.
+//! Sinks that are opened and closed one after the other, more of them than the table has slots.
 
 mod line;
 
@@ -43,7 +43,7 @@ fn places_of_closed_sinks_and_their_routes_are_used_again() {
     assert!(snapshot.sinks.iter().all(|sink| sink.counts.dropped.iter().flatten().sum::<u64>() == 0));
     assert_eq!(2 * jobs as u64, snapshot.accepted[2]);
 
-    // As many as there are places but one, the first, which is nobody's.
+    // As many sinks as slots except the first, which is never used.
     let open: Vec<u32> = (1..MAX_SINKS - 1).map(|number| file_sink(&path(number))).collect();
     let kind = SinkKind::File { path: path(0).to_str().unwrap().to_owned() };
     let one_more = SinkDefinition { kind, descriptor: Descriptor::Open };

@@ -1,4 +1,4 @@
-//! A sink that stalls for longer than tmpfs has room: its records go to disk and come back in order.
+//! A sink that stalls longer than tmpfs has room: its records go to disk and come back in order.
 
 mod line;
 
@@ -20,7 +20,7 @@ fn begin_with_spool() {
         overflow_bytes: Some(OVERFLOW_BYTES),
         spool_dir: Some(spool_folder()),
         spool_bytes: 64 * 1024 * 1024,
-        // This program logs faster than a busy disk takes it.
+        // This program logs faster than a busy disk can write.
         blocking_timeout: DEADLINE,
         ..Options::default()
     });
@@ -45,7 +45,7 @@ fn a_frozen_pipe_fills_the_spool_and_gets_everything_in_order_while_records_go_o
     const FROZEN: usize = 400_000;
     const LIVE: usize = 20_000;
     const LINE: usize = 61;
-    // Three times as much as tmpfs has room for; one line is longer than a frame of the spool.
+    // Three times the room of tmpfs; one line is longer than a frame of the spool.
     const LONG: usize = 100_000;
     const LONG_BYTES: usize = 5_000_000;
     let line = |index: usize| match index {

@@ -1,4 +1,4 @@
-//! A spool that has taken all it may take, and one whose folder goes: what is refused is counted, what is accepted comes.
+//! A full spool, and a spool whose folder disappears: refused records are counted, accepted records arrive.
 
 mod line;
 
@@ -28,7 +28,7 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
     let route = route_to("frozen", sink);
     let (mut accepted, mut number, mut refused) = (Vec::new(), 0_u64, 0);
     let begun = Instant::now();
-    // Until both are full; what is refused on the way was too fast for the disk.
+    // Until both are full. Records refused before that came too fast for the disk.
     while pipeline::snapshot().is_none_or(|snapshot| counted_in(&snapshot, sink).spool_error.is_empty())
         || refused < 1000
     {
@@ -57,7 +57,7 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
         String::from_utf8(text).unwrap()
     });
     assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
-    // The spool takes records again, and says no more that it does not.
+    // The spool takes records again, and reports no error any more.
     let begun = Instant::now();
     while !counted(sink).spool_error.is_empty() {
         assert!(begun.elapsed() < DEADLINE);
@@ -67,7 +67,7 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
     let text = thawed.join().unwrap();
     let numbers: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
     let drained = counted(sink);
-    // What was accepted and then found overflow full is counted as dropped.
+    // A record that was accepted and then found the overflow full is counted as dropped.
     let dropped: u64 = drained.dropped.iter().flatten().sum();
     assert_eq!(accepted.len() as u64, numbers.len() as u64 + dropped, "{drained:?}");
     assert!(numbers.is_sorted() && numbers.iter().all(|number| accepted.binary_search(number).is_ok()));

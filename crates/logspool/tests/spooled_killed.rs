@@ -1,4 +1,4 @@
-//! Processes killed while records of theirs lie in a spool: recovery delivers them, in order, and removes the spool.
+//! Processes killed while a spool holds records of theirs: recovery delivers them in order, and removes the spool.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -21,7 +21,7 @@ fn rounds() -> u32 {
     std::env::var("LOGSPOOL_KILLS").map_or(5, |rounds| rounds.parse().unwrap())
 }
 
-/// As for a pipe in `recover_killed.rs`: what it took of the batch that was being written comes again.
+/// As for a pipe in `recover_killed.rs`: the part that it took of the unfinished batch is delivered again.
 const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 #[test]
@@ -38,7 +38,7 @@ fn what_lies_in_a_spool_survives_a_kill() {
         let witnessed = witness.kill();
         spooled += walk(&scene.spool_folder()).len();
         let mut text = scene.thaw(fifo);
-        // The reader of a pipe sees the torn line; it cannot be mended there.
+        // The reader of a pipe sees the torn line, because it cannot be repaired there.
         text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
         assert_eq!(1, scene.scan().len(), "a look changes nothing");
         let report = scene.recover();
@@ -64,7 +64,7 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
         let witness = scene.spawn(Task::LogSpooled);
         scene.await_spool();
         std::thread::sleep(Duration::from_millis(50));
-        // A reader that is as fast as it can be, for a random time.
+        // A reader that reads as fast as it can, for a random time.
         let mut text = Vec::new();
         let until = std::time::Instant::now() + Duration::from_micros(dice.below(200_000));
         let mut buffer = vec![0; 64 * 1024];
@@ -79,7 +79,7 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
         let report = scene.recover();
 
         assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
-        // There is no file where everything was out.
+        // If everything had been read there is no file.
         text += &std::fs::read_to_string(&scene.target).unwrap_or_default();
         recovered += report.records();
         let checked = check(Task::LogSpooled, &text, &witnessed);
@@ -99,7 +99,7 @@ fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
     deliver_without_segment(|_| {});
 }
 
-/// A spool whose process was killed, and what the process had written before.
+/// A spool whose process was killed, and the text that the process had written before.
 fn killed_with_spool() -> (Scene, String) {
     let scene = Scene::new();
     let fifo = scene.freeze();
@@ -112,14 +112,14 @@ fn killed_with_spool() -> (Scene, String) {
     (scene, text)
 }
 
-/// tmpfs is empty.
+/// Removes the files on tmpfs, as a restart of the machine does.
 fn lose_segment(scene: &Scene) {
     for name in scene.names() {
         std::fs::remove_file(scene.queue.path().join(name)).unwrap();
     }
 }
 
-/// Lets `start_anew` change what says which start of the machine a spool is of.
+/// Checks a delivery without a segment. `start_anew` changes the id of the machine's start in the files of the spool.
 fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     let (scene, mut text) = killed_with_spool();
     let spools = scene.spool_folder();
@@ -128,7 +128,7 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     assert_eq!(Report::default(), recover(), "the segment may be there, it tells more");
     assert_eq!(before, walk(&spools));
 
-    // The machine may have another id of its start, too.
+    // The machine may also have started again, with another id of its start.
     lose_segment(&scene);
     let targets: Vec<_> = before.iter().filter(|path| path.ends_with("target")).collect();
     assert_eq!(1, targets.len());
@@ -155,7 +155,7 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
 fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
     let (scene, mut text) = killed_with_spool();
     lose_segment(&scene);
-    // Longer than any file of the spool: the limit of the child is one for all files.
+    // Longer than any file of the spool, because the child has one limit for all files.
     let head = 4 << 30;
     let file = std::fs::File::create(&scene.target).unwrap();
     file.write_all_at(b"\n", head - 1).unwrap();
@@ -168,6 +168,6 @@ fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
     written.read_to_string(&mut text).unwrap();
     let checked = check(Task::LogSpooled, &text, &HashMap::new());
     println!("{taken} records while the disk was full, {} after it, {checked:?}", report.records());
-    // One chunk may be cut by the kill, one by the end of the room.
+    // One chunk may be cut by the kill, and one by the lack of room.
     assert!(taken > 2 * MOST_REPEATED && checked.repeated <= 2 * MOST_REPEATED, "{taken}, {checked:?}");
 }

@@ -1,4 +1,4 @@
-//! A service that is away for longer than tmpfs has room: its records go to disk, and arrive once, in order.
+//! A service that is away longer than tmpfs has room: its records go to disk, and arrive once, in order.
 
 mod line;
 mod service;
@@ -19,7 +19,7 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
         overflow_bytes: Some(4 * 1024 * 1024),
         spool_dir: Some(folder.clone()),
         spool_bytes: 256 * 1024 * 1024,
-        // This program logs faster than a busy disk takes it.
+        // This program logs faster than a busy disk can write.
         blocking_timeout: DEADLINE,
         ..Options::default()
     });
@@ -35,7 +35,7 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
             assert!(log(route, 40, &format!("{number:0>500}")), "record {number} was refused");
         }
     };
-    // Some chunks are sent and not acked when it goes.
+    // Some chunks are sent and not acked when the service stops.
     log_some(0..AWAY / 2);
     service.stop();
     log_some(AWAY / 2..AWAY);

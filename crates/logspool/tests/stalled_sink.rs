@@ -1,4 +1,4 @@
-//! A sink that does not take its records: a FIFO nobody reads.
+//! A sink that does not take its records: a FIFO without a reader.
 
 mod line;
 

@@ -1,4 +1,4 @@
-//! A watched file that others move, remove, replace.
+//! A watched file that other programs move, remove or replace.
 
 mod feeding;
 

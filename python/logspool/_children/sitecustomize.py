@@ -11,7 +11,7 @@ def _install():
     try:
         from logspool import _install
     except ImportError:
-        # Another environment, or another interpreter: look where the parent's logspool lies.
+        # Another environment or interpreter: look in the folder of the parent's logspool.
         home = os.environ.get("LOGSPOOL_PACKAGE")
         if not home or sys.version_info < (3, 10):
             return
@@ -44,7 +44,7 @@ def _hidden():
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
-        # As if there had been none: `site` looks for just this.
+        # Behave as if there were no such module: `site` expects exactly this error.
         raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module

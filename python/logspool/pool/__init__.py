@@ -1,4 +1,4 @@
-"""Threads for the work that a program pushes aside: a pool, its futures, a semaphore.
+"""A thread pool, its futures, and a semaphore.
 
     from logspool.pool import Pool
 
@@ -6,7 +6,7 @@
         future = pool.submit(pow, 2, 10)
         print(future.result())
 
-`Pool` is a `concurrent.futures.Executor`; what takes one takes it.
+`Pool` is a `concurrent.futures.Executor` and can be used in place of one.
 """
 
 from logspool._native import Results, Schedule, Semaphore

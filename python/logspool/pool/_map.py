@@ -144,7 +144,7 @@ class _Results:
             while self._begun:
                 results, error = self._next_outcome()
                 self._begin()
-                # Do not hold a single result while the caller works with it. Results of larger chunks are held together.
+                # Do not hold a single result while the caller works with it; a larger chunk is held as a whole.
                 yield results if len(results) != 1 else map(results.pop, (0,))
                 if error is not None:
                     try:

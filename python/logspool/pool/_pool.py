@@ -152,7 +152,7 @@ class Pool(PoolCore, Executor):
         return self.options(priority="low")
 
     def clear(self) -> int:
-        """Cancel all jobs that have not begun, timers and schedules included. Return the number that waited for a worker."""
+        """Cancel all jobs that have not begun, timers and schedules too. Return the number that waited for a worker."""
         self._cancel_timers()
         return self.cancel()
 
@@ -431,7 +431,7 @@ def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
 
 
 def _begin_anew_after_fork() -> None:
-    """Reset the pools in a forked child: no threads, no jobs. Takes no lock, since a thread of the parent may hold it."""
+    """Reset the pools in a forked child: no threads, no jobs. Takes no lock: a thread of the parent may hold it."""
     global _event_loops_lock
     _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")

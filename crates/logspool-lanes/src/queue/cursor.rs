@@ -1,9 +1,9 @@
 //! The positions of one lane and the orderings that make it a queue.
 //!
-//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
-//! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
-//! wrap and never restart. Position `p` lies in the first ring while `p < switch`, in the second from
-//! there on, at `(p - start of the ring) & (bytes of the ring - 1)`.
+//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style queues), grown
+//! at most once by a second ring. Positions are bytes since the lane was made; they never wrap and never restart.
+//! Position `p` is in the first ring if `p < switch`, otherwise in the second, each time at `(p - start of the ring) &
+//! (bytes of the ring - 1)`.
 //!
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|
@@ -79,7 +79,7 @@ pub struct ProducerCursor {
     /// Position at which the second ring begins, or [`NOT_GROWN`]. Set once by the producer, before the
     /// first record of the second ring is published: seen by whoever sees a `head` beyond it.
     pub switch: AtomicU64,
-    /// Set between reserve and publish. A call that finds it set interrupted that window.
+    /// Set between reserve and publish. A call that finds it set has interrupted that window.
     pub busy: AtomicU32,
     /// Try-lock of a lane that several threads share; 0 is free.
     pub shared_lock: AtomicU32,
@@ -89,34 +89,34 @@ pub struct ProducerCursor {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ConsumerCursor {
-    /// Bytes before this position may be overwritten. Moved by the collector when every sink has passed them.
+    /// Bytes before this position may be overwritten. The collector moves it after every sink has passed them.
     pub tail: AtomicU64,
     /// Position up to which records belong to a batch. `tail <= batched <= head`.
     pub batched: AtomicU64,
 }
 
-/// Life of a lane, in [`LaneState::word`]. 0: it has no ring yet, and nobody may take it.
+/// States of a lane, in [`LaneState::word`]. 0: it has no ring yet and cannot be claimed.
 pub mod state {
     /// One thread writes it.
     pub const OWNED: u32 = 1;
     /// Several threads write it under `shared_lock`.
     pub const SHARED: u32 = 2;
-    /// No thread has it; it may still hold records.
+    /// No thread owns it; it may still hold records.
     pub const FREE: u32 = 3;
 }
 
-/// Who has the lane.
+/// Ownership of a lane.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LaneState {
     /// One of [`state`].
     pub word: AtomicU32,
-    /// Number of owners so far; breaks ties in the order of a batch.
+    /// Number of owners, past and present; breaks ties in the order of a batch.
     pub incarnation: AtomicU32,
 }
 
 impl LaneState {
-    /// Takes a free lane. Returns whether it is now the caller's.
+    /// Claims a free lane. Returns whether the caller owns it now.
     pub fn try_claim(&self) -> bool {
         // Acquire pairs with the Release in `hand_over`: the new owner continues at the old one's `head`
         // (model: `next_owner_continues`).
@@ -127,20 +127,20 @@ impl LaneState {
         claimed
     }
 
-    /// Makes a new lane the caller's, once it has its ring.
+    /// Makes the caller the owner of a new lane that has its ring.
     pub fn make_owned(&self) {
         self.incarnation.store(1, Ordering::Relaxed);
         self.word.store(state::OWNED, hand_over_order());
     }
 
-    /// Gives the lane up; what it holds stays.
+    /// Gives the lane up for another owner; its records stay.
     pub fn hand_over(&self) {
         self.word.store(state::FREE, hand_over_order());
     }
 }
 
 impl ProducerCursor {
-    /// A lane that begins at position 0 and has one ring.
+    /// The cursor of a lane that begins at position 0 and has one ring.
     pub fn new() -> Self {
         Self {
             head: AtomicU64::new(0),
@@ -150,8 +150,8 @@ impl ProducerCursor {
         }
     }
 
-    /// Whether a push is between reserve and publish: this thread's own, which a signal handler interrupted, or the
-    /// one of another thread that shares the lane.
+    /// Whether a push is between reserve and publish: this thread's own push, which a signal handler interrupted, or a
+    /// push of another thread that shares the lane.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) != 0
@@ -172,14 +172,14 @@ impl ProducerCursor {
         may
     }
 
-    /// Closes the window: the record is published, or there is none.
+    /// Closes the window, after the record is published or without a record.
     #[inline]
     pub fn close_window(&self) {
         // Release pairs with the Acquire in `has_no_window`.
         self.busy.store(0, close_order());
     }
 
-    /// Whether no window is open; what was written in earlier ones is published.
+    /// Whether no window is open; the records of earlier windows are published.
     #[inline]
     pub fn has_no_window(&self) -> bool {
         self.busy.load(await_order()) == 0
@@ -193,13 +193,13 @@ impl ProducerCursor {
         self.head.store(head, publish_order());
     }
 
-    /// Position after the last record that is whole. Load it before `switch`.
+    /// Position after the last complete record. Load it before `switch`.
     #[inline]
     pub fn published(&self) -> u64 {
         self.head.load(observe_order())
     }
 
-    /// Lets the second ring begin at the current head. The next `publish` makes it known.
+    /// Makes the second ring begin at the current head. The next `publish` makes it known.
     #[inline]
     pub fn grow_at(&self, head: u64) {
         // Relaxed: ordered before the next `publish`, which is the only way to a position beyond it
@@ -221,12 +221,12 @@ impl Default for ProducerCursor {
 }
 
 impl ConsumerCursor {
-    /// A consumer that has passed nothing.
+    /// A consumer at position 0.
     pub fn new() -> Self {
         Self { tail: AtomicU64::new(0), batched: AtomicU64::new(0) }
     }
 
-    /// Gives the space before `tail` back to the producer.
+    /// Returns the space before `tail` to the producer.
     #[inline]
     pub fn release(&self, tail: u64) {
         // Release pairs with the Acquire in `released`: the reads of these bytes come before their reuse
@@ -234,7 +234,7 @@ impl ConsumerCursor {
         self.tail.store(tail, release_order());
     }
 
-    /// Position before which the producer may overwrite.
+    /// Position before which the producer may overwrite bytes.
     #[inline]
     pub fn released(&self) -> u64 {
         self.tail.load(reuse_order())

@@ -1,8 +1,8 @@
 //! The order of a batch: one pure function of (stamp, lane incarnation, place in the list).
 //!
-//! The collector orders records by it when it makes a batch, the recoverer when it makes the same batch again
-//! from a manifest: both then render the same bytes. Lanes that gave nothing to a batch take no part in its
-//! order, so a manifest need not name them.
+//! The collector orders records by it when it makes a batch. The recoverer uses it to make the same batch again from a
+//! manifest, so both render the same bytes. Lanes without a record in a batch do not affect its order, so a manifest
+//! need not name them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use super::reader::{LaneReader, Lying};
 /// One lane's part of a batch.
 #[derive(Debug)]
 pub struct Share<'a> {
-    /// Its records.
+    /// The records.
     pub reader: LaneReader<'a>,
     /// Index of the lane.
     pub lane: usize,
@@ -23,7 +23,8 @@ pub struct Share<'a> {
     pub from: u64,
 }
 
-/// Hands the records up to stamp `cut` to `take`, each with the index of its lane, in order, until it breaks.
+/// Passes the records with a stamp up to `cut` to `take` in order, each with the index of its lane, until `take`
+/// breaks.
 #[inline]
 pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(usize, Lying<'a>) -> ControlFlow<()>) {
     let mut order = BinaryHeap::with_capacity(shares.len());
@@ -40,7 +41,7 @@ pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(usi
     while let Some(Reverse((_, _, index))) = order.pop() {
         let next = order.peek().map(|Reverse((ticks, incarnation, _))| (*ticks, *incarnation));
         let share = &mut shares[index];
-        // A run: records of this lane as long as no other lane has an earlier one.
+        // A run: records of this lane until another lane has an earlier one.
         while let Some(lying) = share.reader.peek() {
             let stamp = lying.head.ticks;
             if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {

@@ -1,9 +1,9 @@
 //! Lanes: one byte ring per logging thread, in memory that outlives the process.
 //!
 //! Stop on the line: *queue*, between capture and collector.
-//! [`cursor`] and [`ring`] are the algorithm, apart from the storage, and what the models check; its layout in the
-//! segment is `segment::layout::LaneHead`; [`producer`] is the calling thread's side, [`reader`] the
-//! collector's and the recoverer's, [`merge`] the order in which both take records.
+//! [`cursor`] and [`ring`] are the algorithm without the storage; the models check both. The layout in the segment is
+//! `segment::layout::LaneHead`. [`producer`] is the calling thread's side, [`reader`] the side of the collector and the
+//! recoverer, [`merge`] the order in which both take records.
 
 pub mod cursor;
 #[cfg(all(loom, test))]

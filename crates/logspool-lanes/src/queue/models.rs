@@ -59,7 +59,7 @@ impl Lane {
     }
 }
 
-/// Runs a model and checks that it reached the state it is about in at least one interleaving.
+/// Runs a model and checks that at least one interleaving reached the state that the model is about.
 fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = reached.clone();
@@ -150,7 +150,7 @@ fn next_owner_continues() {
             })
         };
         if lane.state.try_claim() {
-            // The new owner reads `head` as its own and writes over the first ring's cell after the reader.
+            // The new owner continues at `head`, so it must see the last owner's `head` and record.
             assert_eq!(8, lane.producer.head.load(Ordering::Relaxed));
             assert_eq!(1, lane.read_first());
             reached.store(true, std::sync::atomic::Ordering::Relaxed);

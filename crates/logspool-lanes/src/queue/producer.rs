@@ -1,9 +1,9 @@
 //! The calling thread's side of its lane: reserve, fill, publish.
 //!
-//! From reserve to publish there are only stores; whatever can run foreign code, allocate or give the
-//! interpreter lock away happens before. A `Producer` belongs to one thread and one turn of the process
-//! (see `generation.rs`): under another turn it pushes nothing, and in a forked child, where the segment is not mapped,
-//! its methods do nothing.
+//! From reserve to publish there are only stores. Anything that can run foreign code, allocate or release the
+//! interpreter lock happens before. A `Producer` belongs to one thread and one turn of the process (see
+//! `generation.rs`). Under another turn it pushes nothing. In a forked child, where the segment is not mapped, its
+//! methods do nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,8 +27,8 @@ const INLINE_SHARE: u64 = 4;
 /// First level of the reserved share.
 pub const ERROR: u16 = 40;
 
-/// Between two looks at the word that wakes the collector, where it cannot sleep on it. Chosen: a flush that waits for it
-/// takes as long; half would double what it costs a program that logs nothing.
+/// Interval of reading the collector's wake-up word on systems without futex. Chosen: a flush that waits for the
+/// collector takes up to that long; half would double the cost for a program that logs nothing.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
@@ -36,16 +36,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub struct LargeRecord {
     /// Number of the blob.
     pub number: u64,
-    /// Where the values go.
+    /// Address to which the values are written.
     pub place: *mut u8,
-    /// Bytes there.
+    /// Number of bytes there.
     pub bytes: usize,
 }
 
 /// One thread's writing end of a lane.
 #[derive(Debug)]
 pub struct Producer {
-    /// Turn of the process that this producer was last checked under.
+    /// Turn of the process in which this producer was last checked.
     pub turn: u64,
     /// Number of the pipeline that the lane belongs to.
     pub pipeline: u64,
@@ -56,11 +56,11 @@ pub struct Producer {
     place: WritePlace,
     wake_at: u64,
     shared: bool,
-    /// Ids of this segment are larger.
+    /// Every id of this segment is larger.
     first_id: u32,
-    /// The last push was refused for its ids.
+    /// Whether the last push was refused because of its ids.
     stale_ids: bool,
-    /// [`generation::process`] that it was made in: the segment is mapped in no other one.
+    /// [`generation::process`] at creation: the segment is mapped in no other process.
     process: u64,
     large: Option<LargeRecord>,
     /// Index of the lane in its segment.
@@ -70,7 +70,7 @@ pub struct Producer {
 /// Why a record could not be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The process forked or paused; this producer is void.
+    /// The process forked or paused; this producer can no longer be used.
     Turn,
     /// The push interrupted another push of this thread.
     Reentrant,
@@ -78,14 +78,14 @@ pub enum Obstacle {
     Contended,
     /// The ring is full.
     Full,
-    /// The record is too long for the ring as it is.
+    /// The record is too long for a ring of this size.
     TooLong,
-    /// The record's ids are of another segment.
+    /// The record's ids belong to another segment.
     StaleIds,
 }
 
 impl Producer {
-    /// Takes up writing where the lane's last owner stopped. The lane must be claimed and have a ring.
+    /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
     pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
         let lane = segment.lane(index);
         let mut producer = Self {
@@ -115,7 +115,7 @@ impl Producer {
         (self.process == generation::process()).then(|| unsafe { &*self.lane })
     }
 
-    /// Finds the ring that the next record goes to.
+    /// Selects the ring for the next record.
     fn look_up_ring(&mut self, segment: &Segment) {
         let Some(lane) = self.lane() else { return };
         let (place, offset) = WritePlace::look_up(lane, self.place.head);
@@ -124,7 +124,7 @@ impl Producer {
         self.place = place;
     }
 
-    /// Looks how far the collector has come. Returns the free bytes; 0 in a forked child.
+    /// Reads the collector's position. Returns the free bytes; 0 in a forked child.
     #[inline]
     pub fn refresh(&mut self) -> u64 {
         if self.process != generation::process() {
@@ -152,7 +152,7 @@ impl Producer {
         self.shared
     }
 
-    /// What is in the way of a record of `needed` bytes, if anything.
+    /// The obstacle for a record of `needed` bytes, if there is one.
     pub fn obstacle(&mut self, needed: u64, level: u16) -> Option<Obstacle> {
         let Some(lane) = self.lane() else { return Some(Obstacle::Turn) };
         if self.shared {
@@ -185,7 +185,7 @@ impl Producer {
         self.look_up_ring(segment);
     }
 
-    /// Longest record that goes into the ring.
+    /// Most bytes of a record that goes into the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
         self.place.bytes / INLINE_SHARE
@@ -201,7 +201,7 @@ impl Producer {
         self.large = Some(large);
     }
 
-    /// Whether the last push was refused for its ids; says so once.
+    /// Whether the last push was refused because of its ids. Resets the flag.
     pub fn take_stale_ids(&mut self) -> bool {
         std::mem::take(&mut self.stale_ids)
     }
@@ -218,19 +218,19 @@ impl Producer {
         }
     }
 
-    /// Writes one record or says what is in the way.
+    /// Writes one record or returns the obstacle.
     ///
-    /// `fill` gets a place for exactly `value_bytes` bytes and may only store.
+    /// `fill` gets the address of exactly `value_bytes` bytes; it may do nothing but store them.
     ///
     /// # Errors
     ///
-    /// The [`Obstacle`]; `fill` was not called then.
+    /// The [`Obstacle`]; then `fill` was not called.
     #[inline]
     pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
         if !self.is_current() {
             return Err(Obstacle::Turn);
         }
-        // Site 0, for none, is above all others here.
+        // A record without a site has site 0, which wraps to a number above all ids here.
         if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
             self.stale_ids = true;
             return Err(Obstacle::StaleIds);
@@ -250,7 +250,7 @@ impl Producer {
         head.flags |= flags::BLOB;
         let pushed = self.push_inline(head, 9, |values| {
             fill(place);
-            // SAFETY: `push_inline` gave room for nine bytes.
+            // SAFETY: `push_inline` reserved nine bytes.
             unsafe {
                 values.write(tag::BLOB);
                 values.add(1).cast::<u64>().write_unaligned(number);
@@ -318,14 +318,14 @@ impl Producer {
         })
     }
 
-    /// Wakes the collector when it sleeps and this lane is half full or the record is an error.
+    /// Wakes the collector if it sleeps and this lane is half full or the record is an error.
     #[cold]
     fn wake(&mut self, level: u16) {
         if self.place.head >= self.wake_at {
             self.refresh();
             let used = self.place.bytes - (self.place.limit - self.place.head);
-            // Chosen: look again after another eighth, so that a burst does not read the collector's line
-            // with every record.
+            // Chosen: check again after another eighth, so that a burst does not load the collector's cache line for
+            // every record.
             self.wake_at = self.place.head
                 + if used >= self.place.bytes / 2 { self.place.bytes / 8 } else { self.place.bytes / 2 - used };
             if used < self.place.bytes / 2 && level < ERROR {
@@ -352,8 +352,8 @@ pub fn wake_collector(sleeping: &AtomicU32) {
 
 /// Sleeps until woken or until `nanoseconds` have passed. The caller has set `sleeping` to 1.
 ///
-/// The segment is shared memory, but only threads of this process sleep and wake: so the operation is the private one,
-/// which needs less of the kernel. Without any the word is looked at again and again.
+/// The segment is shared memory, but only threads of this process sleep and wake. So the operation is the private one,
+/// which costs the kernel less. On systems without futex the word is polled.
 pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     if kernel::has_futex() {
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);

@@ -1,7 +1,7 @@
 //! The reading side of a lane: walk over whole records, without copying.
 //!
-//! The collector reads its own segment, a recoverer the copied rings of a dead process. Every length is
-//! checked for both: one that does not fit ends the walk of that lane instead of running out of the ring.
+//! The collector reads its own segment, a recoverer the copied rings of a dead process. Every length is checked in both
+//! cases: an impossible length ends the walk of that lane before it leaves the ring.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use super::cursor::NOT_GROWN;
 use super::ring::{ReadPlace, Ring};
 use crate::segment::Segment;
 
-/// The rings of one lane as the reader sees them, up to a published head.
+/// The rings of one lane up to a published head, as the reader sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneReader<'a> {
     first: *const u8,
@@ -20,21 +20,21 @@ pub struct LaneReader<'a> {
     rings: PhantomData<&'a [u8]>,
 }
 
-/// Copies of the rings of one lane; one that is not needed may be empty.
+/// Copies of the rings of one lane; a ring that is not needed may be empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Rings<'a> {
     /// The first ring.
     pub first: &'a [u8],
-    /// The ring that the lane grew by.
+    /// The second ring, added when the lane grew.
     pub second: &'a [u8],
     /// Position at which the second ring begins.
     pub switch: u64,
 }
 
-/// Positions beyond this are no positions: at 1 GiB a second it takes a hundred years to come here.
+/// Larger numbers are no positions: at 1 GiB a second a lane reaches this one after a hundred years.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// A record still lying in its lane.
+/// A record that is still in its lane.
 #[derive(Debug, Clone, Copy)]
 pub struct Lying<'a> {
     /// Its head.
@@ -44,14 +44,15 @@ pub struct Lying<'a> {
 }
 
 impl<'a> LaneReader<'a> {
-    /// A reader of lane `index` from what is batched to what is published. `None`: there is nothing.
+    /// A reader of lane `index` from the batched position to the published one. `None`: there is no record between
+    /// them.
     pub fn new(segment: &'a Segment, index: usize) -> Option<Self> {
         let (place, offsets) = ReadPlace::look_up(segment.lane(index))?;
         let at = |offset: u64| if offset == 0 { std::ptr::null() } else { segment.at(offset).cast_const() };
         Some(Self { first: at(offsets[0]), second: at(offsets[1]), place, rings: PhantomData })
     }
 
-    /// A reader of copied rings from position `from` to position `to`. `None`: these do not fit each other.
+    /// A reader of copied rings from position `from` to position `to`. `None`: the positions do not fit the rings.
     pub fn over(rings: Rings<'a>, from: u64, to: u64) -> Option<Self> {
         let Rings { first, second, switch } = rings;
         let in_first = to.min(switch).saturating_sub(from);
@@ -66,19 +67,19 @@ impl<'a> LaneReader<'a> {
         Some(Self { first: first.as_ptr(), second: second.as_ptr(), place, rings: PhantomData })
     }
 
-    /// Bytes given up because they make no record.
+    /// Bytes that were skipped because they are no record.
     #[inline]
     pub fn unread(&self) -> u64 {
         self.place.unread
     }
 
-    /// Position of the next record, or of filler in front of it.
+    /// Position of the next record, or of the filler before it.
     #[inline]
     pub fn position(&self) -> u64 {
         self.place.position
     }
 
-    /// The next record, without passing it. Filler is passed.
+    /// The next record; the reader stays before it. Filler is skipped.
     #[inline]
     pub fn peek(&mut self) -> Option<Lying<'a>> {
         let (first, second) = (self.first, self.second);
@@ -97,7 +98,7 @@ impl<'a> LaneReader<'a> {
         Some(Lying { head, values })
     }
 
-    /// Passes the record that `peek` showed.
+    /// Moves past the record that `peek` returned.
     #[inline]
     pub fn pass(&mut self, head: Head) {
         self.place.pass(head);

@@ -21,7 +21,7 @@ pub struct WritePlace {
     pub bytes: u64,
     /// Position after the last record.
     pub head: u64,
-    /// Position up to which the ring is free, as of the last look at the reader.
+    /// Position up to which the ring is free, as of the last [`refresh`](Self::refresh).
     pub limit: u64,
 }
 
@@ -64,7 +64,7 @@ impl WritePlace {
         lane.producer.grow_at(self.head);
     }
 
-    /// Looks how far the reader has come. Returns the free bytes.
+    /// Reads the reader's position. Returns the free bytes.
     #[inline]
     pub fn refresh(&mut self, lane: &LaneHead) -> u64 {
         self.limit = lane.consumer.released().max(self.start) + self.bytes;
@@ -132,9 +132,9 @@ impl WritePlace {
 /// The two rings of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
-    /// The one that the lane began with.
+    /// The ring that the lane began with.
     First,
-    /// The one that it grew by.
+    /// The ring that it grew by.
     Second,
 }
 
@@ -176,7 +176,7 @@ impl ReadPlace {
         Some((place, [first.0, second.0]))
     }
 
-    /// The next record: its ring, its offset there and its head. Filler is passed, the record is not.
+    /// The next record: its ring, its offset there and its head. Filler is skipped; the reader stays before the record.
     ///
     /// `read` loads the head at an offset; that many bytes are in the ring.
     #[inline]
@@ -202,8 +202,8 @@ impl ReadPlace {
             let head = read(ring, offset);
             let step = advance(head.len as usize) as u64;
             if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
-                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is
-                // the only writer; the loss shows as a difference of positions.
+                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
+                // writer. The loss shows as a difference of positions.
                 return self.drop_rest();
             }
             if head.flags & flags::PAD != 0 {
@@ -221,7 +221,7 @@ impl ReadPlace {
         None
     }
 
-    /// Passes the record that `peek` showed.
+    /// Moves past the record that `peek` returned.
     #[inline]
     pub fn pass(&mut self, head: Head) {
         self.position += advance(head.len as usize) as u64;

@@ -1,27 +1,27 @@
-//! Layout version 1 of a segment: where everything lies and what each word means.
+//! Layout version 1 of a segment: the place of each part and the meaning of each word.
 //!
 //! ```text
 //! 0        Header         4 KiB   identity, clock, counters, options that a recoverer needs
 //! 4 KiB    points        16 KiB   calibration points, a ring of the newest 512
 //! 20 KiB   lanes        128 KiB   256 lane heads of 512 bytes
 //! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
-//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
+//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: offsets of definitions
 //! ...      manifests    256 KiB   byte ring of batch manifests
 //! ...      definitions    2 MiB
-//! ...      rings     the rest     those of the shared lanes first
+//! ...      rings     the rest     the first ones belong to the shared lanes
 //! ```
 //!
-//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
-//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB.
+//! Further pages get memory as tables fill, and further rings as lanes need them (`pages.rs`).
 //!
-//! Every reference is an offset from the start of the segment, never a pointer.
-//! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
-//! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
-//! A definition is its length and the bytes it may take, both `u32`, then the bytes.
-//! Numbers are in native byte order: a segment never leaves its host.
+//! Every reference is an offset from the start of the segment, never a pointer. The lower half of an index word is the
+//! offset of a definition, 0 for none. The upper half is the generation of its id: after the last reference to a route
+//! or sink is gone, its slot is used again under another id. A definition is its length and the bytes it may take, both
+//! `u32`, then the bytes. Numbers are in native byte order: a segment never leaves its host.
 //!
-//! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
-//! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
+//! Some services confirm the records that they received. The head of such a sink also holds how the records in flight
+//! are numbered, so that a recoverer can continue where the process was killed: see [`SinkHead::epoch`]. Older segments
+//! have zeros there.
 //!
 //! Stores that a recoverer reads after the death of the process keep their order: they use `publish`, though nobody
 //! observes them in this process.
@@ -35,16 +35,16 @@ use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor}
 
 /// First eight bytes of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOGSPOOL");
-/// Layout that cannot be read by another major version.
+/// Version of the layout; a reader of another major version cannot read it.
 pub const MAJOR: u32 = 1;
 /// Additions that an older reader may ignore.
 pub const MINOR: u32 = 0;
 
 /// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
 pub const LEVEL_CLASSES: usize = 6;
-/// Reasons for a refusal that are counted in each lane, see `pipeline::Refusal`.
+/// Number of reasons for a refusal; each lane counts them, see `pipeline::Refusal`.
 pub const REFUSALS: usize = 4;
-/// Reasons for a drop at a sink, see `stats::DropReason`.
+/// Number of reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
 
 /// Class of a stdlib level.
@@ -54,13 +54,13 @@ pub const fn level_class(level: u16) -> usize {
     if class >= LEVEL_CLASSES { LEVEL_CLASSES - 1 } else { class }
 }
 
-/// Lanes of a segment. Chosen: beyond 256 threads, threads share lanes.
+/// Lanes of a segment. Chosen: from the 257th thread on, threads share lanes.
 pub const MAX_LANES: usize = 256;
-/// Sinks that a process has open at one time. A handler beyond them stays synchronous.
+/// Sinks that a process has open at one time. Further handlers stay synchronous.
 pub const MAX_SINKS: usize = 128;
-/// Call sites with an id; others travel in the record.
+/// Call sites with an id; further ones travel in the record.
 pub const MAX_SITES: usize = 8192;
-/// Routes to open sinks; a logger beyond them takes the stock path.
+/// Routes to open sinks; a logger beyond this number takes the stock path.
 pub const MAX_ROUTES: usize = 2048;
 /// Formats with an id.
 pub const MAX_FORMATS: usize = 256;
@@ -68,7 +68,7 @@ pub const MAX_FORMATS: usize = 256;
 pub const MAX_POINTS: usize = 512;
 /// Bytes of the manifest ring.
 pub const MANIFEST_BYTES: u64 = 256 * 1024;
-/// Bytes at the start of the manifest ring that always have memory: room for the longest manifest.
+/// Bytes at the start of the manifest ring that always have memory: enough for the longest manifest.
 pub const FIRST_MANIFEST_BYTES: u64 = 8 * 1024;
 /// Bytes of all definitions.
 pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
@@ -76,7 +76,7 @@ pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
 /// The first page.
 #[repr(C, align(64))]
 pub struct Header {
-    /// [`MAGIC`], stored last when the segment is made: a segment without it is unfinished.
+    /// [`MAGIC`], stored last when the segment is made: without it a segment is unfinished.
     pub magic: AtomicU64,
     /// [`MAJOR`].
     pub major: u32,
@@ -84,9 +84,9 @@ pub struct Header {
     pub minor: u32,
     /// Bytes of the file.
     pub segment_bytes: u64,
-    /// Random identity; in checksums, and the stream of exactly-once delivery.
+    /// Random identity; part of checksums, and the stream id of exactly-once delivery.
     pub uuid: [u8; 16],
-    /// Process id in its own namespace. Diagnostics only: whether the owner lives is told by its lock.
+    /// Process id in its own namespace. Diagnostics only: the lock shows whether the owner lives.
     pub pid: u32,
     /// A `clock::ClockKind`.
     pub clock: u32,
@@ -96,31 +96,31 @@ pub struct Header {
     pub pid_namespace: u64,
     /// Wall time of creation, nanoseconds since the epoch.
     pub created_ns: i64,
-    /// Process that holds the collector, 0 for none. Claimed by compare-and-swap.
+    /// Process id of the collector's owner, 0 for none. Claimed by compare-and-swap.
     pub collector: AtomicU32,
-    /// Number of calibration points ever; point `i` lies in slot `i % MAX_POINTS`.
+    /// Number of calibration points ever appended; point `i` is in slot `i % MAX_POINTS`.
     pub points: AtomicU32,
-    /// Turns of the collector; a value that stands still means it does not run.
+    /// Rounds of the collector; while it does not run the value does not change.
     pub heartbeat: AtomicU64,
-    /// Ids given out so far.
+    /// Ids handed out.
     pub sites: AtomicU32,
-    /// Ids given out so far.
+    /// Ids handed out.
     pub routes: AtomicU32,
-    /// Ids given out so far.
+    /// Ids handed out.
     pub formats: AtomicU32,
-    /// Ids given out so far.
+    /// Ids handed out.
     pub sinks: AtomicU32,
-    /// Lane heads ever used; the collector looks at these only.
+    /// Lane heads ever used; the collector reads only these.
     pub lanes: AtomicU32,
-    /// 1 while the collector sleeps and wants to be woken.
+    /// 1 while the collector sleeps and must be woken.
     pub sleeping: AtomicU32,
     /// Bytes of definitions taken.
     pub definition_bytes: AtomicU64,
-    /// Offset behind the last ring.
+    /// Offset after the last ring.
     pub ring_end: AtomicU64,
     /// Bytes written into the manifest ring, ever.
     pub manifest_head: AtomicU64,
-    /// Bytes of manifests that nobody needs any more.
+    /// Bytes of manifests that are no longer needed, ever.
     pub manifest_tail: AtomicU64,
     /// Number of the last batch.
     pub batch: AtomicU64,
@@ -130,22 +130,24 @@ pub struct Header {
     pub batched: [AtomicU64; LEVEL_CLASSES],
     /// Records refused outside any lane, per reason and level class.
     pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
-    /// Records that came later than a record already batched with a later stamp.
+    /// Records that arrived after a record with a later stamp was already batched.
     pub late_records: AtomicU64,
     /// Number of the last blob file.
     pub blobs: AtomicU64,
-    /// Generation of the recoverer that works on the segment of a dead process; every step of it checks the word.
+    /// Generation of the recoverer that works on the segment of a dead process. Each step of a recoverer checks the
+    /// word.
     pub recoverer: AtomicU64,
-    /// Records and bytes that a recoverer could not read. A segment with any is kept for a person to look at.
+    /// Records and bytes that a recoverer could not read. If it is not 0 the segment is kept for inspection by a
+    /// person.
     pub unreadable: AtomicU64,
-    /// Records refused because their ids were of another segment, per level class. Older segments have zeros there.
+    /// Records refused because their ids belonged to another segment, per level class. Older segments have zeros there.
     pub stale_ids: [AtomicU64; LEVEL_CLASSES],
 }
 
 /// Head of one lane.
 #[repr(C, align(512))]
 pub struct LaneHead {
-    /// Who has it.
+    /// Whether the lane is owned, shared or free.
     pub state: LaneState,
     /// Kernel's id of the owning thread, for diagnostics.
     pub thread: AtomicU64,
@@ -174,56 +176,56 @@ impl LaneHead {
     }
 }
 
-/// Checkpoint and counters of one sink. Written under the sink's lock; read by anyone.
+/// Checkpoint and counters of one sink. Written under the sink's lock, read by any thread or process.
 #[repr(C, align(512))]
 pub struct SinkHead {
-    /// Last batch that is wholly written.
+    /// Last batch that is completely written.
     pub batch: AtomicU64,
-    /// Bytes that are written of the chunk of batch `writing`.
+    /// Bytes written of the chunk of batch `writing`.
     pub offset: AtomicU64,
-    /// Last batch whose chunk lies in an overflow file.
+    /// Last batch whose chunk is in an overflow file.
     pub overflowed_batch: AtomicU64,
     /// Bytes handed to the kernel.
     pub bytes_written: AtomicU64,
     /// Failed writes.
     pub errors: AtomicU64,
-    /// 1 once the sink was closed with everything written, or a recoverer has delivered all there was.
+    /// 1 after the sink was closed with everything written, or a recoverer has delivered every record.
     pub closed: AtomicU64,
-    /// Batch whose chunk `offset` counts in.
+    /// Batch whose chunk `offset` refers to.
     pub writing: AtomicU64,
     /// Records of batches that go to this sink.
     pub accepted: [AtomicU64; LEVEL_CLASSES],
     /// Records handed to the kernel.
     pub written: [AtomicU64; LEVEL_CLASSES],
-    /// Records given up, per reason.
+    /// Records dropped, per reason.
     pub dropped: [[AtomicU64; LEVEL_CLASSES]; DROPS],
-    /// Id of the stream that the sink sends, its low half first.
+    /// Id of the sink's stream, its low half first.
     pub stream: [AtomicU64; 2],
-    /// Epoch of the stream. 0: the sink sends none, or the process does not tell.
+    /// Epoch of the stream. 0: the sink sends no stream, or the process does not record it.
     pub epoch: AtomicU64,
-    /// The number that the last record up to a batch has in the stream. The one that names `batch` counts.
+    /// Stream number of the last record up to a batch. Of the two, the entry whose batch equals `batch` is valid.
     pub numbered: [Numbered; 2],
-    /// Last batch that was handed to the service with one record more than its lanes hold: a message of the line's own,
-    /// behind all others. Everything before it has arrived by then.
+    /// Last batch that was sent to the service with one record more than its lanes hold: a message of logspool itself,
+    /// after all others. Everything before it had arrived by then.
     pub told: AtomicU64,
 }
 
-/// Number of the last record up to a batch.
+/// Stream number of the last record up to a batch.
 #[repr(C)]
 pub struct Numbered {
-    /// That batch, or [`NO_BATCH`].
+    /// The batch, or [`NO_BATCH`].
     pub batch: AtomicU64,
     /// The number; records are numbered from 1.
     pub number: AtomicU64,
 }
 
-/// No batch has this number, in [`Numbered::batch`].
+/// Value of [`Numbered::batch`] that no batch has.
 pub const NO_BATCH: u64 = u64::MAX;
 
 impl SinkHead {
-    /// Makes the head that of another sink, which begins behind `batch`.
+    /// Resets the head for another sink, whose first batch follows `batch`.
     ///
-    /// At no moment does it say that a batch up to there is not written.
+    /// At no moment does the head report a batch up to `batch` as unwritten.
     pub fn begin_anew(&self, batch: u64) {
         self.epoch.publish(0);
         self.note_arrival(batch, 0);
@@ -237,24 +239,25 @@ impl SinkHead {
         self.closed.publish(0);
     }
 
-    /// Notes which stream the sink sends. Call it before a record of it goes anywhere.
+    /// Records which stream the sink sends. Call it before a record of the stream goes anywhere.
     pub fn begin_stream(&self, id: u128, epoch: u64) {
         self.stream[0].publish(id as u64);
         self.stream[1].publish((id >> 64) as u64);
-        // Last: it says that the id is there.
+        // Last: a nonzero epoch means that the id is complete.
         self.epoch.publish(epoch);
     }
 
-    /// Notes that all batches up to `batch` have arrived, the last record of them under `number`.
+    /// Records that all batches up to `batch` have arrived, the last record of them under `number`.
     ///
-    /// The pair is written where it does not count yet; the store to `batch` makes it count, and the other one not.
+    /// The pair goes to the entry that is not valid now. The store to `batch` makes it valid, and the other entry
+    /// invalid.
     pub fn note_arrival(&self, batch: u64, number: u64) {
         for (word, value) in self.steps_of_arrival(batch, number) {
             word.publish(value);
         }
     }
 
-    /// The stores of [`note_arrival`](Self::note_arrival), in their order.
+    /// The stores of [`note_arrival`](Self::note_arrival) in their order.
     pub fn steps_of_arrival(&self, batch: u64, number: u64) -> [(&AtomicU64, u64); 4] {
         let now = self.batch.load(Ordering::Relaxed);
         let spare = &self.numbered[usize::from(self.numbered[0].batch.load(Ordering::Relaxed) == now)];
@@ -286,7 +289,7 @@ pub struct ManifestHead {
 pub struct LaneRange {
     /// Index of the lane.
     pub lane: u32,
-    /// Incarnation, the tie-breaker of the order.
+    /// Incarnation of the lane; it breaks ties in the order of the batch.
     pub incarnation: u32,
     /// First position.
     pub from: u64,
@@ -308,7 +311,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// Ids the table can give out. Id 0 is never given out.
+    /// Number of ids that can be in use at one time. Id 0 is never handed out.
     pub const fn capacity(self) -> usize {
         match self {
             Self::Sites => MAX_SITES,
@@ -318,13 +321,13 @@ impl Table {
         }
     }
 
-    /// Place of an id in the table. Ids of a place that is used again are `capacity` apart.
+    /// Slot of an id in the table. Ids that use the same slot are `capacity` apart.
     #[inline]
     pub const fn slot(self, id: u32) -> usize {
         id as usize % self.capacity()
     }
 
-    /// How often the place of an id was used before it.
+    /// Number of ids that used the slot of `id` before it.
     pub const fn generation(self, id: u32) -> u64 {
         (id as usize / self.capacity()) as u64
     }

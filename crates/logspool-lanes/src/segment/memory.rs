@@ -1,4 +1,4 @@
-//! How much memory a segment takes, and what it does where there is no more.
+//! Tests of a segment's memory: how much it takes, and its behaviour when no more is available.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -36,11 +36,11 @@ fn define(segment: &Segment, table: Table, bytes: usize) -> Option<u32> {
     })
 }
 
-/// Defines until there is no more room, then shows that it goes on with room.
+/// Stores definitions until there is no more room, then checks that further ones are stored after room is made.
 fn defines_until_full(table: Table, bytes: usize) -> usize {
     let segment = on_tmpfs();
     if table != Table::Formats {
-        // Ids run out before definitions do.
+        // So that ids run out before the space for definitions.
         assert!(segment.ensure(layout::DEFINITIONS, 64 * 1024));
     }
     segment.set_full(true);
@@ -73,7 +73,7 @@ fn a_process_that_logs_little_takes_little_memory() {
 
 #[test]
 fn a_table_that_finds_no_memory_for_its_next_page_is_full_until_there_is_some() {
-    // Id 0 is never given out.
+    // Id 0 is never handed out.
     assert_eq!(4096 / 8 - 1, defines_until_full(Table::Sites, 1));
     assert_eq!(4096 / 8 - 1, defines_until_full(Table::Routes, 1));
     assert_eq!(4096 / 512 - 1, defines_until_full(Table::Sinks, 1));

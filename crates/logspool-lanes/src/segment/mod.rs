@@ -1,10 +1,9 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
-//! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
-//! [`logspool_sys::folder`]'s; which parts have memory is `pages.rs`'s, lanes and rings are given out by `rings.rs`.
-//! This file makes, maps and removes segments and stores definitions.
-//! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
-//! path compares the process generation first (see `generation.rs`).
+//! Stop on the line: *queue*. [`layout`] defines the layout, and [`logspool_sys::folder`] the access rights, names and
+//! locks of the folder. `pages.rs` knows which parts have memory, `rings.rs` hands out lanes and rings. This file
+//! makes, maps and removes segments and stores definitions. The mapping is not inherited by fork (MADV_DONTFORK): a
+//! child that touched it would die, so every hot path compares the process generation first (see `generation.rs`).
 
 pub mod layout;
 #[cfg(test)]
@@ -46,15 +45,15 @@ pub struct Segment {
     ring_bytes: AtomicU64,
     /// Held while a shared lane gets its ring.
     opening: Mutex<()>,
-    /// Offset and bytes of places of definitions that are used no more.
+    /// Offset and bytes of the places of definitions that are no longer used.
     spare: Mutex<Vec<(u64, u64)>>,
-    /// Overflow files made so far.
+    /// Number of overflow files made.
     overflows: AtomicU32,
-    /// Every id is larger; a multiple of the capacity of each table.
+    /// Every id of this segment is larger; a multiple of the capacity of each table.
     first_id: u32,
 }
 
-/// The largest id that any segment of this process, or of its parents before they forked it, has given out.
+/// The largest id that a segment of this process, or of its ancestors before the fork, has handed out.
 static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The files of a segment on tmpfs.
@@ -76,12 +75,12 @@ unsafe impl Sync for Segment {}
 
 /// Bytes of a lane's first ring.
 ///
-/// Chosen: 32 KiB hold about 500 records. Two of them are most of what a process takes that logs little.
+/// Chosen: 32 KiB hold about 500 records. Two such rings are most of the memory of a process that logs little.
 pub const FIRST_RING_BYTES: u64 = 32 * 1024;
-/// Chosen: caps what one process may take of a shared tmpfs; 64 MiB is 220 fully grown lanes.
+/// Chosen: limits the share of one process in a common tmpfs; 64 MiB is 220 fully grown lanes.
 pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 
-/// The lower half of a word: of an index, where the definition lies; of a definition, its length.
+/// The lower half of a word: in an index the offset of a definition, in a definition its length.
 const OFFSET_MASK: u64 = u32::MAX as u64;
 
 fn check(result: i32) -> io::Result<()> {
@@ -104,8 +103,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When there is no room for the first pages and the first shared lane; what the system said. `AlreadyExists`:
-    /// another copy of this library in the process has its segment there.
+    /// No room for the first pages and the first shared lane; errors of the system calls. `AlreadyExists`: another copy
+    /// of this library in the process has its segment there.
     pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
@@ -121,7 +120,7 @@ impl Segment {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             pages.begin(&file)?;
-            // Of the first shared lane: a thread that gets none of its own finds that one.
+            // For the first shared lane: a thread without a lane of its own always finds that one.
             pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
@@ -152,7 +151,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Makes a segment on the heap: what it holds dies with the process.
+    /// Makes a segment in memory without a file: its contents are lost with the process.
     ///
     /// # Errors
     ///
@@ -182,7 +181,7 @@ impl Segment {
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
         unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
-        // SAFETY: the mapping is zeroed, at least a page, and nobody else knows it yet.
+        // SAFETY: the mapping is zeroed, at least a page, and known to this call only.
         unsafe {
             (*header).major = layout::MAJOR;
             (*header).minor = layout::MINOR;
@@ -214,7 +213,7 @@ impl Segment {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Head of lane `index`, below the number of lanes in the header: there is no memory beyond.
+    /// Head of lane `index`, which must be below the number of lanes in the header: heads beyond have no memory.
     #[inline]
     pub fn lane(&self, index: usize) -> &LaneHead {
         assert!(index < layout::MAX_LANES);
@@ -222,7 +221,7 @@ impl Segment {
         unsafe { &*self.at(layout::lane_offset(index)).cast::<LaneHead>() }
     }
 
-    /// Head of sink `index`, below the number of sinks in the header: there is no memory beyond.
+    /// Head of sink `index`, which must be below the number of sinks in the header: heads beyond have no memory.
     #[inline]
     pub fn sink(&self, index: usize) -> &SinkHead {
         assert!(index < layout::MAX_SINKS);
@@ -234,21 +233,21 @@ impl Segment {
     #[inline]
     pub fn at(&self, offset: u64) -> *mut u8 {
         assert!(offset < self.bytes);
-        // SAFETY: checked to lie inside the mapping.
+        // SAFETY: the assertion keeps the offset inside the mapping.
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 
-    /// A number for the next overflow file: they ascend for each sink, also where one stands in another's place.
+    /// A number for the next overflow file. The numbers of each sink ascend, even if one sink replaces another.
     pub fn next_overflow(&self) -> u32 {
         self.overflows.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether records in it survive the process.
+    /// Whether the records in the segment survive the process.
     pub fn survives(&self) -> bool {
         self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
     }
 
-    /// Folder and NAME, when it has a file.
+    /// Folder and NAME, if the segment has a file.
     pub fn home(&self) -> Option<(&Folder, &str)> {
         self.home.as_ref().map(|home| (&home.folder, home.name.as_str()))
     }
@@ -260,21 +259,21 @@ impl Segment {
         self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
     }
 
-    /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
-    /// told by its size. Call it before the first definition.
+    /// Makes ids start above all ids that this process, or its ancestors before the fork, have handed out. So a stale
+    /// id is recognised by its size. Call it before the first definition.
     pub fn begin_ids(&mut self) {
         let largest = LARGEST_ID.load(Ordering::Relaxed);
-        // Where the numbers are used up nothing can be defined any more.
+        // After the last number no definition can be stored.
         self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
     }
 
-    /// See [`Self::begin_ids`]; every id is larger.
+    /// Every id of this segment is larger; see [`Self::begin_ids`].
     #[inline]
     pub fn first_id(&self) -> u32 {
         self.first_id
     }
 
-    /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
+    /// Stores a definition and returns its id. `None`: the table or the space for definitions is full.
     pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
         let counter = self.counter(table);
         if counter.load(Ordering::Relaxed) as usize >= table.capacity() {
@@ -291,7 +290,7 @@ impl Segment {
         Some(id)
     }
 
-    /// Number of the next id of a table, while no place of it was used twice.
+    /// Counter of a table's ids: the next id, while no slot was used twice.
     fn counter(&self, table: Table) -> &AtomicU32 {
         let header = self.header();
         match table {
@@ -302,7 +301,7 @@ impl Segment {
         }
     }
 
-    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
+    /// Takes the next slot of a table. `None`: the table is full, or there is no memory for its next page.
     fn take_id(&self, table: Table) -> Option<u32> {
         let counter = self.counter(table);
         let mut id = counter.load(Ordering::Relaxed);
@@ -323,13 +322,13 @@ impl Segment {
         }
     }
 
-    /// Lets it behave as if tmpfs were full from here on, or again as if it were not.
+    /// Makes the segment behave as if tmpfs were full, or as usual again.
     #[cfg(test)]
     pub fn set_full(&self, is_full: bool) {
         self.pages.full.store(is_full, Ordering::Relaxed);
     }
 
-    /// Bytes of memory that its file takes.
+    /// Bytes of memory that the segment's file takes.
     #[cfg(test)]
     pub fn file_bytes(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;
@@ -341,15 +340,15 @@ impl Segment {
         self.home.is_none() || self.pages.has(offset, bytes)
     }
 
-    /// Gives a range of the fixed part memory, if it has none. `false`: there is none to be had.
+    /// Gives a range of the fixed part memory, if it has none. `false`: no memory is available.
     pub fn ensure(&self, offset: u64, bytes: u64) -> bool {
         self.home.as_ref().is_none_or(|home| self.pages.take(&home.file, offset, bytes).is_ok())
     }
 
-    /// Stores another definition in the place of `old` and returns its id. `None`: the bytes or ids are used up.
+    /// Stores another definition in the slot of `old` and returns its id. `None`: the space or the ids are used up.
     ///
-    /// Nobody refers to `old` any more, and nobody reads definitions meanwhile. `before` runs when the definition is
-    /// stored and not yet to be found.
+    /// `old` must have no references left, and no thread may read definitions during the call. `before` runs after the
+    /// definition is stored and before its id can be found.
     pub fn redefine(
         &self,
         table: Table,
@@ -364,7 +363,7 @@ impl Segment {
         let word = offset | table.generation(id) << 32;
         // Publishes as `define` does, and shows the bytes of the definition before.
         let freed = self.index_word(table, id).exchange(word) & OFFSET_MASK;
-        // SAFETY: the offset of a definition names its two half words.
+        // SAFETY: the offset of a definition points to its two half words.
         let bytes = unsafe { self.at(freed).cast::<u64>().read() } >> 32;
         self.lock_spare().push((freed, bytes));
         Some(id)
@@ -374,7 +373,7 @@ impl Segment {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a definition to a place of its own. Returns the place's offset and bytes.
+    /// Writes a definition to a place that no other one uses. Returns the place's offset and bytes.
     fn store(&self, encode: impl FnOnce(&mut Encoder)) -> Option<(u64, u64)> {
         let mut encoder = Encoder::new();
         encode(&mut encoder);
@@ -389,7 +388,7 @@ impl Segment {
         Some((offset, bytes))
     }
 
-    /// The smallest place that is used no more and has `needed` bytes.
+    /// The smallest unused place with at least `needed` bytes.
     fn spare_place(&self, needed: u64) -> Option<(u64, u64)> {
         let mut spare = self.lock_spare();
         let fitting = spare.iter().enumerate().filter(|(_, (_, bytes))| *bytes >= needed);
@@ -397,7 +396,7 @@ impl Segment {
         Some(spare.swap_remove(index))
     }
 
-    /// Takes `bytes` that were never used.
+    /// Takes `bytes` that no definition has used yet.
     fn take_definition(&self, bytes: u64) -> Option<u64> {
         let used = &self.header().definition_bytes;
         let start = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -414,13 +413,13 @@ impl Segment {
     }
 
     fn index_word(&self, table: Table, id: u32) -> &AtomicU64 {
-        // SAFETY: inside the fixed part, 8-aligned by the layout, an atomic for everybody.
+        // SAFETY: inside the fixed part, 8-aligned by the layout, and accessed only as an atomic.
         unsafe { &*self.at(table.index_offset() + 8 * table.slot(id) as u64).cast() }
     }
 
-    /// The items of a definition's tuple. `None`: no such id.
+    /// The items of a definition's tuple. `None`: there is no such id.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
-        // Pairs with `publish_over` in `take_id`: there may be no memory beyond.
+        // Pairs with `publish_over` in `take_id`: slots beyond the counter may have no memory.
         if table.slot(id) >= self.counter(table).observe() as usize {
             return None;
         }
@@ -429,7 +428,8 @@ impl Segment {
         if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
             return None;
         }
-        // SAFETY: a published offset names a length and that many bytes, which do not change while somebody reads.
+        // SAFETY: a published offset points to a length and that number of bytes, which do not change while they are
+        // read.
         let bytes = unsafe {
             let place = self.at(word & OFFSET_MASK);
             let length = place.cast::<u64>().read() & OFFSET_MASK;
@@ -448,8 +448,7 @@ impl Segment {
         self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
     }
 
-    /// Appends a calibration point; the oldest one makes room when the list is full. Ask [`Self::has_room_for_point`]
-    /// before.
+    /// Appends a calibration point; a full list loses its oldest point. Call [`Self::has_room_for_point`] first.
     pub fn push_point(&self, point: Point) {
         let count = &self.header().points;
         let index = count.load(Ordering::Relaxed);
@@ -467,7 +466,7 @@ impl Segment {
         unsafe { self.at(layout::POINTS).cast::<Point>().add(index as usize % layout::MAX_POINTS).read() }
     }
 
-    /// Removes segment and lock with async-signal-safe calls only; overflow and blob files are gone when
+    /// Removes segment and lock with async-signal-safe calls only. Overflow and blob files are already gone when
     /// everything is written.
     pub fn unlink_async_signal_safe(&self) {
         if let Some(home) = &self.home {
@@ -477,13 +476,13 @@ impl Segment {
         }
     }
 
-    /// Removes the segment's files. Called when everything in it is written, or handed to another place.
+    /// Removes the segment's files. Called after its records are written or moved to another place.
     pub fn remove_files(&self) {
         let Some(home) = &self.home else { return };
         let own = format!("{}.", home.name);
         for name in home.folder.names().unwrap_or_default() {
             if name.starts_with(&own) && !name.ends_with(".lock") {
-                // A file that stays is found by the next start; there is nobody to tell here.
+                // A file that cannot be removed is found by the next start; there is no caller to report it to.
                 let _ = home.folder.remove(&name);
             }
         }
@@ -493,8 +492,7 @@ impl Segment {
     }
 }
 
-/// Makes a range that was taken and not allocated free again. Not where another one was taken behind it: then it
-/// stays unused.
+/// Frees a range that was reserved and got no memory. If another range was reserved after it, it stays unused.
 fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
     let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
 }
@@ -510,7 +508,7 @@ fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // Where the call is refused, forked children inherit the mapping; they never use it.
+    // If the call is refused, forked children inherit the mapping; they never use it.
     // SAFETY: the range was just mapped.
     unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
     Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))

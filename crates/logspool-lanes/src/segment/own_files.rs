@@ -1,9 +1,9 @@
 //! The name of a process's own segment, and the lock that goes with it.
 //!
-//! The files of another copy of the library in this process have the same name. They are not even opened: a close of its
-//! lock file would drop its lock. So both files are made as new ones, and a file that is there already says that this copy
-//! must not have a queue (`ErrorKind::AlreadyExists`). Only what this copy has made itself, for a segment that was given up
-//! since, is opened or replaced.
+//! Another copy of the library in this process uses the same file names. Its files are not even opened here: closing
+//! its lock file would drop its lock. So both files are made as new files. If a file exists already, this copy must not
+//! have a queue (`ErrorKind::AlreadyExists`). The exception are files that this copy has made itself, for a segment
+//! that it has abandoned since: they are opened or replaced.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -14,20 +14,20 @@ use logspool_sys::folder::{Folder, try_lock};
 use logspool_sys::gate::PerProcess;
 use logspool_sys::nap::nap;
 
-/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
+/// Time for which the own lock is tried, and the pause between two tries. A recoverer holds it for microseconds.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Device and inode of the files that this copy has made in this process. They stay open as
-/// long as their segment is in use, so no other file gets the same.
+/// Device and inode of the files that this copy has made in this process. They stay open as long as their segment is in
+/// use, so no other file gets the same numbers.
 static MADE: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
 
 /// Takes this process's lock in a folder, and makes the file of its segment.
 ///
 /// # Errors
 ///
-/// `AlreadyExists`: another copy of the library in this process has its segment there. `AddrInUse`: another process holds
-/// the lock. What the system said.
+/// `AlreadyExists`: another copy of the library in this process has its segment there. `AddrInUse`: another process
+/// holds the lock. Errors of the system calls.
 pub fn make(folder: &Folder, name: &str) -> io::Result<(File, File)> {
     let (lock_name, segment_name) = (format!("{name}.lock"), format!("{name}.seg"));
     let lock = take_lock(folder, &lock_name)?;
@@ -45,7 +45,7 @@ fn id_of(file: &File) -> io::Result<(u64, u64)> {
     file.metadata().map(|status| (status.dev(), status.ino()))
 }
 
-/// Whether a name is there, and stands for a file that this copy has made.
+/// Whether the file `name` exists and was made by this copy.
 fn is_made_here(folder: &Folder, name: &str) -> io::Result<bool> {
     match folder.status(name) {
         Ok(status) => Ok(MADE.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
@@ -54,8 +54,8 @@ fn is_made_here(folder: &Folder, name: &str) -> io::Result<bool> {
     }
 }
 
-/// Takes the lock. A recoverer that looks for leftovers may hold it for the moment in which it is new and unlocked, or for
-/// as long as it removes what was left of a segment that was given up. So it is tried again for a while.
+/// Takes the lock, and retries for [`PATIENCE`]. A recoverer that looks for leftovers may hold the lock while it is new
+/// and unlocked, or while it removes the rest of an abandoned segment.
 fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
     let deadline = Instant::now() + PATIENCE;
     let mut failure = ErrorKind::AlreadyExists;
@@ -96,7 +96,7 @@ mod tests {
 
     fn folder() -> (tempfile::TempDir, Folder) {
         let private = std::fs::Permissions::from_mode(0o700);
-        // On tmpfs no file gets the inode of one that is gone.
+        // On tmpfs no file gets the inode of a removed one.
         let path = tempfile::Builder::new().permissions(private).tempdir_in("/dev/shm").unwrap();
         let folder = Folder::open_existing(path.path()).unwrap();
         (path, folder)

@@ -1,9 +1,9 @@
-//! Which parts of a segment have memory.
+//! The parts of a segment that have memory.
 //!
-//! A segment is a sparse file: what nobody needs yet takes no memory. Every byte that is loaded or stored through the
-//! mapping must have memory before. Else the access itself would have to find a page, and where tmpfs is full it
-//! would end the process with SIGBUS. So each table of the fixed part gets its next page before its next entry is
-//! taken, and each lane its ring before a record goes there. Without room the entry or the lane is refused.
+//! A segment is a sparse file: unused parts take no memory. Every byte must have memory before it is loaded or stored
+//! through the mapping. Otherwise the access itself would have to find a page, and on a full tmpfs it would end the
+//! process with SIGBUS. So each table of the fixed part gets its next page before its next entry is taken, and each
+//! lane its ring before a record is written to it. Without room the entry or the lane is refused.
 
 use std::fs::File;
 use std::io;
@@ -17,17 +17,17 @@ use logspool_sys::published::{Counted, Published};
 
 use super::layout;
 
-/// Bytes of one bit of `Pages`. On kernels with larger pages several bits stand for one page.
+/// Bytes that one bit of `Pages` covers. On kernels with larger pages several bits belong to one page.
 pub const PAGE: u64 = 4096;
 
 /// Step in which definitions get memory: some 100 call sites.
 ///
-/// Chosen: half asks the kernel twice as often, double is an eighth of what a small program takes in all.
+/// Chosen: half asks the kernel twice as often, double is an eighth of all the memory of a small program.
 pub const DEFINITION_STEP: u64 = 16 * 1024;
 
 const WORDS: usize = (layout::RINGS / PAGE).div_ceil(64) as usize;
 
-/// What a new segment has memory for besides its first rings: the first entries of each table, as offset and bytes.
+/// Ranges with memory in a new segment besides its first rings: the first entries of each table, as offset and bytes.
 const FIRST: [(u64, u64); 9] = [
     (0, PAGE),
     (layout::POINTS, PAGE),
@@ -35,20 +35,20 @@ const FIRST: [(u64, u64); 9] = [
     (layout::SINKS, PAGE),
     (layout::Table::Sites.index_offset(), PAGE),
     (layout::Table::Routes.index_offset(), PAGE),
-    // With that of the sinks.
+    // The page includes the index of the sinks.
     (layout::Table::Formats.index_offset(), PAGE),
-    // The longest manifest fits, so that a batch can be published where no more memory is to be had.
+    // The longest manifest fits, so that a batch can be published even if no more memory is available.
     (layout::MANIFESTS, layout::FIRST_MANIFEST_BYTES),
     (layout::DEFINITIONS, 2 * PAGE),
 ];
 
-/// The pages of the fixed part that have memory, a bit for each.
+/// The pages of the fixed part that have memory, one bit for each.
 #[derive(Debug, Default)]
 pub struct Pages {
     words: [AtomicU64; WORDS],
-    /// Held while memory is taken.
+    /// Held while pages get memory.
     changing: Mutex<()>,
-    /// Takes no memory any more, as if tmpfs were full.
+    /// Refuses further memory, as if tmpfs were full.
     #[cfg(test)]
     pub full: std::sync::atomic::AtomicBool,
 }
@@ -58,7 +58,7 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// The error of the system call.
     pub fn begin(&self, file: &File) -> io::Result<()> {
         FIRST.iter().try_for_each(|(offset, bytes)| self.take(file, *offset, *bytes))
     }
@@ -70,18 +70,18 @@ impl Pages {
         pages(offset, bytes).all(|page| self.words[page / 64].observe() & 1 << (page % 64) != 0)
     }
 
-    /// Gives a range of the fixed part memory, as far as it has none.
+    /// Gives memory to the pages of a range of the fixed part that have none.
     ///
     /// # Errors
     ///
-    /// What the system said: mostly that tmpfs is full.
+    /// The error of the system call, usually that tmpfs is full.
     pub fn take(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
         if self.has(offset, bytes) {
             return Ok(());
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Page by page, and none twice: a call that fails frees every page of its range that was not written yet,
-        // also one that an earlier call had taken.
+        // Page by page, and no page twice: a call that fails frees every page of its range that was not written yet,
+        // even a page of an earlier call.
         for page in pages(offset, bytes) {
             let place = page as u64 * PAGE;
             if !self.has(place, PAGE) {
@@ -120,7 +120,7 @@ impl Pages {
     }
 }
 
-/// Gives the memory of a range of a file back; the range then reads as zeros. Where the system cannot, it stays.
+/// Frees the memory of a range of a file; the range then reads as zeros. Systems without this call keep the memory.
 pub fn punch(file: &File, offset: u64, bytes: u64) {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: a plain system call on a descriptor that is open.

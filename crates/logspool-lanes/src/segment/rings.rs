@@ -1,8 +1,8 @@
-//! Lanes and rings of a segment: who gets the next one, and when it has memory.
+//! Lanes and rings of a segment: which is handed out next, and when it has memory.
 //!
-//! The first rings are those of the shared lanes. Only the first of these has memory from the start, so that a thread
-//! always finds a lane; the others get theirs when they are needed. All have their place from the start, because the
-//! rings of other lanes may use up the bound.
+//! The first rings belong to the shared lanes. Only the first of these has memory from the start, so that a thread
+//! always finds a lane; the others get memory when they are needed. All have a reserved place from the start, because
+//! the rings of other lanes may use up the limit.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -13,14 +13,14 @@ use logspool_sys::published::Published;
 
 use crate::queue::cursor::state;
 
-/// Lanes that threads share when no more lanes can be made.
+/// Lanes that threads share after all other lanes are taken.
 pub const SHARED_LANES: usize = 4;
 
 /// Makes the pages of a range present and writable (since Linux 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
 
 impl Segment {
-    /// Most bytes that rings may take.
+    /// Most bytes that rings may take together.
     pub fn ring_limit(&self) -> u64 {
         self.ring_limit
     }
@@ -30,7 +30,7 @@ impl Segment {
         self.ring_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
+    /// Takes `bytes` (a power of two) for a ring. Returns its offset. `None`: the limit is reached or tmpfs is full.
     pub fn take_ring(&self, bytes: u64) -> Option<u64> {
         let offset = self.reserve_ring(bytes)?;
         if !self.allocate_ring(offset, bytes) {
@@ -54,8 +54,8 @@ impl Segment {
         {
             return false;
         }
-        // SAFETY: the range lies inside the mapping. It only saves page faults later; where it is unknown nothing is
-        // lost.
+        // SAFETY: the range is inside the mapping. The call only saves page faults later; older kernels refuse it
+        // without harm.
         unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, MADV_POPULATE_WRITE) };
         self.ring_bytes.fetch_add(bytes, Ordering::Relaxed);
         true
@@ -70,7 +70,7 @@ impl Segment {
         give_back(&self.header().ring_end, offset, bytes);
     }
 
-    /// Gives the shared lanes of a new segment their places, and opens the first of them.
+    /// Reserves the rings of a new segment's shared lanes, and opens the first lane.
     pub fn prepare_shared_lanes(&self) {
         for index in 0..SHARED_LANES {
             if let Some(offset) = self.reserve_ring(FIRST_RING_BYTES) {
@@ -81,14 +81,14 @@ impl Segment {
         self.open_shared_lane(0);
     }
 
-    /// Makes sure that shared lane `index` can be used. `false`: it has no place, or there is no memory for it.
+    /// Makes sure that shared lane `index` can be used. `false`: it has no ring, or there is no memory for it.
     pub fn open_shared_lane(&self, index: usize) -> bool {
         let lane = self.lane(index);
         let is_open = || lane.state.word.observe() == state::SHARED;
         if is_open() {
             return true;
         }
-        // One at a time: a call that fails would free pages that another thread has taken and not yet written.
+        // One thread at a time: a call that fails would free pages that another thread has taken and not yet written.
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let offset = lane.first_offset.load(Ordering::Relaxed);
         if !is_open() {
@@ -100,9 +100,9 @@ impl Segment {
         true
     }
 
-    /// Takes a new lane with its first ring. `None`: there is no lane, no room for its ring, or no memory.
+    /// Takes a new lane with its first ring. `None`: no lane is left, or there is no room or memory for its ring.
     pub fn take_lane(&self) -> Option<usize> {
-        // Memory first: the collector looks at every head below the count.
+        // Memory first: the collector reads every head below the count.
         let has_head = |index: usize| {
             index < layout::MAX_LANES && self.ensure(layout::lane_offset(index), size_of::<LaneHead>() as u64)
         };

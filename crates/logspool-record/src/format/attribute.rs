@@ -56,7 +56,7 @@ impl Attribute {
             "process" => Self::Process,
             "processName" => Self::ProcessName,
             "message" => Self::Message,
-            // Objects of the calling program; they never leave it.
+            // Objects of the calling program; they are never sent to the collector.
             "msg" | "args" | "exc_info" | "exc_text" | "stack_info" => return Err(Unsupported::Attribute),
             _ => Self::Field(name.into()),
         })
@@ -72,7 +72,7 @@ impl Attribute {
         }
     }
 
-    /// What capture must send for it.
+    /// The need that capture must fulfil for this attribute.
     pub(super) const fn need(&self) -> Option<Need> {
         match self {
             Self::PathName | Self::FileName | Self::Module | Self::Line | Self::Function => Some(Need::Site),

@@ -1,7 +1,7 @@
 //! The format mini-language of `str.format`: `{field:spec}`.
 //!
-//! Stop on the line: *format*. Grouping (`,` and `_`), `z`, `n`, `c`, nested fields and digits beyond ASCII are
-//! refused when the spec is parsed; everything accepted has the text of CPython's `formatter_unicode.c`.
+//! Stop on the line: *format*. Grouping (`,` and `_`), `z`, `n`, `c`, nested fields and digits beyond ASCII are refused
+//! when the spec is parsed. Every accepted spec renders as in CPython's `formatter_unicode.c`.
 
 use super::directive::{Acceptance, ArgumentKind, MAX_AMOUNT, float_of, integer_of};
 use super::float::{self, Case, FloatText, Notation, Point};
@@ -11,15 +11,15 @@ use super::pad::{self, Align};
 use super::repr::push_str;
 use crate::record::Value;
 
-/// Digits of `e`, `f`, `g`, `%` when the spec does not say. Specified: CPython.
+/// Digits of `e`, `f`, `g`, `%` without a precision. Specified: CPython.
 const DEFAULT_PRECISION: usize = 6;
 
-/// What stands in front of a number that is not negative.
+/// The character before a number that is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// Nothing, and the spec said nothing.
+    /// Nothing; the spec has no sign.
     Default,
-    /// Nothing, as the spec said.
+    /// Nothing; the spec has `-`.
     Minus,
     /// `+`.
     Plus,
@@ -52,7 +52,7 @@ pub(super) struct BraceSpec {
 }
 
 impl BraceSpec {
-    /// Parses the text behind the colon; `None` for what is not reproduced here.
+    /// Parses the text after the colon; `None` for a spec that is not reproduced here.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         let (fill, align);
@@ -93,7 +93,7 @@ impl BraceSpec {
 
     /// Whether `format(value, spec)` is reproduced here for values of `kind`.
     ///
-    /// [`Acceptance::Mismatch`] also stands for values that Python formats and this module does not.
+    /// [`Acceptance::Mismatch`] includes values that Python formats and this module does not.
     pub(super) fn accepts(&self, kind: ArgumentKind) -> Acceptance {
         use ArgumentKind as Kind;
         let fits = match kind {
@@ -109,7 +109,7 @@ impl BraceSpec {
                 Presentation::Text => false,
             },
             Kind::Float => match self.presentation {
-                // A point that is both kept and followed by a digit is not worth a variant.
+                // A point that is both kept and followed by a digit would need a variant of its own, for a rare spec.
                 Presentation::Absent => !self.alternate,
                 Presentation::Float(..) | Presentation::Percentage => true,
                 _ => false,

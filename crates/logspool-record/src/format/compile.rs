@@ -1,9 +1,10 @@
 //! A [`FormatSpec`] turned into a [`Format`], which renders records.
 //!
-//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*.
-//! Whatever Python would raise for every record, and whatever is not reproduced exactly, is refused here.
+//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*. A Formatter is
+//! refused here if Python would raise for every record, or if its text cannot be reproduced exactly.
 
 use super::attribute::Attribute;
+use super::attribute_values::{AttributeValues, LevelNames};
 use super::directive::{Acceptance, ArgumentKind};
 use super::entry::EntryLayout;
 use super::json::JsonLayout;
@@ -39,10 +40,7 @@ pub(super) enum Body {
 #[derive(Debug, Clone)]
 pub struct Format {
     pub(super) body: Body,
-    pub(super) asctime: Option<AscTime>,
-    pub(super) clock: Clock,
-    pub(super) levels: LevelNames,
-    pub(super) process_id: Option<u32>,
+    pub(super) values: AttributeValues,
     pub(super) terminator: Box<[u8]>,
     needs: Needs,
 }
@@ -52,7 +50,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] says why the Formatter must stay on the stock path.
+    /// [`Unsupported`]: the reason why the Formatter must stay on the stock path.
     pub fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
         let body = match &spec.layout {
             Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
@@ -80,22 +78,24 @@ impl Format {
             Body::Entry(layout) => layout.add_needs(&mut needs),
         }
         Ok(Self {
-            asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
             body,
-            clock: Clock::new(spec),
-            levels: LevelNames::new(&spec.level_names),
-            process_id: Some(spec.process_id).filter(|id| *id != 0),
+            values: AttributeValues {
+                asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
+                clock: Clock::new(spec),
+                levels: LevelNames::new(&spec.level_names),
+                process_id: Some(spec.process_id).filter(|id| *id != 0),
+            },
             terminator: spec.terminator.as_bytes().into(),
             needs,
         })
     }
 
-    /// What capture must send for this format.
+    /// The parts of a record that capture must send for this format.
     pub const fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Who makes the text of the extra field `name` when its value is of `kind`.
+    /// Which side renders the extra field `name` when its value is of `kind`.
     ///
     /// [`Acceptance::Deferred`]: send the value. [`Acceptance::RenderInCaller`]: send `str(value)` as text.
     /// [`Acceptance::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
@@ -118,7 +118,8 @@ impl Format {
     }
 }
 
-/// `Formatter.usesTime`: a search for text, so that even an escaped placeholder has the time formatted (and fail).
+/// As `Formatter.usesTime`: a search in the text of the template. So Python formats the time even for an escaped
+/// placeholder, and may raise.
 fn formats_time(layout: &Layout) -> bool {
     match layout {
         Layout::Text { style: Style::Percent, template } => template.contains("%(asctime)"),
@@ -127,39 +128,6 @@ fn formats_time(layout: &Layout) -> bool {
             template.contains("$asctime") || template.contains("${asctime}")
         }
         Layout::Json { .. } | Layout::Entry => false,
-    }
-}
-
-/// Names of levels: a table for the numbers of stock logging, a list for the rest.
-#[derive(Debug, Clone)]
-pub(super) struct LevelNames {
-    low: Box<[Option<Box<str>>]>,
-    high: Box<[(u16, Box<str>)]>,
-}
-
-/// Levels below this are looked up by index. Chosen: the stock levels end at 50.
-const INDEXED_LEVELS: u16 = 64;
-
-impl LevelNames {
-    fn new(names: &[(u16, String)]) -> Self {
-        let mut low = vec![None; usize::from(INDEXED_LEVELS)];
-        let mut high = Vec::new();
-        for (level, name) in names {
-            match low.get_mut(usize::from(*level)) {
-                Some(place) => *place = Some(name.as_str().into()),
-                None => high.push((*level, name.as_str().into())),
-            }
-        }
-        Self { low: low.into(), high: high.into() }
-    }
-
-    /// The name of `level`; without one Python shows `Level N`.
-    #[inline]
-    pub(super) fn get(&self, level: u16) -> Option<&str> {
-        match self.low.get(usize::from(level)) {
-            Some(name) => name.as_deref(),
-            None => self.high.iter().find(|(known, _)| *known == level).map(|(_, name)| &**name),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! One %-directive: what it takes, and its text for a value.
+//! One %-directive: the types that it accepts, and its text for a value.
 //!
-//! Stop on the line: *capture* asks [`Directive::accepts`] under the GIL, *format* renders behind the queue.
-//! A directive is rendered here exactly as CPython's `unicode_format_arg` does, or not accepted.
+//! Stop on the line: *capture* asks [`Directive::accepts`] under the GIL, *format* renders after the queue. A directive
+//! is rendered exactly as by CPython's `unicode_format_arg`, or it is not accepted.
 
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
@@ -10,15 +10,15 @@ use super::pad::{self, Align};
 use super::repr::{Beyond, push_repr, push_str};
 use crate::record::Value;
 
-/// Largest width or precision rendered behind the queue.
+/// Largest width or precision that the collector renders.
 ///
-/// Chosen: no log line needs more; bounds what one directive of a hostile template can make of one byte.
+/// Chosen: no log line needs more. It bounds the text that one directive of a hostile template makes of one byte.
 pub(super) const MAX_AMOUNT: usize = 1024;
 
-/// Digits of `%f`, `%e`, `%g` when the directive does not say. Specified: CPython.
+/// Digits of `%f`, `%e`, `%g` without a precision. Specified: CPython.
 const DEFAULT_PRECISION: usize = 6;
 
-/// What the last character of a directive asks for.
+/// The conversion that the last character of a directive selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversion {
     /// `s`: `str`.
@@ -71,7 +71,7 @@ impl Amount {
         }
     }
 
-    /// Whether it is absent or small enough to be rendered here.
+    /// Whether the amount is absent or small enough to be rendered here.
     pub(super) fn is_modest(self) -> bool {
         match self {
             Self::Absent => true,
@@ -81,7 +81,7 @@ impl Amount {
     }
 }
 
-/// The type of an argument, as far as a directive cares. Exact types only: a subclass is `Other`.
+/// The type of an argument, as far as directives distinguish types. Exact types only: a subclass is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// `None`.
@@ -96,7 +96,7 @@ pub enum ArgumentKind {
     Float,
     /// `str` of ASCII characters only.
     AsciiStr,
-    /// `str` with others, none of them a surrogate (text with surrogates is `Other`: it has no UTF-8).
+    /// `str` with characters beyond ASCII, no surrogates. Text with surrogates is `Other`: it has no UTF-8.
     Str,
     /// `bytes`.
     Bytes,
@@ -104,18 +104,18 @@ pub enum ArgumentKind {
     Other,
 }
 
-/// Who renders a directive for an argument.
+/// Which side renders a directive for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// The collector, from the value; the bytes are Python's.
+    /// The collector renders it from the value, with the same bytes as Python.
     Deferred,
-    /// The caller, with `directive.text() % (argument,)`, sent as a `RENDERED` value; that may raise.
+    /// The caller renders it with `directive.text() % (argument,)`, which may raise, and sends a `RENDERED` value.
     RenderInCaller,
-    /// Nobody: Python raises.
+    /// Neither side: Python raises.
     Mismatch,
 }
 
-/// The usual directives, recognised once when the template is parsed.
+/// The frequent directives, recognised once when the template is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `%s`.
@@ -124,7 +124,7 @@ enum Shape {
     Decimal,
     /// `%.Nf`.
     Fixed(usize),
-    /// Every other one.
+    /// Every other directive.
     General,
 }
 
@@ -178,7 +178,7 @@ impl Directive {
         }
     }
 
-    /// The directive as it stands in the template, from `%` to the conversion.
+    /// The directive as written in the template, from `%` to the conversion.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -188,7 +188,7 @@ impl Directive {
         self.key.as_deref()
     }
 
-    /// What the last character asks for.
+    /// The conversion that the last character selects.
     pub const fn conversion(&self) -> Conversion {
         self.conversion
     }
@@ -218,7 +218,7 @@ impl Directive {
         self.shape == Shape::Decimal
     }
 
-    /// Who renders this directive for an argument of `kind`.
+    /// Which side renders this directive for an argument of `kind`.
     pub fn accepts(&self, kind: ArgumentKind) -> Acceptance {
         use Acceptance::{Deferred, Mismatch, RenderInCaller};
         use ArgumentKind as Kind;
@@ -226,15 +226,15 @@ impl Directive {
             (_, Kind::Other) => RenderInCaller,
             (Conversion::Repr, Kind::Str) => RenderInCaller,
             (Conversion::Text | Conversion::Repr | Conversion::Ascii, _) => Deferred,
-            // nan and inf raise, so the value decides, not the type.
+            // nan and inf raise, so acceptance depends on the value, not on the type.
             (Conversion::Decimal, Kind::Float) => RenderInCaller,
             (Conversion::Decimal, Kind::Bool | Kind::Int | Kind::BigInt) => Deferred,
             (Conversion::Based(_), Kind::Bool | Kind::Int) => Deferred,
             (Conversion::Based(_), Kind::BigInt) => RenderInCaller,
             (Conversion::Float(..), Kind::Bool | Kind::Int | Kind::Float) => Deferred,
-            // Large ones raise.
+            // Large integers raise.
             (Conversion::Float(..), Kind::BigInt) => RenderInCaller,
-            // One character, or a number in the range of Unicode; others raise.
+            // One character, or a number in the range of Unicode; other values raise.
             (Conversion::Character, Kind::Bool | Kind::Int | Kind::BigInt | Kind::AsciiStr | Kind::Str) => {
                 RenderInCaller
             }
@@ -248,8 +248,8 @@ impl Directive {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when Python would raise or the directive was not [`Acceptance::Deferred`] for such a value;
-    /// then nothing was written.
+    /// [`Malformed`] when Python would raise, or when [`accepts`](Self::accepts) does not return
+    /// [`Acceptance::Deferred`] for such a value. Then nothing was written.
     #[inline]
     pub fn render(&self, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match (self.shape, value) {
@@ -401,7 +401,7 @@ pub(super) fn integer_of(value: Value<'_>) -> Option<(bool, u64)> {
     }
 }
 
-/// A value as `float()` makes it, rounded half-even; `None` where Python raises.
+/// A value converted as by `float()`, rounded half-even; `None` where Python raises.
 pub(super) fn float_of(value: Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(number),

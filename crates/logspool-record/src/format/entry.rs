@@ -1,21 +1,21 @@
-//! The entry of a record in Fluent Forward: all of its parts under names, in MessagePack.
+//! A record as an entry of Fluent Forward: all of its parts under names, in MessagePack.
 //!
 //! Stop on the line: *format*, beside the text layouts. The Python twin (`python/logspool/_service.py`) writes the same
 //! bytes by these rules:
 //!
 //! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four
-//!   bytes each, bounded to what fits. The head of the map has two bytes of length, everything else its shortest form.
+//!   bytes each, clamped to the range. The head of the map has two bytes of length, everything else its shortest form.
 //! - The parts come in this order: `level` (the number), `logger`, `file` (the path), `line`, `function`, `process`
 //!   (the id), `host`, `message`, `process_name`, `thread` (the id), `thread_name`, `task`, `exception`, `stack`, then
-//!   the extra fields in the order of the record. What a record does not have, and a text that is empty among the last
-//!   two, is left out. `file`, `line` and `function` are left out together.
-//! - An extra field keeps its name, also where a part has the same: then the part comes first, and receivers of
-//!   logspool's keep both.
-//! - Values: None is nil; bool, float and an int that fits `i64` are themselves, another int is its decimal digits; a
-//!   tuple, list or dict is an array or map; any other value is the text `str(value)`.
-//! - No receiver takes records of any size, and one that is refused would hold up all behind it. So a text may take
-//!   half of what the entry has left of `MAX_BYTES`, a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
-//!   A record has `MAX_PARTS` parts at most, and how many fields are missing stands in a last one, `fields_left_out`.
+//! - A part that the record does not have is left out, as is an empty `exception` or `stack`. `file`, `line` and
+//!   `function` are left out together.
+//! - An extra field keeps its name even if a part has the same name. The part then comes first, and receivers of
+//!   logspool keep both.
+//! - Values: None is nil. A bool, a float and an int that fits `i64` are themselves; another int is its decimal digits.
+//!   A tuple, list or dict is an array or map. Any other value is the text `str(value)`.
+//! - Every receiver limits the size of a record, and a refused record would hold up all records after it. So a text may
+//!   take half of the bytes left of `MAX_BYTES`, and a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
+//!   A record has at most `MAX_PARTS` parts. A last part, `fields_left_out`, holds the number of missing fields.
 
 use super::malformed::Malformed;
 use super::needs::{Need, Needs};
@@ -31,19 +31,20 @@ use crate::record::Value;
 /// Chosen: logspool's service takes 10 MiB, Fluentd 8 MiB by default.
 const MAX_BYTES: usize = 6 * 1024 * 1024;
 
-/// Bytes of a field's name. Chosen: names are words; ten times as much for each of the most parts would still fit.
+/// Most bytes of a field's name. Chosen: names are words; ten times as much would still fit, even with `MAX_PARTS`
+/// names.
 const MAX_NAME_BYTES: usize = 250;
 
 /// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
 const MAX_PARTS: u16 = 1000;
 
-/// First minor version of Python whose records name the task.
+/// First minor version of Python whose records have a task name.
 const TASK_NAME_MINOR: u8 = 12;
 
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryLayout {
-    /// What all records of the process have.
+    /// The parts that all records of the process share.
     process: Box<[u8]>,
     process_parts: u16,
     has_task: bool,
@@ -149,7 +150,7 @@ fn push_time(out: &mut Vec<u8>, time_ns: i64) {
     out.extend_from_slice(&nanoseconds.to_be_bytes());
 }
 
-/// What is the same for every record of one site, level and logger.
+/// Appends the parts that are the same for every record of one site, level and logger.
 #[cold]
 fn push_place(out: &mut Vec<u8>, record: &OpenRecord<'_>) {
     msgpack::push_text(out, b"level");
@@ -163,13 +164,13 @@ fn push_place(out: &mut Vec<u8>, record: &OpenRecord<'_>) {
     }
 }
 
-/// Appends a text of the entry that began at `start`.
+/// Appends a text to the entry that began at `start`, cut to half of the bytes left.
 fn push_bounded(out: &mut Vec<u8>, start: usize, text: &[u8]) {
     let room = MAX_BYTES.saturating_sub(out.len() - start) / 2;
     push_cut(out, room, text);
 }
 
-/// Appends text, cut where it is longer than `room`.
+/// Appends a text, cut if it is longer than `room`.
 fn push_cut(out: &mut Vec<u8>, mut room: usize, text: &[u8]) {
     if text.len() <= room {
         return msgpack::push_text(out, text);
@@ -191,7 +192,7 @@ fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
         },
         Value::Float(value) => msgpack::push_float(out, value),
         Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_bounded(out, start, text.as_bytes()),
-        // Values nest to a bounded depth.
+        // The depth of nested values is bounded.
         Value::Tuple(items) if items.count() <= usize::from(MAX_PARTS) => {
             msgpack::push_array(out, items.count());
             items.for_each(|item| push_value(out, start, item));
@@ -216,7 +217,7 @@ fn host_name() -> String {
     String::from_utf8(name).unwrap_or_default()
 }
 
-/// An entry as one line for people, ended: where nothing else takes it. `None`: it is no entry.
+/// An entry as one line of text with its newline, for output where no service takes it. `None`: the bytes are no entry.
 pub fn readable(entry: &[u8]) -> Option<String> {
     let mut reader = Reader::new(entry);
     let Ok((Item::Array(2), Item::Extension(..), Item::Map(parts))) =

@@ -1,18 +1,18 @@
-//! Doubles as text, digit for digit as CPython's `PyOS_double_to_string`.
+//! Doubles as text, digit for digit as by CPython's `PyOS_double_to_string`.
 //!
-//! Stop on the line: *format*. CPython rounds the exact binary value half-even (David Gay's `dtoa`);
-//! so do the two roads here: an integer road for the usual cases of `%.Nf` and of `repr`, and
-//! `core::fmt`, which is exact too, for the rest.
+//! Stop on the line: *format*. CPython rounds the exact binary value half-even (David Gay's `dtoa`). This file does the
+//! same in two ways: with integers for the usual cases of `%.Nf` and `repr`, and with `core::fmt`, which is exact too,
+//! for the rest.
 
 use std::io::Write;
 
 use super::integer::{push_padded, push_unsigned};
 use super::pad::{insert_bytes, insert_fill};
 
-/// Which way of writing a double.
+/// The notation of a double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
-    /// `f`: `precision` digits behind the point.
+    /// `f`: `precision` digits after the point.
     Fixed,
     /// `e`: one digit, point, `precision` digits, exponent.
     Exponent,
@@ -25,11 +25,11 @@ pub enum Notation {
 /// Whether the decimal point stays when no digit follows it (`#`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// Only in front of digits; `g` drops trailing zeros.
+    /// Only before digits; `g` drops trailing zeros.
     AsNeeded,
     /// Always; `g` keeps trailing zeros.
     Always,
-    /// A number without exponent gets at least one digit behind the point, as `repr` does.
+    /// A number without exponent gets at least one digit after the point, as `repr` does.
     WithDigit,
 }
 
@@ -42,14 +42,14 @@ pub enum Case {
     Upper,
 }
 
-/// All that decides the text of a double besides sign and padding.
+/// Everything besides sign and padding that decides the text of a double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatText {
-    /// Which notation.
+    /// The notation.
     pub notation: Notation,
-    /// Digits asked for, as the notation counts them.
+    /// Digits, counted as the notation defines.
     pub precision: usize,
-    /// What happens to a bare point.
+    /// Whether a bare point is written.
     pub point: Point,
     /// Case of the letters.
     pub case: Case,
@@ -87,7 +87,7 @@ pub fn is_negative(value: f64) -> bool {
     value.is_sign_negative() && !value.is_nan()
 }
 
-/// Appends `magnitude`, which is not negative, as `text` says.
+/// Appends `magnitude`, which is not negative, in the form of `text`.
 #[inline]
 pub fn push_magnitude(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     if !magnitude.is_finite() {
@@ -127,8 +127,8 @@ pub fn push_fixed(out: &mut Vec<u8>, magnitude: f64, precision: usize, point: Po
 
 /// `magnitude * 10^precision` rounded half-even from the exact binary value, when that fits `u64`.
 ///
-/// A double is m * 2^e with m below 2^53, so m * 10^precision is exact in 128 bits for precision <= 19
-/// and one shift with its remainder gives the rounded quotient.
+/// A double is m * 2^e with m below 2^53. So m * 10^precision is exact in 128 bits for precision <= 19, and one shift
+/// with its remainder gives the rounded quotient.
 #[inline]
 fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     let power = *POWERS_OF_TEN.get(precision)?;
@@ -141,7 +141,7 @@ fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     };
     let product = u128::from(mantissa) * u128::from(power);
     if exponent >= 0 {
-        // The product is below 2^117, so ten more bits fit; larger doubles are beyond 2^63 anyway.
+        // The product is below 2^117, so it can be shifted by ten more bits; larger doubles are beyond 2^63 anyway.
         return (exponent <= 10).then(|| u64::try_from(product << exponent).ok()).flatten();
     }
     let shift = exponent.unsigned_abs();
@@ -193,11 +193,11 @@ fn push_shortest(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     }
 }
 
-/// Writes numbers with at most six decimals and fifteen digits; false when `magnitude` is none.
+/// Writes a number with at most six decimals and fifteen digits; false if `magnitude` is no such number.
 ///
-/// scaled / 10^6 is one correctly rounded division of two exact integers, so it is the double that the decimal
-/// reads as. Decimals of at most fifteen digits are all different doubles: without its trailing zeros this one
-/// is the only shortest.
+/// scaled / 10^6 is one correctly rounded division of two exact integers, so it is the double that the decimal reads
+/// as. Different decimals of at most fifteen digits are different doubles. So this decimal without its trailing zeros
+/// is the only shortest text.
 #[inline]
 fn push_short_decimal(out: &mut Vec<u8>, magnitude: f64) -> bool {
     const SCALE: f64 = 1e6;
@@ -223,7 +223,7 @@ fn push_short_decimal(out: &mut Vec<u8>, magnitude: f64) -> bool {
 
 /// Appends the significant digits without a point; returns the decimal exponent of the first.
 ///
-/// `behind` is the number of digits behind the first, exactly rounded; `None` asks for the shortest.
+/// `behind` is the number of digits after the first, exactly rounded; `None` asks for the shortest text.
 fn push_digits(out: &mut Vec<u8>, magnitude: f64, behind: Option<usize>) -> i32 {
     let start = out.len();
     match behind {
@@ -244,10 +244,10 @@ fn push_digits(out: &mut Vec<u8>, magnitude: f64, behind: Option<usize>) -> i32 
     exponent.expect("{:e} writes a small integer")
 }
 
-/// Whether the exact value can have so few digits that two shortest texts are equally near.
+/// Whether the exact value has so few digits that two shortest texts can be equally near.
 ///
-/// A tie has one digit more than the shortest text, so at most 18. With m odd, m * 2^-k has at least the digits of
-/// 5^k, which are more than 18 for k above 25; an integer has more than 18 from 10^18 on.
+/// A tie has one digit more than the shortest text, so at most 18. With m odd, m * 2^-k has at least the digits of 5^k,
+/// which are more than 18 for k above 25. An integer has more than 18 digits from 10^18 on.
 #[inline]
 fn may_be_tie(magnitude: f64) -> bool {
     let bits = magnitude.to_bits();
@@ -256,7 +256,7 @@ fn may_be_tie(magnitude: f64) -> bool {
     exponent >= -25 && magnitude < 1e18
 }
 
-/// Takes the even one of two shortest texts that are equally near; `core::fmt` takes the upper one, Python the even.
+/// Of two shortest texts that are equally near, keeps the even one, as Python does; `core::fmt` writes the upper one.
 fn settle_tie(out: &mut Vec<u8>, start: usize, magnitude: f64) {
     let end = out.len();
     let mantissa = out[start..].iter().position(|byte| *byte == b'e').unwrap_or(1);
@@ -284,7 +284,7 @@ fn place_point_behind_first(out: &mut Vec<u8>, start: usize, point: Point) {
     }
 }
 
-/// Turns digits whose first stands for 10^`exponent` into a number without exponent.
+/// Turns digits into a number without exponent; the first digit has the weight 10^`exponent`.
 fn place_point(out: &mut Vec<u8>, start: usize, exponent: i32, point: Point) {
     let digits = out.len() - start;
     if exponent < 0 {

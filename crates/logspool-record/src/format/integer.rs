@@ -26,7 +26,7 @@ pub enum Base {
 }
 
 impl Base {
-    /// What `#` puts in front of the digits.
+    /// The prefix that `#` puts before the digits.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Binary => "0b",

@@ -8,20 +8,19 @@
 //!   characters below U+0020 as `\u00xx` in lower case, everything else as UTF-8.
 //! - int: decimal digits. float: `float.__repr__`, but `null` for nan and the infinities. bool: `true`, `false`.
 //!   None: `null`. Any other value (bytes, tuples, objects): the text `str(value)`.
-//! - Attributes are those of LogRecord with their Python types, and besides
-//!   `time`: `datetime.fromtimestamp(record.created, UTC)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`;
-//!   `level`: `levelname`; `logger`: `name`; `exception`: the formatted traceback; `stack`: the formatted stack.
-//!   `asctime` is text by the spec's date format. `msg`, `args`, `exc_info`, `exc_text`, `stack_info` are refused.
-//!   Any other name is an extra field.
-//! - A key whose attribute is None, whose `exception` or `stack` is absent or empty, or whose extra field the record
-//!   does not have is left out. An extra field that is None is `null`.
-//! - An extra field is not appended when its name is one of the keys of `fields`, or when `fields` shows it already
-//!   under another key. A key that `fields` lists twice is written twice: the list is the caller's.
+//! - Attributes are the LogRecord attributes with their Python types. Further names are `time`:
+//!   `datetime.fromtimestamp(record.created, UTC)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`; `level`: `levelname`; `logger`:
+//!   `name`; `exception`: the formatted traceback; `stack`: the formatted stack. `asctime` is text by the spec's date
+//!   format. `msg`, `args`, `exc_info`, `exc_text`, `stack_info` are refused. Any other name is an extra field.
+//! - A key is left out if its attribute is None, if its `exception` or `stack` is absent or empty, or if the record
+//!   does not have its extra field. An extra field that is None is `null`.
+//! - An extra field is not appended if its name is a key of `fields`, or if `fields` shows it already under another
+//!   key. A key that `fields` lists twice is written twice: the list is the caller's.
 
 use std::ops::Range;
 
 use super::attribute::Attribute;
-use super::compile::Format;
+use super::attribute_values::AttributeValues;
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
@@ -32,7 +31,7 @@ use super::unsupported::Unsupported;
 use super::view::OpenRecord;
 use crate::record::Value;
 
-/// What a key shows.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     Attribute(Attribute),
@@ -42,7 +41,7 @@ enum Source {
 }
 
 impl Source {
-    /// Whether it is the same for every record of one site, level and logger.
+    /// Whether the value is the same for every record of one site, level and logger.
     fn is_steady(&self) -> bool {
         use Attribute as A;
         matches!(
@@ -53,7 +52,7 @@ impl Source {
         )
     }
 
-    /// Whether it is text in any case, so that its opening quote can stand with the key.
+    /// Whether the value is always text, so that its opening quote can be written with the key.
     fn is_text(&self) -> bool {
         matches!(self, Self::Time | Self::Attribute(Attribute::Message | Attribute::AscTime | Attribute::LevelName))
     }
@@ -63,17 +62,17 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     key: Box<str>,
-    /// `,"key":`, and the opening quote of what is text in any case: the usual member begins with one copy.
+    /// `,"key":`, and the opening quote if the value is always text: one copy begins the usual member.
     written_key: Box<[u8]>,
     source: Source,
 }
 
-/// Neighbouring members.
+/// Neighbouring members, either all steady or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Run {
-    /// Kept as one text, with its number among these.
+    /// Cached as one text; the number is its index in the cache.
     Steady(usize, Range<usize>),
-    /// Made for each record.
+    /// Rendered for each record.
     Fresh(Range<usize>),
 }
 
@@ -120,7 +119,7 @@ impl JsonLayout {
         Ok(Self { members, runs: runs.into(), extras })
     }
 
-    /// The attributes shown.
+    /// The attributes that the layout shows.
     pub(super) fn attributes(&self) -> impl Iterator<Item = &Attribute> {
         self.members.iter().filter_map(|member| match &member.source {
             Source::Attribute(attribute) => Some(attribute),
@@ -128,7 +127,7 @@ impl JsonLayout {
         })
     }
 
-    /// Adds what the members need that are no attributes.
+    /// Adds the needs of members that are no attributes.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
         if self.members.iter().any(|member| member.source == Source::Time) {
             needs.insert(Need::Time);
@@ -140,16 +139,16 @@ impl JsonLayout {
 
     pub(super) fn render(
         &self,
-        format: &Format,
+        values: &AttributeValues,
         record: &OpenRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         let start = out.len();
         let mut result = Ok(());
-        // Out of the state while that is at work on the other members.
+        // Taken out of the state, because rendering the members borrows the state.
         let mut cache = std::mem::take(&mut state.steady);
-        let steady = cache.of(record, |steady| self.make_steady(format, record, state, steady));
+        let steady = cache.of(record, |steady| self.make_steady(values, record, state, steady));
         for run in &self.runs {
             match run {
                 Run::Steady(index, _) => out.extend_from_slice(steady.get(*index)),
@@ -158,7 +157,7 @@ impl JsonLayout {
                         if !record.has_room_for(out.len() - start) {
                             break;
                         }
-                        if let Shown::Damaged = member.push(format, record, state, out) {
+                        if let Shown::Damaged = member.push(values, record, state, out) {
                             result = Err(RenderError::Malformed);
                         }
                     }
@@ -174,7 +173,7 @@ impl JsonLayout {
                 push_value(out, value);
             }
         }
-        // Each member began with a comma; the first one is the opening brace.
+        // Each member began with a comma; the first comma becomes the opening brace.
         match out.get_mut(start) {
             Some(comma) => *comma = b'{',
             None => out.push(b'{'),
@@ -184,13 +183,19 @@ impl JsonLayout {
     }
 
     #[cold]
-    fn make_steady(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, steady: &mut Steady) {
+    fn make_steady(
+        &self,
+        values: &AttributeValues,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        steady: &mut Steady,
+    ) {
         for run in &self.runs {
             let Run::Steady(_, range) = run else { continue };
             steady.add(|text| {
                 for member in &self.members[range.clone()] {
                     if record.has_room_for(text.len()) {
-                        member.push(format, record, state, text);
+                        member.push(values, record, state, text);
                     }
                 }
             });
@@ -212,18 +217,24 @@ enum Shown {
 }
 
 impl Member {
-    /// Appends key and value; nothing where the record does not have it.
+    /// Appends key and value; appends nothing if the record does not have the value.
     #[inline]
-    fn push(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> Shown {
+    fn push(
+        &self,
+        values: &AttributeValues,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Shown {
         let before = out.len();
         let shown = match &self.source {
             Source::Attribute(attribute) => {
                 out.extend_from_slice(&self.written_key);
-                push_attribute(format, attribute, record, state, out)
+                push_attribute(values, attribute, record, state, out)
             }
             Source::Time => {
                 out.extend_from_slice(&self.written_key);
-                push_iso(format.clock.created(record.time_ns), &mut state.iso, out);
+                push_iso(values.clock.created(record.time_ns), &mut state.iso, out);
                 out.push(b'"');
                 Shown::Written
             }
@@ -246,7 +257,7 @@ impl Member {
 
 #[inline]
 fn push_attribute(
-    format: &Format,
+    values: &AttributeValues,
     attribute: &Attribute,
     record: &OpenRecord<'_>,
     state: &mut RenderState,
@@ -254,12 +265,12 @@ fn push_attribute(
 ) -> Shown {
     if matches!(attribute, Attribute::Message | Attribute::AscTime | Attribute::LevelName) {
         let start = out.len();
-        let pushed = format.push_plain(attribute, record, state, out);
+        let pushed = values.push_plain(attribute, record, state, out);
         escape_from(out, start, &mut state.scratch);
         out.push(b'"');
         return if pushed.is_ok() { Shown::Written } else { Shown::Damaged };
     }
-    match (attribute, format.value(attribute, record)) {
+    match (attribute, values.get(attribute, record)) {
         (_, Err(_)) => return Shown::Absent,
         (Attribute::Field(_), Ok(value)) => push_value(out, value),
         (_, Ok(Value::None)) => return Shown::Absent,
@@ -303,12 +314,12 @@ const fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// Where the first byte stands that needs an escape; eight bytes at a time.
+/// Index of the first byte that needs an escape; checks eight bytes at a time.
 #[inline]
 fn first_escape(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
-    // The top bit of each byte below `bound`; a borrow can set further ones, but only behind a true one.
+    // The top bit of each byte below `bound`. A borrow can set further bits, but only after a true one.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
     let mut chunks = text.chunks_exact(8);
     let clean = chunks.by_ref().take_while(|chunk| {
@@ -343,7 +354,7 @@ fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Escapes what stands from `start` on; copies nothing when nothing needs it.
+/// Escapes the text from `start` on; copies nothing when no byte needs an escape.
 fn escape_from(out: &mut Vec<u8>, start: usize, scratch: &mut Vec<u8>) {
     if first_escape(&out[start..]).is_none() {
         return;
@@ -358,6 +369,7 @@ fn escape_from(out: &mut Vec<u8>, start: usize, scratch: &mut Vec<u8>) {
 mod tests {
     use super::super::FormatSpec;
     use super::super::RecordView;
+    use super::super::compile::Format;
     use super::*;
     use crate::record::{Encoder, Values, tag};
 

@@ -4,7 +4,6 @@
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
-use super::integer::{push_signed, push_unsigned};
 use super::malformed::{MARKER, Malformed};
 use super::pattern::{Convert, Piece, Show};
 use super::render_state::{RenderError, RenderState};
@@ -13,11 +12,12 @@ use super::view::{OpenRecord, RecordView};
 use crate::record::Value;
 
 impl Format {
-    /// Appends the text that Python's formatter leaves on a record as `asctime`. `false`: it leaves none.
+    /// Appends the text that Python's formatter stores in the record as `asctime`. `false`: the format sets no
+    /// `asctime`.
     pub fn push_asctime(&self, time_ns: i64, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
-        let Some(asctime) = &self.asctime else { return false };
+        let Some(asctime) = &self.values.asctime else { return false };
         state.follow_zone();
-        asctime.push(time_ns, self.clock, &mut state.asctime, out);
+        asctime.push(time_ns, self.values.clock, &mut state.asctime, out);
         true
     }
 
@@ -52,7 +52,7 @@ impl Format {
         let start = out.len();
         let rendered = match &self.body {
             Body::Text(pieces) => self.render_text(pieces, record, state, out),
-            Body::Json(layout) => layout.render(self, record, state, out),
+            Body::Json(layout) => layout.render(&self.values, record, state, out),
             Body::Entry(layout) => layout.render(record, state, out),
         };
         out.extend_from_slice(&self.terminator);
@@ -81,11 +81,13 @@ impl Format {
                     out.extend_from_slice(literal);
                     continue;
                 }
-                Piece::Show(attribute, Show::Plain | Show::Formatted) => self.push_plain(attribute, record, state, out),
+                Piece::Show(attribute, Show::Plain | Show::Formatted) => {
+                    self.values.push_plain(attribute, record, state, out)
+                }
                 Piece::Show(attribute, show) => self.push_shown(attribute, show, record, state, out),
             };
             if let Err(error) = shown {
-                // A damaged message brought its own markers.
+                // The message already contains its own markers.
                 if error != RenderError::Malformed {
                     out.extend_from_slice(MARKER.as_bytes());
                 }
@@ -101,71 +103,6 @@ impl Format {
         result
     }
 
-    /// Appends `str(attribute)`.
-    #[inline]
-    pub(super) fn push_plain(
-        &self,
-        attribute: &Attribute,
-        record: &OpenRecord<'_>,
-        state: &mut RenderState,
-        out: &mut Vec<u8>,
-    ) -> Result<(), RenderError> {
-        match attribute {
-            Attribute::Message => record.push_message(out).map_err(|Malformed| RenderError::Malformed)?,
-            Attribute::AscTime => {
-                if let Some(asctime) = &self.asctime {
-                    asctime.push(record.time_ns, self.clock, &mut state.asctime, out);
-                }
-            }
-            Attribute::Name => out.extend_from_slice(record.logger.as_bytes()),
-            Attribute::LevelName => self.push_level_name(record.level, out),
-            Attribute::Line => push_unsigned(out, u64::from(record.line())),
-            Attribute::FileName => out.extend_from_slice(record.filename().as_bytes()),
-            attribute => push_str(out, self.value(attribute, record)?),
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn push_level_name(&self, level: u16, out: &mut Vec<u8>) {
-        match self.levels.get(level) {
-            Some(name) => out.extend_from_slice(name.as_bytes()),
-            None => {
-                out.extend_from_slice(b"Level ");
-                push_signed(out, i64::from(level));
-            }
-        }
-    }
-
-    /// The value of an attribute that is not composed of others.
-    pub(super) fn value<'r>(
-        &self,
-        attribute: &Attribute,
-        record: &'r OpenRecord<'_>,
-    ) -> Result<Value<'r>, RenderError> {
-        let text = |text: Option<&'r str>| text.map_or(Value::None, Value::Str);
-        let time_ns = record.time_ns;
-        Ok(match attribute {
-            Attribute::Name => Value::Str(record.logger),
-            Attribute::LevelNumber => Value::Int(i64::from(record.level)),
-            Attribute::PathName => Value::Str(record.file()),
-            Attribute::FileName => Value::Str(record.filename()),
-            Attribute::Module => Value::Str(record.module()),
-            Attribute::Line => Value::Int(i64::from(record.line())),
-            Attribute::Function => Value::Str(record.function()),
-            Attribute::Created => Value::Float(self.clock.created(time_ns)),
-            Attribute::Msecs => Value::Float(self.clock.msecs(time_ns, self.clock.created(time_ns))),
-            Attribute::RelativeCreated => Value::Float(self.clock.relative_created(time_ns)),
-            Attribute::Thread => record.thread.map_or(Value::None, Value::Int),
-            Attribute::ThreadName => text(record.thread_name),
-            Attribute::TaskName => text(record.task_name),
-            Attribute::ProcessName => text(record.process_name),
-            Attribute::Process => self.process_id.map_or(Value::None, |id| Value::Int(i64::from(id))),
-            Attribute::Field(name) => record.field(name).ok_or(RenderError::MissingField)?,
-            Attribute::Message | Attribute::AscTime | Attribute::LevelName => Value::None,
-        })
-    }
-
     /// Appends an attribute through its directive or spec.
     fn push_shown(
         &self,
@@ -176,16 +113,16 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         let known = match attribute {
-            Attribute::LevelName => self.levels.get(record.level).map(Value::Str),
+            Attribute::LevelName => self.values.levels.get(record.level).map(Value::Str),
             Attribute::Message | Attribute::AscTime => None,
-            attribute => Some(self.value(attribute, record)?),
+            attribute => Some(self.values.get(attribute, record)?),
         };
         if let Some(value) = known {
             return show.push(value, &mut state.scratch, out);
         }
         let mut composed = std::mem::take(&mut state.scratch);
         composed.clear();
-        let composing = self.push_plain(attribute, record, state, &mut composed);
+        let composing = self.values.push_plain(attribute, record, state, &mut composed);
         let text = String::from_utf8_lossy(&composed);
         let shown = show.push(Value::Str(&text), &mut Vec::new(), out);
         state.scratch = composed;

@@ -1,8 +1,8 @@
-//! The answer for a record whose values do not fit its template.
+//! The error for a record whose values do not fit its template.
 
-/// Stands in the text where a record holds no value, or one that the directive cannot show.
+/// Marks the place in the text where a record has no value, or a value that the directive cannot show.
 pub const MARKER: &str = "<?>";
 
-/// The values of a record do not fit its template; the text holds [`MARKER`].
+/// The values of a record do not fit its template; the rendered text contains the marker `<?>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;

@@ -1,17 +1,18 @@
 //! Record to bytes: message templates, Formatter patterns, time, JSON, entries for a service.
 //!
-//! Stop on the line: *format*, behind the queue. Output is byte-identical to CPython's `logging.Formatter`.
+//! Stop on the line: *format*, after the queue. Output is byte-identical to CPython's `logging.Formatter`.
 //!
 //! ```text
 //! FormatSpec --compile--> Format (pieces) --render(RecordView, RenderState)--> bytes of one line
 //! msg        --parse----> MessageTemplate --render(arguments)--------------> the message in it
 //! ```
 //!
-//! Two rules hold everywhere here: what cannot be reproduced exactly is refused when it is compiled
-//! ([`Unsupported`], [`MessageTemplate::deferrable`], [`Acceptance`]), and bytes of a record are hostile,
-//! so that rendering ends with a marker and an error, never with a panic.
+//! Two rules hold in this module. A format or template that cannot be reproduced exactly is refused when it is compiled
+//! ([`Unsupported`], [`MessageTemplate::deferrable`], [`Acceptance`]). The bytes of a record are hostile: damage ends
+//! in a marker and an error, never in a panic.
 
 mod attribute;
+mod attribute_values;
 mod brace;
 mod compile;
 mod directive;

@@ -1,6 +1,6 @@
 //! Times of a LogRecord from nanoseconds, as each version of CPython computes them, and ISO 8601 for JSON.
 //!
-//! Stop on the line: *format*. No libc here: what depends on zone and locale is in [`time`](super::time).
+//! Stop on the line: *format*. No libc here: text that depends on zone or locale is in [`time`](super::time).
 
 use super::integer::push_padded;
 use super::spec::{FormatSpec, TimeArithmetic};
@@ -57,7 +57,8 @@ impl Clock {
     }
 }
 
-/// The second in which a time falls; `f64::floor` is a call on processors that the build does not take for granted.
+/// Rounds down to the second. `f64::floor` is a function call, because the build assumes no processor instruction for
+/// it.
 #[inline]
 pub(super) fn floor(created: f64) -> i64 {
     let whole = created as i64;
@@ -72,7 +73,7 @@ pub(super) struct SecondCache {
 }
 
 impl SecondCache {
-    /// The text of `second`, made by `make` when it is not the last one.
+    /// The text of `second`; `make` writes it if the last call asked for another second.
     #[inline]
     pub(super) fn text(&mut self, second: i64, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         if self.second != Some(second) {
@@ -96,8 +97,8 @@ impl SecondCache {
 /// Appends `datetime.fromtimestamp(created, utc)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
 #[inline]
 pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
-    // As CPython's `_PyTime_DoubleToDenominator` rounds, without `trunc` and `round_ties_even`: those are calls on
-    // processors that the build does not take for granted.
+    // Rounds as CPython's `_PyTime_DoubleToDenominator`, without `trunc` and `round_ties_even`: both are function
+    // calls, because the build assumes no processor instructions for them.
     let mut whole = created as i64;
     let mut micros = round_ties_even((created - whole as f64) * 1e6);
     if micros >= 1_000_000 {
@@ -117,7 +118,7 @@ pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>)
     out.extend_from_slice(&digits);
 }
 
-/// Rounds a number of less than 2^51 in size; between 2^52 and 2^53 a float has no digits behind the point.
+/// Rounds a number of magnitude below 2^51: a float between 2^52 and 2^53 has no digits after the point.
 #[inline]
 fn round_ties_even(number: f64) -> i64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0;
@@ -125,7 +126,7 @@ fn round_ties_even(number: f64) -> i64 {
     if number < 0.0 { -(rounded as i64) } else { rounded as i64 }
 }
 
-/// Appends a second of UTC as `YYYY-MM-DDTHH:MM:SS.`; years have four digits in the range of nanosecond times.
+/// Appends a second of UTC as `YYYY-MM-DDTHH:MM:SS.`; years in the range of nanosecond times have four digits.
 ///
 /// Days to date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
 fn push_civil(second: i64, out: &mut Vec<u8>) {

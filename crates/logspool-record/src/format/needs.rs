@@ -1,8 +1,8 @@
-//! What a format shows of a record, so that capture sends no more than that.
+//! The parts of a record that a format shows, so that capture sends no others.
 //!
 //! Stop on the line: answered by *format*, asked by *capture*.
 
-/// One thing that costs capture time and that only some formats show.
+/// One part of a record that costs capture time and that only some formats show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Need {
@@ -20,7 +20,7 @@ pub enum Need {
     Time = 32,
     /// Every extra field of the record.
     AllFields = 64,
-    /// Lists, tuples and dicts among them with what is in them, where other formats show their text.
+    /// Lists, tuples and dicts among the extra fields with their items; other formats show their text.
     Containers = 128,
 }
 
@@ -38,13 +38,15 @@ impl Needs {
         self.set & need as u8 != 0
     }
 
-    /// Extra fields that the format names, each once. A record without one of them must go another way
-    /// (a text format raises `KeyError` in Python); a JSON format leaves a missing one out.
+    /// Extra fields that the format names, each once.
+    ///
+    /// Without one of them a text format raises `KeyError` in Python, so such a record takes another path. A JSON
+    /// format leaves a missing field out.
     pub fn fields(&self) -> &[String] {
         &self.fields
     }
 
-    /// Adds what another format shows.
+    /// Adds the needs of another format.
     pub fn merge(&mut self, other: &Needs) {
         self.set |= other.set;
         for name in &other.fields {

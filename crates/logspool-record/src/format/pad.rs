@@ -1,4 +1,4 @@
-//! Width, alignment and sign around text that already stands at the end of the output.
+//! Width, alignment and sign around text that is already at the end of the output.
 //!
 //! Stop on the line: *format*. Works in place: a field is written first and moved afterwards.
 
@@ -43,14 +43,14 @@ pub fn insert_bytes(out: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     out[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Where a field stands in its width.
+/// Position of a field in its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// At the left.
     Left,
     /// At the right.
     Right,
-    /// In the middle, the odd one to the right.
+    /// In the middle; an odd fill character goes to the right.
     Centre,
     /// Fill between sign (or prefix) and digits.
     AfterSign,
@@ -58,7 +58,7 @@ pub enum Align {
 
 /// Widens the text from `start` to the end of `out` to `width` code points.
 ///
-/// `body` is where the digits begin: sign and prefix stand from `start` to there.
+/// The digits begin at `body`; sign and prefix are between `start` and `body`.
 pub fn widen(out: &mut Vec<u8>, start: usize, body: usize, width: usize, align: Align, fill: char) {
     let len = char_count(&out[start..]);
     if len >= width {

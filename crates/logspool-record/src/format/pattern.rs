@@ -1,4 +1,4 @@
-//! Formatter patterns of the three styles, split into literals and attributes with the way each is shown.
+//! Formatter patterns of the three styles, split into literals and attributes with their conversion.
 //!
 //! Stop on the line: part of compiling a format. `%` follows the % operator on a dictionary, `{` follows
 //! `str.format(**values)`, `$` follows `string.Template.substitute(**values)`.
@@ -28,7 +28,7 @@ pub(super) enum Show {
     Brace(Convert, BraceSpec),
 }
 
-/// What `!` asks for before the format spec is applied.
+/// The conversion after `!`, applied before the format spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Convert {
     Nothing,
@@ -38,7 +38,7 @@ pub(super) enum Convert {
 }
 
 impl Show {
-    /// Who makes the text of a value of `kind`; see [`Format::accepts_field`](super::Format::accepts_field).
+    /// Which side renders a value of `kind`; see [`Format::accepts_field`](super::Format::accepts_field).
     pub(super) fn accepts(&self, kind: ArgumentKind) -> Acceptance {
         use Acceptance::{Deferred, Mismatch, RenderInCaller};
         let is_other = kind == ArgumentKind::Other;
@@ -59,7 +59,8 @@ impl Show {
         }
     }
 
-    /// Whether every value of an attribute of `kind` is shown; numbers of a LogRecord are finite.
+    /// Whether every value of an attribute of `kind` can be shown. Numbers of a LogRecord are finite, so `%d` takes its
+    /// floats.
     fn shows(&self, kind: ArgumentKind) -> bool {
         let kind = match (self, kind) {
             (Self::Percent(directive), ArgumentKind::Float) if directive.conversion() == Conversion::Decimal => {

@@ -1,4 +1,4 @@
-//! Message templates: `msg % args`, parsed once per call site and rendered behind the queue.
+//! Message templates: `msg % args`, parsed once per call site and rendered after the queue.
 //!
 //! Stop on the line: parsed by *capture* (which asks each directive what it accepts) and by *format*.
 //! The grammar is CPython's `unicode_format_arg_parse`:
@@ -11,10 +11,10 @@ use super::malformed::{MARKER, Malformed};
 use super::repr::{Beyond, push_repr, push_str};
 use crate::record::{Value, Values};
 
-/// Most directives of a template; one with more is as good as one that Python rejects.
+/// Most directives of a template; a template with more is treated like one that Python rejects.
 ///
-/// Chosen: no message has a hundred of them; bounds what a hostile template makes of few bytes, with
-/// [`MAX_AMOUNT`](super::directive::MAX_AMOUNT) for each of them.
+/// Chosen: no message has a hundred of them. Together with [`MAX_AMOUNT`](super::directive::MAX_AMOUNT) for each
+/// directive it bounds the text that a hostile template makes of few bytes.
 const MAX_DIRECTIVES: usize = 64 * 1024;
 
 /// A %-template of messages.
@@ -36,16 +36,16 @@ pub struct MessageTemplate {
     parsed: Option<Parsed>,
 }
 
-/// Literal texts with a directive between each two.
+/// Literal texts with one directive between each two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parsed {
-    /// One more than there are directives.
+    /// One more than the directives.
     pub(super) literals: Box<[Box<str>]>,
     pub(super) directives: Box<[Directive]>,
 }
 
 impl MessageTemplate {
-    /// Parses `source`. What Python would reject, or what takes more than one argument per directive, is not
+    /// Parses `source`. A template that Python would reject, or with more than one argument for a directive, is not
     /// [`deferrable`](Self::deferrable).
     pub fn parse(source: &str) -> Self {
         let parsed = parse(source).filter(|parsed| parsed.directives.iter().all(takes_one_argument));
@@ -69,12 +69,13 @@ impl MessageTemplate {
 
     /// Appends `source % tuple(values)`.
     ///
-    /// Python formats only when there are arguments; a caller without any shows [`source`](Self::source) as it is.
+    /// Python formats only when there are arguments; a caller without arguments shows [`source`](Self::source)
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when values are missing, left over or of a type that the directive does not take. The text
-    /// is written all the same, with [`MARKER`] at each such place.
+    /// [`Malformed`] when values are missing, left over, or of a type that the directive does not take. The text is
+    /// still written, with the marker `<?>` at each such place.
     pub fn render(&self, values: &mut Values<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some(parsed) = &self.parsed else {
             out.extend_from_slice(self.source.as_bytes());
@@ -128,7 +129,7 @@ fn takes_one_argument(directive: &Directive) -> bool {
     directive.key().is_none() && directive.width() != Amount::Argument && directive.precision() != Amount::Argument
 }
 
-/// Splits a %-template; `None` where Python raises whatever the arguments are.
+/// Splits a %-template; `None` where Python raises for all arguments.
 pub(super) fn parse(source: &str) -> Option<Parsed> {
     let mut literals = Vec::new();
     let mut directives = Vec::new();
@@ -155,7 +156,7 @@ pub(super) fn parse(source: &str) -> Option<Parsed> {
     Some(Parsed { literals: literals.into(), directives: directives.into() })
 }
 
-/// Reads one directive from the start of `source`, which is its `%`; also returns what follows it.
+/// Reads one directive from the start of `source`, which begins with `%`; also returns the text after it.
 fn parse_directive(source: &str) -> Option<(Directive, &str)> {
     let mut rest = source.strip_prefix('%')?;
     let mut key = None;
@@ -192,7 +193,7 @@ fn parse_directive(source: &str) -> Option<(Directive, &str)> {
     Some((Directive::new(Parts { text, key, flags, width, precision, conversion }), rest))
 }
 
-/// Length of a mapping key, which may hold balanced parentheses; `source` begins behind the opening one.
+/// Length of a mapping key, which may contain balanced parentheses; `source` begins after the opening one.
 fn key_len(source: &str) -> Option<usize> {
     let mut depth = 1;
     source.bytes().position(|byte| {
@@ -213,7 +214,7 @@ fn parse_amount(source: &str) -> Option<(Amount, &str)> {
     if digits == 0 {
         return Some((Amount::Absent, source));
     }
-    // Python fails with numbers beyond its own limits, which are not below i32::MAX.
+    // Python fails with numbers beyond its own limits, which are at least i32::MAX.
     let number = source[..digits].parse().ok().filter(|number| *number <= i32::MAX as usize)?;
     Some((Amount::Fixed(number), &source[digits..]))
 }

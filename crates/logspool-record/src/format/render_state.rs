@@ -1,12 +1,14 @@
-//! What rendering keeps between two records, and why it may fail.
+//! The state that rendering keeps between two records, and its errors.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::moment::SecondCache;
 use super::steady::SteadyCache;
 
-/// Why a record did not become the line it should. But for one that is too long the line is written all the same, with
-/// [`MARKER`](super::malformed::MARKER) where something is missing: a gap would say less.
+/// Why a record did not become a correct line.
+///
+/// Except for [`TooLong`](Self::TooLong) the line is still written, with the marker `<?>` where
+/// something is missing: a gap in the log would show less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderError {
     /// The format names an extra field that the record does not have.
@@ -32,7 +34,8 @@ impl std::fmt::Display for RenderError {
 
 impl std::error::Error for RenderError {}
 
-/// What a thread keeps between two records of one format: text that the next one may show too, and a scratch buffer.
+/// State that a thread keeps between two records of one format: text that the next record may show too, and a scratch
+/// buffer.
 #[derive(Debug, Clone, Default)]
 pub struct RenderState {
     pub(super) asctime: SecondCache,
@@ -42,23 +45,23 @@ pub struct RenderState {
     zone: u64,
 }
 
-/// Bytes of one text that [`RenderState::shrink`] leaves to the next record.
+/// Capacity in bytes above which [`RenderState::shrink`] drops the kept buffers.
 ///
-/// Chosen: more than lines have; a segment has hundreds of formats, and each keeps up to 64 texts.
+/// Chosen: lines are shorter than that. A segment has hundreds of formats, and each keeps up to 64 texts.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Moves when the time zone of the process changed.
+/// Changes when the time zone of the process changes.
 ///
-/// An atomic of its own, read once a record: the shell that sees the change has no way to the states.
+/// A static that is read once a record: the binding that notices the change has no reference to the states.
 static ZONE: AtomicU64 = AtomicU64::new(0);
 
-/// Tells every format that the time zone of the process changed (`tzset`).
+/// Notes for every format that the time zone of the process changed (`tzset`).
 pub fn zone_changed() {
     ZONE.fetch_add(1, Ordering::Relaxed);
 }
 
 impl RenderState {
-    /// Forgets what was made for another time zone.
+    /// Drops texts that were rendered for another time zone.
     #[inline]
     pub(super) fn follow_zone(&mut self) {
         let zone = ZONE.load(Ordering::Relaxed);
@@ -68,14 +71,14 @@ impl RenderState {
         }
     }
 
-    /// Behind a line of so many bytes: lets go of what uncommonly long text made it keep.
+    /// To be called after a line of `line_bytes`. Drops the kept texts and buffers if they are uncommonly long.
     pub fn shrink(&mut self, line_bytes: usize) {
         if line_bytes.max(self.scratch.capacity()).max(self.asctime.bytes()) > KEPT_BYTES {
             *self = Self { zone: self.zone, ..Self::default() };
         }
     }
 
-    /// Forgets the text of the last second; needed after `tzset` and `setlocale`.
+    /// Drops the text of the last second; needed after `tzset` and `setlocale`.
     pub fn clear(&mut self) {
         self.asctime.clear();
         self.iso.clear();

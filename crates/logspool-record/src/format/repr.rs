@@ -1,8 +1,8 @@
 //! `str`, `repr` and `ascii` of values.
 //!
-//! Stop on the line: *format*. `repr` of text with characters beyond ASCII depends on the interpreter's Unicode
-//! tables (`str.isprintable`); capture sends such text already rendered. When it stands here all the same
-//! (callers other than Python, text inside a tuple), characters beyond ASCII are shown as they are.
+//! Stop on the line: *format*. `repr` of text with characters beyond ASCII depends on the interpreter's Unicode tables
+//! (`str.isprintable`), so capture sends such text already rendered. Callers other than Python, and text inside a
+//! tuple, still bring it here: then characters beyond ASCII are shown as they are.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use super::float::push_repr as push_float_repr;
 use super::integer::{push_signed, push_unsigned};
 use crate::record::{Value, Values};
 
-/// What to do with characters beyond ASCII.
+/// Treatment of characters beyond ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
     /// Show them: `repr`.
@@ -60,7 +60,7 @@ fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: Beyond) {
     out.extend_from_slice(if count == 1 { b",)" } else { b")" });
 }
 
-/// The quote that Python takes: double only around text that has single ones and no double ones.
+/// The quote that Python uses: double only around text that has single quotes and no double ones.
 fn quote_for(bytes: &[u8]) -> u8 {
     if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' }
 }

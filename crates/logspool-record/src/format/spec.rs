@@ -1,4 +1,4 @@
-//! What a Formatter is made of, as it travels from capture to the collector and into the segment.
+//! The parts of a Formatter, in the form that travels from capture to the collector and into the segment.
 
 use crate::definition::Zone;
 
@@ -14,17 +14,17 @@ pub enum Style {
     Dollar,
 }
 
-/// What a JSON line shows of the extra fields that its `fields` do not name.
+/// How a JSON line shows the extra fields that its `fields` do not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Extras {
     /// Nothing.
     #[default]
     Omit,
-    /// Each as a top-level key of its own name, behind the named ones, in the order of the record.
+    /// Each as a top-level key of its own name, after the named ones, in the order of the record.
     Append,
 }
 
-/// What one line looks like.
+/// The form of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// A `logging.Formatter`.
@@ -34,23 +34,23 @@ pub enum Layout {
         /// The format string.
         template: String,
     },
-    /// A `logspool.JSONFormatter`: one JSON object a line. The rules stand at the head of [`json`](super::json).
+    /// A `logspool.JSONFormatter`: one JSON object a line. For the rules see [`json`](super::json).
     Json {
         /// Output key and the attribute it shows, in order.
         fields: Vec<(String, String)>,
-        /// What happens to extra fields not named in `fields`.
+        /// Treatment of extra fields that `fields` does not name.
         extras: Extras,
     },
-    /// All of a record in its parts, for a service. The rules stand at the head of [`entry`](super::entry).
+    /// All parts of a record, for a service. For the rules see [`entry`](super::entry).
     Entry,
 }
 
-/// How LogRecord makes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
+/// How LogRecord computes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
 ///
-/// Capture tells them apart by the source, not by the minor version: 3.10 changed between patch releases.
+/// Capture distinguishes them by the source, not by the minor version: 3.10 changed between patch releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TimeArithmetic {
-    /// `msecs = (ct - int(ct)) * 1000`: 3.10 before the mend of gh-89047.
+    /// `msecs = (ct - int(ct)) * 1000`: 3.10 before the fix of gh-89047.
     FloatFraction,
     /// `msecs = int((ct - int(ct)) * 1000) + 0.0`: later 3.10, 3.11, 3.12.
     FloatWhole,
@@ -59,18 +59,18 @@ pub enum TimeArithmetic {
     Nanoseconds,
 }
 
-/// Everything that decides the text made of a record.
+/// Everything that decides the text of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FormatSpec {
-    /// What one line looks like.
+    /// The form of one line.
     pub layout: Layout,
-    /// `datefmt`; `None` takes `default_time_format` and `default_msec_format`.
+    /// `datefmt`; with `None`, `default_time_format` and `default_msec_format` apply.
     pub date_format: Option<String>,
     /// `Formatter.default_time_format`.
     pub default_time_format: String,
     /// `Formatter.default_msec_format`; `None` leaves the milliseconds out.
     pub default_msec_format: Option<String>,
-    /// Which wall clock `asctime` shows.
+    /// The time zone that `asctime` shows.
     pub zone: Zone,
     /// Names of the levels when the Formatter was compiled; others show as `Level N`.
     pub level_names: Vec<(u16, String)>,
@@ -78,9 +78,9 @@ pub struct FormatSpec {
     ///
     /// Where `_startTime` is a float, `round(Fraction(_startTime) * 10**9)`: that integer converts back to the same float.
     pub start_time_ns: i64,
-    /// How `msecs` and `relativeCreated` are made.
+    /// How `msecs` and `relativeCreated` are computed.
     pub arithmetic: TimeArithmetic,
-    /// Minor version of the Python whose LogRecord to follow: `taskName` is an attribute from 12 on.
+    /// Minor version of the Python whose LogRecord is followed: `taskName` is an attribute from 12 on.
     pub python_minor: u8,
     /// `record.process`; 0 shows as `None` (`logging.logProcesses` is off).
     pub process_id: u32,
@@ -104,7 +104,7 @@ impl FormatSpec {
         Self::with_layout(Layout::Json { fields, extras })
     }
 
-    /// The spec of an entry for a service, of a process whose id is `process_id`.
+    /// The spec of an entry for a service, from the process with the id `process_id`.
     pub fn entry(process_id: u32) -> Self {
         Self { process_id, terminator: String::new(), ..Self::with_layout(Layout::Entry) }
     }

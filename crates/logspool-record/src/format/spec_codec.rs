@@ -1,23 +1,23 @@
-//! A [`FormatSpec`] as one tuple of values, as it stands in the segment's format table.
+//! A [`FormatSpec`] as one tuple of values, the form in which the segment's format table holds it.
 //!
-//! Stop on the line: beside *format*. The recoverer reads these bytes of a dead process: everything is bounded,
-//! and a tuple that is not exactly what [`FormatSpec::encode`] writes is refused as a whole.
+//! Stop on the line: beside *format*. The recoverer reads these bytes of a dead process, so every length is bounded. A
+//! tuple that differs from the form that [`FormatSpec::encode`] writes is refused as a whole.
 
 use super::spec::{Extras, FormatSpec, Layout, Style, TimeArithmetic};
 use crate::definition::Zone;
 use crate::record::{Encoder, Value, Values};
 
-/// Longest text of a spec in bytes. Chosen: format strings are below 1 KiB; twice as much would harm nobody.
+/// Longest text of a spec in bytes. Chosen: format strings are below 1 KiB; twice as much would do no harm.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Most level names, and most fields of a JSON layout. Chosen: programs have below 100; bounds a hostile table.
+/// Most level names, and most fields of a JSON layout. Chosen: programs have fewer than 100. It bounds a hostile table.
 const MAX_ITEMS: usize = 4096;
 
-/// First item of the tuple; another number is another layout of the rest.
+/// First item of the tuple; another number means another layout of the other items.
 const VERSION: i64 = 1;
 
 impl FormatSpec {
-    /// Appends the spec as it stands in the format table: one tuple.
+    /// Appends the spec as one tuple, the form of the format table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(12).int(VERSION);
         self.encode_layout(encoder);
@@ -67,7 +67,7 @@ impl FormatSpec {
         }
     }
 
-    /// Reads what [`FormatSpec::encode`] wrote, from the items of the tuple.
+    /// Decodes the items of a tuple that [`FormatSpec::encode`] wrote.
     pub fn decode(mut items: Values<'_>) -> Option<Self> {
         if number::<i64>(&mut items)? != VERSION {
             return None;

@@ -1,12 +1,13 @@
-//! Text that is the same for every record of one call site, level and logger, made once.
+//! Text that is the same for every record of one call site, level and logger, rendered once.
 //!
-//! Stop on the line: *format*. A small cache with a place for each hash: a collision makes the text anew, no more.
+//! Stop on the line: *format*. A small cache with one place for each hash; after a collision the text is rendered
+//! again.
 
 use super::view::OpenRecord;
 
 /// Places of one cache.
 ///
-/// Chosen: a program logs most of its records from some dozen call sites; double takes 10 KB more for each format.
+/// Chosen: most records of a program come from a few dozen call sites; double takes 10 KB more for each format.
 const PLACES: usize = 64;
 
 /// The texts of one format, by site, level and logger.
@@ -27,7 +28,7 @@ pub(super) struct Steady {
 }
 
 impl SteadyCache {
-    /// The texts for `record`; `make` makes them where they are not kept.
+    /// The texts for `record`; `make` renders them if they are not in the cache.
     #[inline]
     pub(super) fn of(&mut self, record: &OpenRecord<'_>, make: impl FnOnce(&mut Steady)) -> &Steady {
         if self.places.is_empty() {
@@ -54,13 +55,13 @@ impl SteadyCache {
 }
 
 impl Steady {
-    /// Adds one text, made by `make`.
+    /// Adds one text, written by `make`.
     pub(super) fn add(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
         make(&mut self.text);
         self.ends.push(self.text.len());
     }
 
-    /// The text that was added as number `index`.
+    /// The text with number `index`, in the order of the calls of `add`.
     #[inline]
     pub(super) fn get(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

@@ -1,8 +1,8 @@
 //! `Formatter.formatTime`: strftime once per second, milliseconds per record.
 //!
-//! Stop on the line: *format*. Python calls glibc's `wcsftime` with the tm of `localtime_r`; so does this file,
-//! in the same process with the same zone and locale. The text of a second is kept until another second is asked
-//! for; after `tzset` or `setlocale` the owner drops it ([`RenderState::clear`](super::RenderState::clear)).
+//! Stop on the line: *format*. Python calls glibc's `wcsftime` with the tm of `localtime_r`. This file does the same,
+//! in the same process with the same zone and locale. The text of a second is kept until another second is needed.
+//! After `tzset` or `setlocale` the owner drops it ([`RenderState::clear`](super::RenderState::clear)).
 
 use std::mem::MaybeUninit;
 
@@ -15,10 +15,10 @@ use super::unsupported::Unsupported;
 use crate::definition::Zone;
 use crate::record::Value;
 
-/// Longest date format in characters. Chosen: bounds the buffer that one hostile definition can ask for (1 MiB).
+/// Longest date format in characters. Chosen: bounds the buffer for one hostile definition (1 MiB).
 const MAX_FORMAT_CHARS: usize = 1024;
 
-/// First size of the buffer for strftime, and how far it grows per character. Specified: CPython's `time.strftime`.
+/// First size of the buffer for strftime, and its largest size per character. Specified: CPython's `time.strftime`.
 const FIRST_BUFFER_CHARS: usize = 1024;
 const MAX_GROWTH: usize = 256;
 
@@ -31,7 +31,7 @@ unsafe extern "C" {
     ) -> libc::size_t;
 }
 
-/// A strftime format with the wall clock it is for.
+/// A strftime format and the time zone it is shown in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// Ends with a NUL.
@@ -40,11 +40,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Takes a format as `time.strftime` does.
+    /// Compiles a format as `time.strftime` does.
     ///
     /// # Errors
     ///
-    /// [`Unsupported::DateFormat`] for a NUL inside (Python raises, or not, by version) and for endless formats.
+    /// [`Unsupported::DateFormat`] for a NUL inside (Python raises in some versions only) and for a format that is too
+    /// long.
     pub fn compile(format: &str, zone: Zone) -> Result<Self, Unsupported> {
         if format.contains('\0') || format.chars().count() > MAX_FORMAT_CHARS {
             return Err(Unsupported::DateFormat);
@@ -52,7 +53,7 @@ impl Pattern {
         Ok(Self { wide: format.chars().chain(['\0']).map(|character| character as libc::wchar_t).collect(), zone })
     }
 
-    /// Appends the text of a second since the epoch; nothing when libc cannot tell its date.
+    /// Appends the text of a second since the epoch; appends nothing when libc has no date for it.
     pub fn push(&self, second: i64, out: &mut Vec<u8>) {
         let Some(tm) = broken_down(second, self.zone) else { return };
         let characters = self.wide.len() - 1;
@@ -88,11 +89,11 @@ fn broken_down(second: i64, zone: Zone) -> Option<libc::tm> {
             Zone::Utc => libc::gmtime_r(&second, tm.as_mut_ptr()),
         }
     };
-    // SAFETY: a result that is not null says that libc filled `tm`.
+    // SAFETY: libc has filled `tm`, because its result is not null.
     (!filled.is_null()).then(|| unsafe { tm.assume_init() })
 }
 
-/// `asctime`: the date pattern and, without a `datefmt`, the milliseconds behind it.
+/// `asctime`: the date pattern and, without a `datefmt`, the milliseconds after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AscTime {
     pattern: Pattern,
@@ -128,7 +129,8 @@ impl AscTime {
         Ok(Self { pattern, millis })
     }
 
-    /// Appends the text of a time. Python takes the second from the rounded float, so 0.9999999999 s is the next one.
+    /// Appends the text of a time. Python takes the second from the rounded float, so 0.9999999999 s shows the next
+    /// second.
     #[inline]
     pub(super) fn push(&self, time_ns: i64, clock: Clock, cache: &mut SecondCache, out: &mut Vec<u8>) {
         let created = clock.created(time_ns);
@@ -140,7 +142,7 @@ impl AscTime {
             MillisShape::ThreeDigits if msecs >= 0.0 => push_three(out, msecs as u64),
             MillisShape::ThreeDigits => push_negative(out, msecs),
             MillisShape::General(directive) => {
-                // `compile` took only directives that show every finite float.
+                // `compile` accepted only directives that show every finite float.
                 let _ = directive.render(Value::Float(msecs), out);
             }
         }
@@ -168,7 +170,7 @@ fn push_three(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&[digit(100), digit(10), digit(1)]);
 }
 
-/// `%03d` of a negative number (times before 1970 in float arithmetic): the sign counts as one of the three.
+/// `%03d` of a negative number (times before 1970 in float arithmetic): the sign counts as one of the three characters.
 #[cold]
 fn push_negative(out: &mut Vec<u8>, msecs: f64) {
     let whole = msecs.trunc().abs() as u64;

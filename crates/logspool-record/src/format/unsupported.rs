@@ -3,13 +3,13 @@
 /// Why a Formatter stays on the stock path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
-    /// The format string has a syntax error, a positional field, or something not reproduced here.
+    /// The format string has a syntax error, a positional field, or a construction that is not reproduced here.
     Syntax,
     /// An attribute whose value never leaves the program: `msg`, `args`, `exc_info`, `exc_text`, `stack_info`.
     Attribute,
     /// A directive that does not take the attribute's type, or `repr` of text, which needs the interpreter's tables.
     Conversion,
-    /// `datefmt` or the default formats.
+    /// A `datefmt` or default format that is not reproduced here.
     DateFormat,
 }
 

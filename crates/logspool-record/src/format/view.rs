@@ -1,6 +1,6 @@
-//! A record opened for formatting: its context entries found once, its arguments not yet read.
+//! A record opened for formatting: its context entries are parsed once, its arguments not yet.
 //!
-//! Stop on the line: *format*. The collector hands over a [`RecordView`]; an [`OpenRecord`] is what formats read.
+//! Stop on the line: *format*. The collector hands over a [`RecordView`]; formats read an [`OpenRecord`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,14 +9,14 @@ use super::percent::MessageTemplate;
 use crate::definition::SiteDefinition;
 use crate::record::{Context, Entry, Value, Values, tag};
 
-/// What stock logging shows when it finds no caller.
+/// Texts that stock logging shows when it finds no caller.
 const UNKNOWN_FILE: &str = "(unknown file)";
 const UNKNOWN_FUNCTION: &str = "(unknown function)";
 
-/// A call site with all that is derived from its definition once.
+/// A call site with everything that is derived from its definition once.
 #[derive(Debug, Clone)]
 pub struct CompiledSite {
-    /// Another one for each site: what formats keep for a site, they keep by it.
+    /// Unique for each site; caches of formats use it as their key.
     serial: u64,
     definition: SiteDefinition,
     template: Option<MessageTemplate>,
@@ -24,7 +24,7 @@ pub struct CompiledSite {
     module_end: usize,
 }
 
-/// An atomic of its own: sites are compiled by the collector and by whoever recovers.
+/// An atomic, because both the collector and a recoverer compile sites.
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 
 impl CompiledSite {
@@ -38,12 +38,12 @@ impl CompiledSite {
         Self { serial, definition, template, filename_at, module_end }
     }
 
-    /// What it was made from.
+    /// The definition it was made from.
     pub const fn definition(&self) -> &SiteDefinition {
         &self.definition
     }
 
-    /// The message template, when it is the same for every call here.
+    /// The message template, when every call at this site has the same.
     pub const fn template(&self) -> Option<&MessageTemplate> {
         self.template.as_ref()
     }
@@ -65,22 +65,22 @@ fn stem_len(filename: &str) -> usize {
     filename[leading..].rfind('.').map_or(filename.len(), |dot| leading + dot)
 }
 
-/// A record as the collector has it.
+/// A record as the collector reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordView<'a> {
-    /// Wall time of the call, nanoseconds since the epoch; a `TIME` entry goes before it.
+    /// Wall time of the call, nanoseconds since the epoch; a `TIME` entry overrides it.
     pub time_ns: i64,
     /// Level number.
     pub level: u16,
     /// Name of the logger.
     pub logger: &'a str,
-    /// The call site; an inline `SITE` entry goes before it.
+    /// The call site; an inline `SITE` entry overrides it.
     pub site: Option<&'a CompiledSite>,
     /// The values of the record: context entries, then arguments.
     pub values: Values<'a>,
 }
 
-/// A record with its context entries found; made once for all formats that the record goes through.
+/// A record with its context entries parsed, once for all formats that render it.
 #[derive(Debug, Clone)]
 pub struct OpenRecord<'a> {
     pub(super) time_ns: i64,
@@ -95,7 +95,7 @@ pub struct OpenRecord<'a> {
     site: Option<&'a CompiledSite>,
     inline_site: Option<Box<CompiledSite>>,
     message: Option<&'a str>,
-    /// From the first extra field on.
+    /// The values from the first extra field on.
     fields: Values<'a>,
     arguments: Values<'a>,
     malformed: bool,
@@ -127,14 +127,15 @@ impl<'a> OpenRecord<'a> {
         open
     }
 
-    /// The same, with room for a line of so many bytes: nothing is written of a longer one.
+    /// The same record with a limit: a line longer than `max_bytes` fails, and nothing of it is written.
     ///
-    /// A line is looked at part by part; a single part has at most seven times the bytes of the values that it shows.
+    /// The length is checked before each part of the line. One part has at most seven times the bytes of the values
+    /// that it shows.
     pub fn within(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
     }
 
-    /// Whether a line of so many bytes may go on.
+    /// Whether a line that has `bytes` bytes may grow further.
     #[inline]
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= self.max_bytes
@@ -144,7 +145,7 @@ impl<'a> OpenRecord<'a> {
         while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
             let here = values;
             let Some(Entry::Context(entry)) = values.next_entry() else {
-                // Where one entry does not fit, nothing behind it can be trusted.
+                // After an entry that cannot be read, the following bytes cannot be trusted.
                 self.malformed = true;
                 return;
             };
@@ -168,7 +169,7 @@ impl<'a> OpenRecord<'a> {
         self.arguments = values;
     }
 
-    /// Whether the context entries end in bytes that make no entry.
+    /// Whether the context entries end in bytes that are no entry.
     pub const fn is_malformed(&self) -> bool {
         self.malformed
     }
@@ -183,7 +184,8 @@ impl<'a> OpenRecord<'a> {
         self.inline_site.as_deref().or(self.site)
     }
 
-    /// What tells the site from others; 0 for none. `None` where it came with the record and is not seen again.
+    /// A number that identifies the site; 0 without a site. `None` if the site came with the record, so that no other
+    /// record has it.
     #[inline]
     pub(super) fn site_serial(&self) -> Option<u64> {
         match (&self.inline_site, self.site) {
@@ -193,7 +195,7 @@ impl<'a> OpenRecord<'a> {
         }
     }
 
-    /// The extra field called `name`; the first of them, should there be several.
+    /// The extra field called `name`; the first one if there are several.
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         self.fields().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
@@ -211,11 +213,11 @@ impl<'a> OpenRecord<'a> {
         })
     }
 
-    /// Appends the message: the finished one, or the site's template with the arguments.
+    /// Appends the message: the finished text, or the site's template with the arguments.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when there is no message or the arguments do not fit; [`MARKER`] stands in the text then.
+    /// [`Malformed`] when there is no message or the arguments do not fit; the text then contains the marker `<?>`.
     #[inline]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {
@@ -227,7 +229,7 @@ impl<'a> OpenRecord<'a> {
             return Err(Malformed);
         };
         if self.arguments.rest().is_empty() {
-            // As in stock logging: without arguments the text is no template.
+            // As in stock logging: without arguments the text is not parsed as a template.
             out.extend_from_slice(template.source().as_bytes());
             return if self.malformed { Err(Malformed) } else { Ok(()) };
         }

@@ -1,19 +1,19 @@
-//! What a bench found: lines for people, or with `--json` one object for programs.
+//! Results of a bench: lines for people, or with `--json` one object for programs.
 
 use serde_json::{Map, Value, json};
 
-/// See the file head.
+/// The results of a bench; see the file head.
 pub struct Figures {
     found: Option<Map<String, Value>>,
 }
 
 impl Figures {
-    /// As the arguments of the program ask for.
+    /// Creates results in the format that the program's arguments ask for.
     pub fn from_arguments() -> Self {
         Self { found: std::env::args().any(|argument| argument == "--json").then(Map::new) }
     }
 
-    /// Tells the figures of one question, or the line that says the same.
+    /// Reports the figures of one question, or prints the line with the same content.
     pub fn tell(&mut self, what: &str, figures: &[(&str, f64)], line: &str) {
         match &mut self.found {
             None => println!("{line}"),

@@ -1,4 +1,4 @@
-//! Rows into PostgreSQL by nothing but `COPY BINARY` of bytes that were encoded before.
+//! Writes rows into PostgreSQL only by `COPY BINARY` of bytes that were encoded before.
 
 use std::pin::pin;
 use std::time::Instant;
@@ -7,20 +7,20 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{SinkExt, TryStreamExt};
 use tokio_postgres::{Client, NoTls};
 
-/// What a binary copy begins with: signature, no flags, no extension.
+/// The header of a binary copy: signature, no flags, no extension.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// What it ends with.
+/// The end of a binary copy.
 const END: &[u8] = &[0xff, 0xff];
 
-/// Bytes that are handed to the connection at once, as many as the store does.
+/// Bytes sent to the connection at once, the same as in the store.
 const PART_BYTES: usize = 64 * 1024;
 
-/// Rows of a table as copies of so many rows each take them.
+/// Reads the rows of a table, encoded as binary copies of `rows` rows each.
 ///
 /// # Panics
 ///
-/// The server refuses something.
+/// The server refuses a statement.
 pub fn encoded(url: &str, table: &str, rows: usize) -> Vec<Bytes> {
     let (runtime, client) = connect(url);
     let all = runtime.block_on(async {
@@ -48,7 +48,7 @@ pub fn encoded(url: &str, table: &str, rows: usize) -> Vec<Bytes> {
     copies
 }
 
-/// Bytes of the first row; `None`: the end.
+/// Length of the first row in bytes. `None`: the end of the copy.
 fn row_length(mut rows: &[u8]) -> Option<usize> {
     let before = rows.len();
     let columns = rows.get_i16();
@@ -56,18 +56,18 @@ fn row_length(mut rows: &[u8]) -> Option<usize> {
         return None;
     }
     for _ in 0..columns {
-        // A length below zero stands for a value that is not there.
+        // A negative length means NULL.
         let length = rows.get_i32();
         rows.advance(usize::try_from(length).unwrap_or_default());
     }
     Some(before - rows.len())
 }
 
-/// Copies each part in a transaction of its own; returns the seconds, the connection not among them.
+/// Copies each part in its own transaction. Returns the seconds without connecting.
 ///
 /// # Panics
 ///
-/// The server refuses something.
+/// The server refuses a statement.
 pub fn copy(url: &str, table: &str, copies: &[Bytes]) -> f64 {
     let (runtime, client) = connect(url);
     runtime.block_on(async {
@@ -91,17 +91,17 @@ pub fn copy(url: &str, table: &str, copies: &[Bytes]) -> f64 {
 ///
 /// # Panics
 ///
-/// The server refuses something.
+/// The server refuses a statement.
 pub fn execute(url: &str, sql: &str) {
     let (runtime, client) = connect(url);
     runtime.block_on(client.batch_execute(sql)).expect("statements");
 }
 
-/// Rows of a table.
+/// Number of rows in a table.
 ///
 /// # Panics
 ///
-/// The server refuses something.
+/// The server refuses a statement.
 pub fn count(url: &str, table: &str) -> u64 {
     let (runtime, client) = connect(url);
     let row = runtime.block_on(client.query_one(&*format!("SELECT count(*) FROM {table}"), &[])).expect("a count");

@@ -1,4 +1,4 @@
-//! Rows into SQLite by nothing but inserts of many rows, into a table with the columns and the index of the store's.
+//! Writes rows into SQLite only by inserts of many rows, into a table with the columns and the index of the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use logspool_server::delivery::Delivery;
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-/// Rows of a statement, as many as the store's have.
+/// Number of rows per statement, the same as in the store.
 const GROUP: usize = 50;
 
-/// Columns and settings are those of the store.
+/// Columns and settings of the store.
 const SCHEMA: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4096;
     PRAGMA cache_size = -16384;
     CREATE TABLE records(id INTEGER PRIMARY KEY, time_ns INTEGER, level INTEGER, logger TEXT, message TEXT, file TEXT,
@@ -19,11 +19,11 @@ const SCHEMA: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAG
         task TEXT, trace_id TEXT, span_id TEXT, exception TEXT, stack TEXT, fields TEXT);
     CREATE INDEX records_by_time ON records(time_ns);";
 
-/// Inserts each delivery in a transaction of its own, into a new file, and counts the rows in it; returns the seconds.
+/// Inserts each delivery in its own transaction into a new file, and counts the rows in the file. Returns the seconds.
 ///
 /// # Panics
 ///
-/// A row is missing, or SQLite refuses something.
+/// A row is missing, or SQLite refuses a statement.
 pub fn insert(path: &Path, deliveries: &[Arc<Delivery>]) -> f64 {
     let mut connection = Connection::open(path).expect("a file");
     connection.execute_batch(SCHEMA).expect("a table");

@@ -1,4 +1,4 @@
-//! A receiver that does nothing: what senders reach with it is the most that they could send to anybody.
+//! A receiver that discards all data. The rate of a sender to it is the maximum that the sender can reach.
 
 use std::io::{self, Read};
 use std::net::TcpListener;
@@ -8,10 +8,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// Bytes of a read.
+/// Size of a read in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Prints its port, takes what comes until standard input ends, and tells how much it was.
+/// Prints its port, reads until standard input ends, and returns the amount of data.
 pub fn run() -> io::Result<Value> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?.port());

@@ -1,7 +1,7 @@
-//! Forward chunks over TCP: with ids and acks as logspool's client sends them, or with neither.
+//! Forward chunks over TCP: with ids and acks like logspool's client, or without both.
 //!
-//! Without ids only the last chunk of a connection asks for an ack: chunks of a connection are stored in their order, so
-//! the clock stops at the same point either way, when everything is committed.
+//! Without ids only the last chunk of a connection asks for an ack. Chunks of a connection are stored in order. So the
+//! clock stops at the same point either way: when all records are committed.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use super::records::{push_entry, put_number, put_text};
 use super::{Load, wait_for_start};
 
-/// Bytes of entries at which a chunk is closed, as the client does it.
+/// Size of the entries at which a chunk is closed, in bytes; the same as in the client.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// How long an answer may take. Chosen: far longer than a store that is stopped for a while.
+/// Time limit for an answer. Chosen: far longer than a pause of the store.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
-/// The id of a chunk that is asked for only to tell when all before it is committed.
+/// The id of a last chunk, whose ack only shows that all chunks before it are committed.
 const LAST: &str = "the last one";
 
 /// How chunks are sent.
@@ -32,29 +32,29 @@ const LAST: &str = "the last one";
 pub struct Options {
     #[command(flatten)]
     load: Load,
-    /// What is asked of the service.
+    /// The delivery guarantee to request from the service.
     #[arg(long, value_enum, default_value_t = Promise::Once)]
     promise: Promise,
-    /// Chunks on their way at a time, where they are acked; logspool's client has 24.
+    /// Maximum number of chunks in flight, if they are acked; logspool's client has 24.
     #[arg(long, default_value_t = 24)]
     window: usize,
-    /// Records a second, on one connection, until standard input ends; by itself as many as the service takes.
+    /// Records per second, on one connection, until standard input ends. Default: as many as the service takes.
     #[arg(long)]
     rate: Option<f64>,
 }
 
-/// What is asked of the service.
+/// The delivery guarantee to request from the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Promise {
-    /// Each chunk has its place in a stream and is acked: exactly once.
+    /// Each chunk has a position in a stream and is acked: exactly once.
     Once,
-    /// Each chunk is acked, but its id says nothing about its place: at least once.
+    /// Each chunk is acked, but its id has no position: at least once.
     Acks,
-    /// No ids and no acks, but for the last chunk: at most once.
+    /// No ids and no acks, except for the last chunk: at most once.
     Nothing,
 }
 
-/// Sends, and tells how long it took.
+/// Sends the records, and returns the time it took.
 pub fn run(options: &Options) -> io::Result<Value> {
     if let Some(rate) = options.rate {
         return paced(options, rate);
@@ -81,7 +81,8 @@ pub fn run(options: &Options) -> io::Result<Value> {
     Ok(json!({ "records": options.load.records, "chunks": count, "bytes": bytes, "sent": sent, "done": done }))
 }
 
-/// Returns when the last byte had gone, in seconds since the beginning.
+/// Sends all chunks and waits for their acks. Returns the time at which the last byte was sent, in seconds since
+/// `began`.
 fn send_all(options: &Options, chunks: Vec<Chunk>, began: Instant) -> io::Result<f64> {
     let mut connection = Connection::open(options)?;
     for chunk in chunks {
@@ -91,13 +92,13 @@ fn send_all(options: &Options, chunks: Vec<Chunk>, began: Instant) -> io::Result
     connection.finish().map(|()| sent)
 }
 
-/// Sends at a steady pace; chunks are made as they are due.
+/// Sends at a constant rate. Chunks are created when they are due.
 fn paced(options: &Options, rate: f64) -> io::Result<Value> {
     let began = wait_for_start()?;
     let ends = Arc::new(AtomicBool::new(false));
     let told = ends.clone();
     thread::spawn(move || {
-        // Whatever it holds: its end is what counts.
+        // Only the end of the input matters.
         drop(io::stdin().lock().read_to_end(&mut Vec::new()));
         told.store(true, Ordering::Relaxed);
     });
@@ -118,7 +119,7 @@ fn paced(options: &Options, rate: f64) -> io::Result<Value> {
     Ok(json!({ "records": stream.made, "sent": sent, "done": done, "latest": latest.as_secs_f64() }))
 }
 
-/// The chunks of one connection, one after the other.
+/// The chunks of one connection, in order.
 struct Stream {
     promise: Promise,
     name: String,
@@ -126,7 +127,7 @@ struct Stream {
     from: u64,
     count: u64,
     chunk_records: u64,
-    /// Records that its chunks hold so far.
+    /// Number of records in the chunks created until now.
     made: u64,
 }
 
@@ -157,7 +158,7 @@ impl Stream {
     }
 }
 
-/// A message, and the answer that it asks for.
+/// A message, and the ack that it requests.
 struct Chunk {
     bytes: Vec<u8>,
     ack: Option<Vec<u8>>,
@@ -167,7 +168,7 @@ impl Chunk {
     fn new(entries: &[u8], records: u64, id: Option<&str>) -> Self {
         let mut bytes = Vec::with_capacity(entries.len() + 128);
         encode::write_array_len(&mut bytes, 3).expect("a Vec takes every byte");
-        // No tag: with ids of others it would be kept as a field, and the rows would differ.
+        // No tag: without ids of our client it would be kept as a field, and the rows would differ.
         encode::write_str(&mut bytes, "").expect("a Vec takes every byte");
         encode::write_bin(&mut bytes, entries).expect("a Vec takes every byte");
         encode::write_map_len(&mut bytes, 1 + u32::from(id.is_some())).expect("a Vec takes every byte");
@@ -184,7 +185,7 @@ impl Chunk {
     }
 }
 
-/// A connection, and the answers that are to come.
+/// A connection with its outstanding acks.
 struct Connection {
     stream: TcpStream,
     window: usize,
@@ -200,7 +201,7 @@ impl Connection {
         Ok(Self { stream, window: options.window.max(1), awaited: VecDeque::new() })
     }
 
-    /// Sends a chunk, once there is room for another on its way.
+    /// Sends a chunk as soon as the window has room.
     fn send(&mut self, chunk: Chunk) -> io::Result<()> {
         while self.awaited.len() >= self.window {
             self.hear()?;
@@ -210,7 +211,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for all answers.
+    /// Waits for all acks.
     fn finish(mut self) -> io::Result<()> {
         while !self.awaited.is_empty() {
             self.hear()?;
@@ -218,7 +219,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the next answer, which is the one to the oldest chunk.
+    /// Reads the next ack, which is for the oldest chunk.
     fn hear(&mut self) -> io::Result<()> {
         let Some(expected) = self.awaited.pop_front() else { return Ok(()) };
         let mut answer = vec![0; expected.len()];

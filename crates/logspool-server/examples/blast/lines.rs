@@ -1,4 +1,4 @@
-//! Lines of syslog over TCP, as fast as they are taken.
+//! Syslog lines over TCP, as fast as the receiver takes them.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::records::message;
 use super::{Load, wait_for_start};
 
-/// Bytes that are handed to the system at once.
+/// Bytes per write call.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// How lines are sent.
@@ -20,9 +20,9 @@ pub struct Options {
     load: Load,
 }
 
-/// Sends, and tells how long it took until all was handed to the system.
+/// Sends the lines. Returns the time until all bytes were handed to the kernel.
 pub fn run(options: &Options) -> io::Result<Value> {
-    // All lines are of one length, so that the size of a file tells how many are in it.
+    // All lines have the same length, so that the size of a file gives the number of lines in it.
     let time = Utc::now().format("%Y-%m-%dT%H:%M:%S%.6fZ");
     let share = |(from, count)| {
         (from..from + count)

@@ -1,13 +1,14 @@
-//! Sends records as fast as a service takes them: the sender of the comparison, made before the clock begins.
+//! Sends records as fast as a service takes them: the sender of comparisons. All data is prepared before the clock
+//! starts.
 //!
 //! ```text
 //! blast forward ADDRESS --records N --connections C --promise once|acks|nothing
 //! blast forward ADDRESS --rate R              until standard input ends
 //! blast lines ADDRESS --records N --connections C
-//! blast discard                               takes what comes, and throws it away
+//! blast discard                               reads data, and discards it
 //! ```
 //!
-//! A sender makes what it sends, prints `ready`, and waits for a line on standard input. Then it sends, and prints one
+//! A sender prepares its data, prints `ready`, and waits for a line on standard input. Then it sends, and prints one
 //! JSON object with the seconds since that line.
 
 mod discard;
@@ -30,11 +31,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Chunks of Fluent Forward, with the fields of logspool's own client.
+    /// Fluent Forward chunks, with the fields of logspool's own client.
     Forward(forward::Options),
-    /// Lines of syslog (RFC 5424), each ended by a line feed.
+    /// Syslog lines (RFC 5424), each ended by a line feed.
     Lines(lines::Options),
-    /// Takes connections until standard input ends, and throws away what they bring.
+    /// Accepts connections until standard input ends, and discards their data.
     Discard,
 }
 
@@ -48,28 +49,28 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Says that all is made, and waits for the word to begin.
+/// Reports that all data is prepared, and waits for the start.
 fn wait_for_start() -> io::Result<Instant> {
     println!("ready");
     io::stdin().lock().read_line(&mut String::new())?;
     Ok(Instant::now())
 }
 
-/// Where to send, and how much.
+/// Destination and amount of the data.
 #[derive(Debug, Clone, clap::Args)]
 struct Load {
-    /// Where the service listens, as 127.0.0.1:PORT.
+    /// Address of the service, as 127.0.0.1:PORT.
     address: SocketAddr,
-    /// Records of all connections together.
+    /// Total number of records of all connections.
     #[arg(long, default_value_t = 100_000)]
     records: u64,
-    /// Connections, each on a thread of its own.
+    /// Number of connections, each on its own thread.
     #[arg(long, default_value_t = 1)]
     connections: u64,
 }
 
 impl Load {
-    /// Which connections send which records: the first number and how many.
+    /// The records of each connection: first number and count.
     fn shares(&self) -> impl Iterator<Item = (u64, u64)> {
         let (records, connections) = (self.records, self.connections.max(1));
         (0..connections).map(move |at| {

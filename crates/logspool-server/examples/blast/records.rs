@@ -1,18 +1,18 @@
-//! The records that are sent: numbered, so that each can be counted once, and all of one length.
+//! The records to send. They are numbered, so that each can be counted once, and have the same length.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rmp::encode;
 
-/// Parts of an entry, the same as logspool's client sends for `logger.info(...)`.
+/// Number of parts in an entry, the same as logspool's client sends for `logger.info(...)`.
 const PARTS: u32 = 11;
 
-/// What record `number` says.
+/// The message of record `number`.
 pub fn message(number: u64) -> String {
     format!("client 0 sends record {number:09} of a request that took 1.250 ms")
 }
 
-/// Appends an entry of Forward.
+/// Appends a Forward entry.
 pub fn push_entry(to: &mut Vec<u8>, number: u64) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     to.extend([0x92, 0xD7, 0x00]);
@@ -32,13 +32,13 @@ pub fn push_entry(to: &mut Vec<u8>, number: u64) {
     put_text(to, "thread_name", "MainThread");
 }
 
-/// A name and its text.
+/// Appends a name and its text.
 pub fn put_text(to: &mut Vec<u8>, name: &str, text: &str) {
     encode::write_str(to, name).expect("a Vec takes every byte");
     encode::write_str(to, text).expect("a Vec takes every byte");
 }
 
-/// A name and its number.
+/// Appends a name and its number.
 pub fn put_number(to: &mut Vec<u8>, name: &str, number: u64) {
     encode::write_str(to, name).expect("a Vec takes every byte");
     encode::write_uint(to, number).expect("a Vec takes every byte");

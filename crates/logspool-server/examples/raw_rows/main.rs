@@ -1,10 +1,10 @@
-//! Writes the rows of a store once more, as plainly as can be and by the store's writer itself: what a service is
-//! compared with.
+//! Writes the rows of a store again, as plainly as possible and by the store's own writer: the baseline for the
+//! service.
 //!
-//! `raw_rows sqlite:FOLDER` or `raw_rows postgres://...` reads all records of that store into memory, then writes them
-//! in transactions of 10,000 rows: raw, and by the store alone, called directly with chunks of a stream. SQLite gets
-//! new files beside the folder; in PostgreSQL the table of the store is emptied first, and a plain one stands beside it.
-//! Prints the rows and the rows a second of each way; the rows are counted in each place.
+//! `raw_rows sqlite:FOLDER` or `raw_rows postgres://...` reads all records of that store into memory. Then it writes
+//! them in transactions of 10,000 rows: raw, and by calling the store directly with chunks of a stream. SQLite gets new
+//! files beside the folder. In PostgreSQL the store's table is emptied first, and a plain table is created beside it.
+//! Prints the rows and the rows per second of each way; the rows are counted in each place.
 
 #[path = "../../benches/raw/mod.rs"]
 mod raw;
@@ -98,7 +98,7 @@ fn write(store: &mut dyn Store, deliveries: &[Arc<Delivery>]) {
     }
 }
 
-/// All records of a store, in chunks of one stream, each for a transaction.
+/// All records of a store, in chunks of one stream, one chunk per transaction.
 fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
     let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
     let (mut batches, mut open) = (Vec::new(), Batch::default());
@@ -124,7 +124,7 @@ fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
     batches.into_iter().map(chunk).collect()
 }
 
-/// The same records in the order in which they were logged; stores answer the newest first.
+/// The same records, oldest first; stores answer newest first.
 fn oldest_first(batches: &[Batch]) -> Vec<Batch> {
     let rows: Vec<_> = batches.iter().flat_map(Batch::rows).collect();
     let in_order = |rows: &[Row<'_>]| {

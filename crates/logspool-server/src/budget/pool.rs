@@ -4,8 +4,8 @@
 //! leaves some for the others, and they do not wait in line with it. Beyond the reserve requests wait, and origins take
 //! turns: an origin with a thousand requests delays another one by a single request.
 //!
-//! A request that has to wait is granted in its turn, never overtaken by later ones of the same origin. A large request at
-//! the head of the line therefore keeps the free bytes until there are enough of them.
+//! A request that has to wait is granted in its turn. Later requests of the same origin never overtake it. A large
+//! request at the head of the line therefore keeps the free bytes until there are enough of them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const RESERVE: usize = 8;
 
 /// An origin holds little while it holds at most this part of the reserve.
 ///
-/// Chosen: eight origins can hold so much at the same time.
+/// Chosen: eight origins can hold that amount at the same time.
 const LITTLE: usize = 8;
 
 /// Bytes that origins share; see the head of this file.
@@ -30,12 +30,12 @@ pub struct Pool(Arc<Mutex<State>>);
 struct State {
     bytes: usize,
     free: usize,
-    /// Bytes of rooms that are kept: see [`Room::keep`].
+    /// Bytes of rooms that wait for a store: see [`Room::keep`].
     kept: usize,
     held: HashMap<Origin, usize>,
-    /// Requests that wait, by their origins.
+    /// Waiting requests by origin.
     waiting: HashMap<Origin, VecDeque<Request>>,
-    /// Origins with requests that wait, in the order of their turns.
+    /// Origins with waiting requests, in the order of their turns.
     turns: VecDeque<Origin>,
 }
 
@@ -45,7 +45,7 @@ struct Request {
     answer: oneshot::Sender<Room>,
 }
 
-/// Bytes of a pool; they are free again when this is dropped.
+/// Bytes of a pool. Dropping the room frees them.
 #[derive(Debug)]
 pub struct Room {
     pool: Pool,
@@ -55,19 +55,19 @@ pub struct Room {
 }
 
 impl Pool {
-    /// A pool with so many bytes, its reserve among them.
+    /// Creates a pool of `bytes`, including the reserve.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.max(1);
         let (held, waiting, turns) = Default::default();
         Self(Arc::new(Mutex::new(State { bytes, free: bytes, kept: 0, held, waiting, turns })))
     }
 
-    /// A pool with so many bytes beside its reserve.
+    /// Creates a pool of `bytes` plus a reserve.
     pub fn beside_reserve(bytes: usize) -> Self {
         Self::new(bytes + bytes.div_ceil(RESERVE - 1))
     }
 
-    /// Waits for so many bytes. A request for more than there are without the reserve takes that much.
+    /// Waits for room. A request for more than the pool without its reserve gets that much.
     pub async fn room(&self, origin: Origin, bytes: usize) -> Room {
         let answer = {
             let mut state = self.lock();
@@ -87,7 +87,7 @@ impl Pool {
         answer.await.expect("a pool answers each request")
     }
 
-    /// The same without waiting; `None` where it would have to wait.
+    /// Takes room if it is available now. `None`: it would have to wait.
     pub fn try_room(&self, origin: Origin, bytes: usize) -> Option<Room> {
         let mut state = self.lock();
         let bytes = state.most(bytes);
@@ -97,13 +97,13 @@ impl Pool {
         })
     }
 
-    /// The bytes that are kept for origins which hold little.
+    /// Bytes reserved for origins that hold little.
     pub fn reserve(&self) -> usize {
         self.lock().reserve()
     }
 
-    /// Share of the bytes beside the reserve that is kept by rooms, from 0 to 1. It is 1 too where most bytes are kept and
-    /// a request waits: what is free is not enough for it.
+    /// Share of the bytes without the reserve that rooms keep, from 0 to 1. Also 1 if most bytes are kept and a request
+    /// waits, because the free bytes are not enough for it.
     pub fn filling(&self) -> f64 {
         let state = self.lock();
         match !state.turns.is_empty() && 2 * state.kept > state.bytes {
@@ -112,13 +112,13 @@ impl Pool {
         }
     }
 
-    /// Whether some bytes are in use.
+    /// True if some bytes are in use.
     pub fn is_in_use(&self) -> bool {
         let state = self.lock();
         state.free < state.bytes
     }
 
-    /// Frees bytes, and grants what can be granted then.
+    /// Frees bytes, and grants requests that fit now.
     fn give_back(&self, origin: Origin, bytes: usize) {
         let mut granted = Vec::new();
         {
@@ -130,7 +130,7 @@ impl Pool {
             }
         }
         for (answer, room) in granted {
-            // Without a receiver the room is dropped, and free again.
+            // If the receiver is gone the room is dropped, which frees it again.
             drop(answer.send(room));
         }
     }
@@ -154,8 +154,8 @@ impl State {
         bytes.clamp(1, self.bytes - self.reserve())
     }
 
-    /// True if the bytes are free and the origin holds so little that it may use the reserve. The first bytes of an origin
-    /// may be more.
+    /// True if the bytes are free and the origin holds so little that it may use the reserve. The first request of an
+    /// origin may take more.
     fn may_use_reserve(&self, origin: Origin, bytes: usize) -> bool {
         let little = match self.held.get(&origin) {
             None => self.reserve(),
@@ -164,7 +164,7 @@ impl State {
         bytes <= little && bytes <= self.free
     }
 
-    /// True if so many bytes are free beside the reserve.
+    /// True if this number of bytes is free without the reserve.
     fn has_free(&self, bytes: usize) -> bool {
         bytes + self.reserve() <= self.free
     }
@@ -208,7 +208,7 @@ impl State {
         Some((origin, request))
     }
 
-    /// Removes requests whose tasks have ended from the heads of the lines.
+    /// Removes requests of ended tasks from the heads of the lines.
     fn forget_abandoned(&mut self) {
         let waiting = &mut self.waiting;
         self.turns.retain(|origin| {
@@ -226,24 +226,25 @@ impl State {
 }
 
 impl Room {
-    /// Whose it is.
+    /// The origin that holds the room.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// How many bytes it has.
+    /// Size of the room in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// From now on the bytes hold what waits for a store, and count as used in `Budget::filling`. They neither grow nor shrink.
+    /// Marks the room as used by records that wait for a store, which `Budget::filling` counts. Its size must not
+    /// change any more.
     pub fn keep(&mut self) {
         if !std::mem::replace(&mut self.is_kept, true) {
             self.pool.lock().kept += self.bytes;
         }
     }
 
-    /// Gives back what exceeds so many bytes.
+    /// Frees the bytes above this size.
     pub fn shrink(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes.max(1));
         if excess > 0 {
@@ -252,12 +253,12 @@ impl Room {
         }
     }
 
-    /// Whether so many bytes fit.
+    /// True if this number of bytes fits.
     pub fn holds(&self, bytes: usize) -> bool {
         bytes <= self.bytes
     }
 
-    /// Asks for more bytes; `false` where it would have to wait for them.
+    /// Takes more bytes if they are free now. Returns false if it would have to wait.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         match self.pool.try_room(self.origin, bytes) {
             Some(mut more) => {
@@ -293,7 +294,7 @@ mod tests {
     const OTHER: Origin = Origin::V4(Ipv4Addr::new(192, 0, 2, 2));
     const THIRD: Origin = Origin::V4(Ipv4Addr::new(192, 0, 2, 3));
 
-    /// The room, if it is granted.
+    /// The room, if it has been granted.
     fn now(room: Pin<&mut impl Future<Output = Room>>) -> Option<Room> {
         match room.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(room) => Some(room),
@@ -322,7 +323,7 @@ mod tests {
         let mut all = pool.try_room(HEAVY, 1000).unwrap();
 
         assert!(all.holds(56) && !all.holds(57));
-        // Only what waits for a store fills the pool.
+        // Only records that wait for a store fill the pool.
         assert!(pool.filling() < 0.1);
         all.keep();
         assert!(pool.filling() > 0.9);
@@ -352,7 +353,7 @@ mod tests {
         let first = pool.try_room(OTHER, 9).unwrap();
         let second = pool.try_room(OTHER, 1);
         assert!(second.is_some() && pool.try_room(OTHER, 1).is_none());
-        // The first bytes of an origin may be more.
+        // The first request of an origin may take more.
         assert!(pool.try_room(THIRD, 71).is_none());
         assert!(pool.try_room(THIRD, 70).is_some());
         drop(first);

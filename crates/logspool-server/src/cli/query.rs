@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
     let Expression { filter, stage } = expression;
     let asked = ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
-    // Also where it broke off.
+    // Write the rows that came also if the answer broke off.
     let written = output.finish();
     asked?;
     written?;

@@ -1,5 +1,5 @@
-//! Values of a configuration that are understood one by one, but cannot work together or mean something else than was
-//! meant. Nothing is opened; paths are looked at.
+//! Checks for values that are valid alone, but cannot work together or probably mean something else. Opens nothing, but
+//! looks at paths.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::address::{HttpAddress, Listen, Place, StoreAddress};
 use crate::stores::private::Readers;
 
 impl Config {
-    /// Looks for what cannot work, or must not.
+    /// Checks for values that cannot work or are not allowed.
     ///
     /// # Errors
     ///
-    /// Each with its mend.
+    /// The problem and how to fix it.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() && self.http == HttpAddress::Off {
             return Err("there is nothing to listen on: give `listen` or `http`".to_owned());
@@ -33,7 +33,7 @@ impl Config {
                 return Err(format!("limits.{name} is {value}: at least {least}"));
             }
         }
-        // PostgreSQL takes 0 for no limit, and refuses more than some weeks.
+        // PostgreSQL takes 0 as no limit, and refuses more than some weeks.
         if !(1..=86_400).contains(&self.limits.query_seconds) {
             return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
         }
@@ -78,7 +78,7 @@ impl Config {
         }
     }
 
-    /// Whether a listener asks who connects.
+    /// True if a listener authenticates its clients.
     fn is_guarded(&self, listen: &Listen) -> bool {
         let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
         let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
@@ -87,7 +87,7 @@ impl Config {
     }
 }
 
-/// Looks for them; each is named with its value and the mend.
+/// Checks the parts of a configuration. An error has the value and how to fix it.
 fn check(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
@@ -116,7 +116,7 @@ fn check_listeners(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether one place leaves no room for the other.
+/// True if the two addresses cannot both be bound.
 fn is_same_place(one: &Place, other: &Place) -> bool {
     match (one, other) {
         (Place::Unix(one), Place::Unix(other)) => resolved(one) == resolved(other),
@@ -127,7 +127,7 @@ fn is_same_place(one: &Place, other: &Place) -> bool {
 }
 
 fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
-    // Port 0 is another one each time.
+    // Port 0 is a different free port each time.
     one.port() == other.port()
         && one.port() != 0
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
@@ -167,7 +167,7 @@ fn is_same_store(one: &StoreAddress, other: &StoreAddress) -> bool {
     }
 }
 
-/// The path without links and dots; of one that is not there yet as far as that goes.
+/// The path without links and dots. If it does not exist, links are not resolved.
 fn resolved(path: &Path) -> PathBuf {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     full.canonicalize().unwrap_or_else(|_| full.components().collect())
@@ -205,7 +205,7 @@ fn check_retention(config: &Config) -> Result<(), String> {
 
 fn check_hosts(config: &Config) -> Result<(), String> {
     for host in &config.access.hosts {
-        // What a URL has before and after the name.
+        // Remove the parts of a URL before and after the name.
         let (_, rest) = host.split_once("://").unwrap_or(("", host));
         let name = rest.split(['/', ':']).next().unwrap_or_default();
         if name.is_empty() && host.parse::<std::net::IpAddr>().is_err() {

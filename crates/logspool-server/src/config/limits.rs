@@ -1,59 +1,61 @@
-//! Bounds on what clients may ask for.
+//! Limits for clients.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Chosen: one address gets two of them, and there is one left for others while two addresses scan all records. Each
-/// scans as fast as a processor that the intake leaves to it; with more they only take turns.
+/// Chosen: one address gets two of them, and a third one is free for others while two addresses scan all records. Each
+/// scan gets as much of a processor as the intake leaves it; with more threads the scans only take turns.
 const QUERY_THREADS: usize = 4;
 
-/// Chosen: one address gets 22, enough for a page that several people look at behind one proxy. An answer that is not
-/// read holds up to 128 KiB: with all places 8 MiB.
+/// Chosen: one address gets 22, enough for a page that several people use behind one proxy. An answer that is not read
+/// holds up to 128 KiB: 8 MiB for all queries.
 const QUERIES: usize = 64;
 
-/// Chosen: one address gets 86. Records that wait for one that does not read take up to 256 KiB: with all of them 64 MiB.
+/// Chosen: one address gets 86. Records for a client that does not read take up to 256 KiB: 64 MiB for all tails.
 const TAILS: usize = 256;
 
-/// Bounds on what clients may ask for. Bytes are plain numbers.
+/// Limits for clients. Bytes are plain numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Bytes of one frame: one record, or one chunk of Forward. Default 1 MiB.
     pub frame_bytes: usize,
-    /// Bytes that wait for the stores, over all connections. At this mark connections are no longer read, and datagrams
-    /// are dropped and counted. Default 128 MiB.
+    /// Bytes that wait for the stores, over all connections. At this limit the service stops reading from connections,
+    /// and drops and counts datagrams. Default 128 MiB.
     pub waiting_bytes: usize,
-    /// Open connections; further ones are closed at once and counted. 80 more are kept for HTTP, so that health checks and
-    /// metrics are answered when senders have taken all: each of these is closed after one answer. Where the process may
-    /// not open so many files (RLIMIT_NOFILE), the number is lowered at the start, with a warning. Default 4096.
+    /// Open connections; further ones are closed at once and counted. Another 80 are reserved for HTTP, so that health
+    /// checks and metrics work when senders use all others; each of these is closed after one answer. If the process
+    /// may not open this many files (RLIMIT_NOFILE), the number is lowered at the start, with a warning. Default 4096.
     pub connections: usize,
-    /// Connections of one peer; further ones are closed at once and counted. A peer is an IPv4 address (also one of
-    /// loopback, or of a proxy or router with many machines behind it), an IPv6 network of 64 bits, or a user of this
-    /// machine at unix sockets. Default 0: half as many as are free, so that a single peer gets up to a third of
-    /// `connections`, and there is room for others. Give the number of `connections` where all senders share one address.
+    /// Connections of one peer; further ones are closed at once and counted. A peer is an IPv4 address, an IPv6 network
+    /// of 64 bits, or, for unix sockets, a user of this machine. An IPv4 address may be loopback, or a proxy or router
+    /// with many machines. Default 0: half the number of free connections. A single peer gets up to a third of
+    /// `connections` then, and others find room. If all senders share one address, set it to the number of
+    /// `connections`.
     pub connections_per_peer: usize,
     /// Seconds for the first bytes of a connection, and for the header of an HTTP request. Default 10.
     pub header_seconds: u64,
-    /// Seconds for a frame that has begun, and for the body of an HTTP request. Default 30.
+    /// Seconds for the rest of a frame after its first byte, and for the body of an HTTP request. Default 30.
     pub frame_seconds: u64,
-    /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
+    /// Seconds without data after which a connection that has sent records is closed; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.
     pub idle_seconds: u64,
-    /// Seconds for a query to begin, and then for it and its answer to be read: 1 to 86400. Default 30.
+    /// Seconds until a query begins, and again for its run and the reading of its answer: 1 to 86400. Default 30.
     pub query_seconds: u64,
-    /// Threads that answer queries, at a low priority, so that they do not slow down senders. One address gets about half
-    /// of them. A store in PostgreSQL is asked half as many queries at once, because the work is done there; for each it
-    /// may have three connections while answers are not read. Default 4.
+    /// Threads that answer queries, at a low priority, so that they do not slow down senders. One address gets about
+    /// half of them. PostgreSQL gets half as many queries at once, because it does the work itself. While answers are
+    /// not read, it may have three connections for each of these. Default 4.
     pub query_threads: usize,
-    /// Queries that wait, run, or whose answers are not read to the end; further ones get 429 with `Retry-After`. One
+    /// Queries that wait, run, or whose answers are not completely read; further ones get 429 with `Retry-After`. One
     /// address gets a third of them, the next one a third of the rest. Default 64.
     pub queries: usize,
     /// Live tails (`/api/tail`); further ones get 429 with `Retry-After`. Addresses share them as they share `queries`.
     /// Default 256.
     pub tails: usize,
-    /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
+    /// Seconds at the end of the service for storing received records. In the first fifth it still reads what has
+    /// arrived. Default 10.
     pub shutdown_seconds: u64,
 }
 
@@ -77,33 +79,34 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Time for the first bytes.
+    /// Time limit for the first bytes.
     pub fn header_time(&self) -> Duration {
         Duration::from_secs(self.header_seconds)
     }
 
-    /// Bytes of the body of an HTTP request, also when it is inflated: OpenTelemetry sends thousands of records in one.
+    /// Maximum size of an HTTP body in bytes, also after decompression. OpenTelemetry sends thousands of records in one
+    /// body.
     pub fn body_bytes(&self) -> usize {
         self.frame_bytes.saturating_mul(16)
     }
 
-    /// Records in the body of an HTTP request: one for each 40 bytes that it may have. A row in memory takes four times as
-    /// much, and a smaller object says next to nothing.
+    /// Maximum number of records in an HTTP body: one for each 40 bytes of its maximum size. A row in memory takes four
+    /// times as much, and a smaller object has next to no content.
     pub fn body_records(&self) -> usize {
         self.body_bytes() / 40
     }
 
-    /// Time for a frame that has begun.
+    /// Time limit for the rest of a frame after its first byte.
     pub fn frame_time(&self) -> Duration {
         Duration::from_secs(self.frame_seconds)
     }
 
-    /// Time for a query, and for its answer to be read.
+    /// Time limit for a query, and for reading its answer.
     pub fn query_time(&self) -> Duration {
         Duration::from_secs(self.query_seconds)
     }
 
-    /// Time without any frame; `None`: any.
+    /// Time limit without frames; `None`: no limit.
     pub fn idle_time(&self) -> Option<Duration> {
         (self.idle_seconds > 0).then(|| Duration::from_secs(self.idle_seconds))
     }

@@ -5,36 +5,36 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// How long records are kept. Whole days are removed, the oldest first; today is never.
+/// How long records are kept. Whole days are removed, oldest first, and never the current day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
-    /// Days; none: for ever.
+    /// Days to keep; not set: for ever.
     pub days: Option<u32>,
-    /// Bytes on disk, for SQLite; none: as much as there is.
+    /// Bytes on disk, for SQLite; not set: no limit.
     pub bytes: Option<u64>,
 }
 
-/// Certificate and key, as PEM files. They are read again on SIGHUP.
+/// Certificate and key, as PEM files. SIGHUP reads them again.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The certificate and those between it and the root.
+    /// The certificate, and the intermediate certificates up to the root.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Certificates of the authorities whose clients may connect; none: every client may.
+    /// Certificates of the authorities that sign client certificates; not set: clients need no certificate.
     pub client_authorities: Option<PathBuf>,
 }
 
-/// Who may read and write over HTTP.
+/// Access to the service over HTTP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// SHA-256 of each token that may be sent as `Authorization: Bearer TOKEN`, in hex (`printf %s TOKEN | sha256sum`).
-    /// None: no token is asked for.
+    /// SHA-256 of each valid token, in hex (`printf %s TOKEN | sha256sum`). Clients send `Authorization: Bearer TOKEN`.
+    /// Not set: clients need no token.
     pub token_sha256: Vec<String>,
-    /// Names that HTTP requests may call this service by, beside `localhost` and IP addresses.
+    /// Host names that HTTP requests may use for this service, besides `localhost` and IP addresses.
     pub hosts: Vec<String>,
 }
 
@@ -42,8 +42,8 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedKey {
-    /// A file that holds the key; white space around it does not count.
+    /// File with the key; white space around the key is ignored.
     pub key_file: PathBuf,
-    /// How the service calls itself to clients. Default: the name of the machine.
+    /// Name of the service in the handshake. Default: the name of the machine.
     pub hostname: Option<String>,
 }

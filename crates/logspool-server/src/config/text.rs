@@ -1,8 +1,8 @@
-//! The text of a configuration: each mistake in it is named with its line, its key and the mend, in the words of TOML
-//! files rather than of the parser.
+//! Parses the text of a configuration. Each error has the line, the key and a way to fix it, in the words of TOML
+//! files, not of the parser.
 //!
-//! The keys and the kinds of their values come from the schema of [`Config`]. The parser of the structs runs last: what
-//! it can still refuse are values whose own parsers say why.
+//! The keys and the types of their values come from the schema of [`Config`]. The parser of the structs runs last. It
+//! can only refuse values whose own parsers give the reason.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Config;
 
-/// Words of the TOML parser, and the plain ones for them.
+/// Terms of the TOML parser, and plain words for them.
 const WORDS: [(&str, &str); 7] = [
     ("inline table", "section in braces"),
     ("multi-line basic string", "text in three quotes"),
@@ -26,32 +26,32 @@ const WORDS: [(&str, &str); 7] = [
 ];
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or says what is not understood: with its path and the line.
+    /// The file cannot be read, or has an error. The text has its path and the line.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
         Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a configuration file.
     ///
     /// # Errors
     ///
-    /// With the line, the key and the mend.
+    /// The text has an error. The message has the line, the key and a way to fix it.
     pub fn parse(text: &str) -> Result<Self, String> {
         self::parse(text)
     }
 }
 
-/// Reads a configuration.
+/// Parses a configuration.
 ///
 /// # Errors
 ///
-/// With the line.
+/// The text has an error. The message has the line.
 fn parse(text: &str) -> Result<Config, String> {
     let table = DeTable::parse(text).map_err(|error| {
         let (said, _) = error.message().split_once(", expected").unwrap_or((error.message(), ""));
@@ -81,12 +81,12 @@ struct Walk<'a> {
     root: &'a Schema,
 }
 
-/// What the value of a key has to be.
+/// The required type of a value.
 enum Wanted<'a> {
     Text,
     TextList,
     YesOrNo,
-    /// A whole number, at most so large.
+    /// An integer up to this maximum.
     Number(i128),
     Section(&'a Schema),
 }
@@ -157,14 +157,14 @@ impl<'a> Walk<'a> {
         } else if is("boolean") {
             Wanted::YesOrNo
         } else if is("integer") {
-            // TOML itself ends at 2^63 - 1.
+            // The maximum of TOML integers is 2^63 - 1.
             Wanted::Number(if property["format"] == "uint32" { u32::MAX.into() } else { i64::MAX.into() })
         } else {
             Wanted::Text
         }
     }
 
-    /// The schema of a section, where a property is one.
+    /// The schema of a section; `None` if the property is not a section.
     fn resolved(&self, property: &'a Schema) -> Option<&'a Schema> {
         let choices = property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
         let reference = choices.iter().chain([property]).find_map(|choice| choice["$ref"].as_str())?;
@@ -188,7 +188,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Words of programmers that no message may have.
+    /// Programmers' terms that no message may contain.
     const UNWANTED: [&str; 12] = [
         "expected",
         "invalid type",

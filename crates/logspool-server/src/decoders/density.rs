@@ -1,9 +1,9 @@
-//! How many records may come in how many bytes.
+//! Limits the number of records by the number of bytes they come in.
 //!
-//! A record takes some 200 bytes of memory as a row, whatever it says. Input that consists of records of next to no bytes
-//! would take a hundred times the memory that its sender spent.
+//! A record takes some 200 bytes of memory as a row, whatever its content. Input made of nearly empty records would
+//! take a hundred times the memory that its sender spent.
 
-/// Bytes of the smallest records that are accepted in number, before compression.
+/// Average size of records above which their number is not limited, in bytes before compression.
 ///
 /// Chosen: a time and one short text take 12 bytes of MessagePack. An entry without any content takes 3.
 pub const MIN_RECORD_BYTES: usize = 8;

@@ -1,4 +1,4 @@
-//! The tokens and host names that requests are accepted with.
+//! Tokens and host names that requests may use.
 
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::config;
 
-/// Tokens and names that are taken; can be changed while the service runs.
+/// The valid tokens and host names. They can be changed while the service runs.
 #[derive(Debug, Clone, Default)]
 pub struct Access(Arc<RwLock<Known>>);
 
@@ -19,37 +19,37 @@ struct Known {
 }
 
 impl Access {
-    /// What the configuration says, which is checked.
+    /// The tokens and names of a configuration, which has been checked.
     pub fn new(access: &config::Access) -> Self {
         let known = Self::default();
         known.change(access);
         known
     }
 
-    /// From now on what this configuration says.
+    /// Replaces tokens and names by those of a configuration.
     pub fn change(&self, access: &config::Access) {
         let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
         let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Known { tokens, hosts };
     }
 
-    /// Whether a request with this header may go on.
+    /// True if a request with this `Authorization` header is allowed.
     pub(super) fn lets(&self, authorization: Option<&str>) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.tokens.is_empty() {
             return true;
         }
         let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) else { return false };
-        // The name of a scheme may be written in any case (RFC 9110, 11.1).
+        // The name of a scheme is case-insensitive (RFC 9110, 11.1).
         if !scheme.eq_ignore_ascii_case("Bearer") {
             return false;
         }
         let sent = Sha256::digest(token.trim().as_bytes());
-        // All are compared, each in constant time.
+        // Compare all tokens, each in constant time.
         known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
     }
 
-    /// Whether this service is called by that name.
+    /// True if the service accepts requests for this host.
     pub(super) fn knows_host(&self, host: &str) -> bool {
         let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
         let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();

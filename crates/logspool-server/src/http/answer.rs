@@ -1,7 +1,8 @@
-//! An answer on its way from a query thread to its client.
+//! The path of an answer from a query thread to its client.
 //!
-//! The thread never waits for the client. Where that does not read, the answer pauses, and goes on where it stopped when
-//! some of it was read. An answer that is not read in time ends: until then the store keeps what is old for it.
+//! The thread never waits for the client. If the client does not read, the answer pauses. It continues at the same
+//! place after the client has read some of it. An answer that is not read in time is ended, because the store keeps old
+//! data for it.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -21,24 +22,24 @@ use crate::questions::{Phase, Place, Turn};
 use crate::stop::{Stop, ended};
 use crate::stores::{Progress, UNREAD};
 
-/// Bytes of an answer that are sent at once.
+/// Size of a piece of an answer that is sent at once, in bytes.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Bytes of an answer that wait for its client before the answer pauses; one row may go beyond.
+/// Bytes that may wait for the client before the answer pauses; one row may exceed it.
 ///
-/// Chosen: an answer of some hundred records is complete without a pause; with all places taken it is 8 MiB.
+/// Chosen: an answer of some hundred records is complete without a pause. With all places taken it is 8 MiB.
 const WAITING_BYTES: usize = 128 * 1024;
 
-/// How often is looked whether an answer is read in time.
+/// Interval between checks that an answer is read in time.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long an answer may be unread when the service ends.
+/// How long an answer may be unread while the service ends.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
-/// Makes a part of an answer: until there is no more, or [`Pieces::are_full`].
+/// Writes a part of an answer: to its end, or until [`Pieces::are_full`].
 pub(super) type Produce = Box<dyn FnMut(&Cancel, &mut Pieces) -> Result<Progress, Problem> + Send>;
 
-/// Asks, and waits for the first piece: it tells whether the store can answer at all.
+/// Starts a query, and waits for its first piece, which shows whether the store can answer at all.
 pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) -> Result<Body, Problem> {
     let queue = Arc::new(Queue::new());
     let mut pieces = Pieces { queue: queue.clone(), piece: Vec::new() };
@@ -69,7 +70,7 @@ pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) ->
         }
         match reading.next().await {
             Ok(piece) => Some((Ok(piece?), (None, Some(reading)))),
-            // An answer that broke off is not one that is complete.
+            // An interrupted answer must not look complete.
             Err(Problem(_, why)) => Some((Err(io::Error::other(why)), (None, None))),
         }
     });
@@ -86,11 +87,11 @@ struct Waiting {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     end: Option<Result<(), Problem>>,
-    /// Whether it has ended, also once the reader knows.
+    /// True after the end, also when the reader has taken the result.
     has_ended: bool,
-    /// When its first turn began.
+    /// Start of the first turn.
     began: Option<Instant>,
-    /// When a piece was taken last.
+    /// Time when the client last took a piece.
     taken: Instant,
 }
 
@@ -111,7 +112,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No more comes; the first word counts.
+    /// Ends the queue. Only the first call sets the result.
     fn end(&self, end: Result<(), Problem>) {
         let mut waiting = self.lock();
         if !std::mem::replace(&mut waiting.has_ended, true) {
@@ -122,14 +123,14 @@ impl Queue {
     }
 }
 
-/// Where an answer is written.
+/// Writes an answer into its queue.
 pub(super) struct Pieces {
     queue: Arc<Queue>,
     piece: Vec<u8>,
 }
 
 impl Pieces {
-    /// Whether the client has to read before more is written.
+    /// True if the client has to read before more is written.
     pub fn are_full(&self) -> bool {
         self.queue.lock().bytes >= WAITING_BYTES
     }
@@ -164,12 +165,12 @@ impl Write for Pieces {
 
 impl Drop for Pieces {
     fn drop(&mut self) {
-        // Nothing, where it ended in order.
+        // Has no effect if the answer has ended normally.
         self.queue.end(Err(Problem(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())));
     }
 }
 
-/// The client's side. Dropped, the question is cancelled.
+/// The client's side. Dropping it cancels the query.
 struct Reading {
     queue: Arc<Queue>,
     place: Arc<Mutex<Option<Place>>>,
@@ -177,7 +178,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The next piece; `None`: the answer is complete.
+    /// The next piece. `None`: the answer is complete.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             {
@@ -212,7 +213,8 @@ fn lock(place: &Mutex<Option<Place>>) -> MutexGuard<'_, Option<Place>> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends an answer that waits, or is not read, for too long. Its place is free then, also while its connection stays.
+/// Ends an answer that waits too long or is not read in time. This frees its place, also while the connection stays
+/// open.
 async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Duration, mut stop: Stop) {
     let asked = Instant::now();
     let mut is_ending = false;
@@ -234,9 +236,9 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Durati
                 let why = format!("other queries took all of {time:?}; ask again later (limits.query_seconds)");
                 break Problem(StatusCode::TOO_MANY_REQUESTS, why);
             }
-            // The store looks at the time itself.
+            // The store checks its own time limit.
             Phase::Waiting | Phase::Running => {}
-            // What the store keeps for it is kept for so long, however much is read of it.
+            // The store keeps old data for a paused answer. So the time is limited even if the client reads some of it.
             Phase::Paused if began.elapsed() > time => break unread(),
             Phase::Complete if taken.max(began).elapsed() > time => break unread(),
             Phase::Paused | Phase::Complete if is_ending && taken.max(began).elapsed() > LAST_LOOK => break unread(),
@@ -247,7 +249,7 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Durati
         let mut waiting = queue.lock();
         waiting.pieces.clear();
         waiting.bytes = 0;
-        // Also where it was complete: what was cleared is missing.
+        // Set the error also for a complete answer: the pieces that were cleared are missing.
         (waiting.end, waiting.has_ended) = (Some(Err(problem)), true);
     }
     queue.came.notify_one();
@@ -260,12 +262,12 @@ fn unread() -> Problem {
 
 #[cfg(test)]
 impl Pieces {
-    /// Of an answer that nobody reads.
+    /// Pieces of an answer that is not read.
     pub fn unread() -> Self {
         Self { queue: Arc::new(Queue::new()), piece: Vec::new() }
     }
 
-    /// What was written.
+    /// The bytes written.
     pub fn take(mut self) -> Vec<u8> {
         self.push();
         self.queue.lock().pieces.iter().flatten().copied().collect()

@@ -1,4 +1,4 @@
-//! The body of a request: read in the time of a frame, and from some length on within a budget of all bodies.
+//! The body of a request. It has the time of a frame to arrive; a long body needs room in the budget of all bodies.
 
 use std::borrow::Cow;
 
@@ -20,16 +20,16 @@ use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 use crate::peer::Peer;
 
-/// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
+/// Bytes that a request may hold outside the budget. Chosen: the same as a connection with frames.
 const SMALL: usize = 64 * 1024;
 
-/// How long a request waits for room when its body has come, and before that for room for a long one.
+/// How long a request waits for room for its records, and before that for room for a long body.
 ///
-/// Chosen: half of what exporters of OTLP wait for their answer; after that they would send the same again, beside the
-/// first.
+/// Chosen: half the time that OTLP exporters wait for an answer. After that time they would send the same body again
+/// while this one waits.
 pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
-/// A body as it was sent.
+/// A body as sent.
 #[derive(Debug)]
 pub(super) struct Sent {
     bytes: BytesMut,
@@ -42,7 +42,7 @@ impl FromRequest<Context> for Sent {
     async fn from_request(request: Request, context: &Context) -> Result<Self, Problem> {
         let Context { intake, limits, .. } = context;
         let mut until = Instant::now() + limits.frame_time();
-        // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
+        // `HTTPHandler` ignores the answer, so a record that is refused would be lost.
         let hears_answers = matches!(request.uri().path(), paths::OBJECTS | paths::OTLP);
         let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
@@ -59,7 +59,7 @@ impl FromRequest<Context> for Sent {
                 return Err(too_large(limits));
             }
             if announced > most {
-                // Read all the same: many senders hear no answer before they have sent all.
+                // Read it anyway: many senders read no answer before they have sent everything.
                 continue;
             }
             if length > SMALL && sent.room.is_none() {
@@ -68,7 +68,7 @@ impl FromRequest<Context> for Sent {
                     true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
                     false => room.await,
                 });
-                // The sender is not slow: it was not listened to.
+                // The sender is not slow: the service did not read meanwhile.
                 until += asked.elapsed();
             }
             sent.bytes.extend_from_slice(&piece);
@@ -78,12 +78,12 @@ impl FromRequest<Context> for Sent {
 }
 
 impl Sent {
-    /// The bytes as they were sent.
+    /// The bytes as sent.
     pub fn plain(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes without their compression.
+    /// The decompressed bytes.
     pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, Problem> {
         match text(headers, &header::CONTENT_ENCODING) {
             None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),

@@ -1,8 +1,8 @@
-//! Answers that break off: why is said in their last line.
+//! Interrupted answers: their last line has the reason.
 //!
-//! When the store finds a damaged page in the middle of an answer its status is sent already. So the reason is sent as a
-//! last line, and then the body ends without its end, as before: no client takes the answer for a complete one, also where
-//! it knows nothing of that line.
+//! When the store finds a damaged page in the middle of an answer, the status has already been sent. So the reason is
+//! sent as a last line, and the body then ends without its regular end. A client that does not know this line still
+//! sees that the answer is incomplete.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::show::Format;
 use crate::visible::visible;
 
-/// Time for the last line to get on its way: what is not sent when the body breaks is thrown away. Chosen: a client that
-/// reads gets it within a moment; one that does not sees that the answer broke off.
+/// Time for sending the last line, because unsent data is discarded when the body breaks. Chosen: a client that reads
+/// gets the line within a moment; a client that does not read still sees that the answer is incomplete.
 const SENDING: Duration = Duration::from_millis(250);
 
-/// The answer with its reason to break off, where it does.
+/// Adds the reason to an answer that is interrupted.
 pub(super) fn told(answer: Body, format: Format) -> Body {
     let told = answer.into_data_stream().flat_map(move |piece| match piece {
         Ok(piece) => stream::iter([Ok(piece)]).left_stream(),
@@ -35,16 +35,16 @@ pub(super) fn told(answer: Body, format: Format) -> Body {
 
 fn line(format: Format, why: &str) -> String {
     match format {
-        // No row of an answer has this key alone.
+        // No row of an answer has only this key.
         Format::Ndjson => json!({ "error": why }).to_string() + "\n",
         Format::Text => format!("error: this answer is not complete: {}\n", visible(why)),
         Format::Csv => format!("\"error: this answer is not complete: {}\"\r\n", why.replace('"', "\"\"")),
     }
 }
 
-/// Why an answer broke off, where a line of JSON says so.
+/// The reason why an answer was interrupted, if a line of JSON has it.
 pub fn reason(line: &str) -> Option<String> {
-    // Not for each row: no other line begins so but a count of values of `error`.
+    // Do not parse every row: only a count by a field named `error` begins the same way.
     let line = line.strip_prefix("{\"error\":").map(|_| line)?;
     match serde_json::from_str(line) {
         Ok(Value::Object(row)) if row.len() == 1 => row["error"].as_str().map(str::to_owned),

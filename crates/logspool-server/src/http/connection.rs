@@ -11,7 +11,7 @@ use crate::sources::admission::Slot;
 use crate::sources::shared::Shared;
 use crate::stop::{ended, sleep_until};
 
-/// Serves the requests of a connection; where its slot is one of a reserve, a single one.
+/// Serves the requests of a connection. A connection with a reserved slot gets one answer.
 pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &Shared)
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -19,7 +19,7 @@ where
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).max_buf_size(64 * 1024);
-    // Holds between requests too: a connection that is kept alive and silent is closed after this time.
+    // The timeout also applies between requests: an idle keep-alive connection is closed after this time.
     builder.header_read_timeout(slot.header_time(shared.limits.header_time()));
     builder.keep_alive(!slot.is_reserved());
     let (router, peer) = (shared.http.clone(), peer.clone());

@@ -1,4 +1,4 @@
-//! The parts that requests are answered from.
+//! The parts of the service that handlers use.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::questions::Questions;
 use crate::stop::Stop;
 use crate::stores::Answers;
 
-/// What requests are answered from.
+/// The parts of the service that handlers use.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub intake: Arc<Intake>,
-    /// The store that answers questions: the first one.
+    /// The store that answers queries: the first one.
     pub answers: Option<Arc<dyn Answers>>,
-    /// Has questions answered.
+    /// Runs queries.
     pub questions: Questions,
     pub limits: Limits,
     pub access: Access,

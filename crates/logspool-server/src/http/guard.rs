@@ -1,4 +1,4 @@
-//! Who may ask and write.
+//! Checks host name and token of a request.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -8,7 +8,8 @@ use axum::response::Response;
 use super::context::Context;
 use super::problem::Problem;
 
-/// Refuses requests under a name that is not this service's: a page of a foreign name that resolves to this machine.
+/// Refuses requests for a host name that is not this service's. Otherwise a web page of a foreign name that resolves to
+/// this machine could send requests.
 pub(super) async fn host(State(context): State<Context>, request: Request, next: Next) -> Result<Response, Problem> {
     let host = text(request.headers(), &header::HOST).unwrap_or_default();
     if !context.access.knows_host(host) {
@@ -23,7 +24,7 @@ pub(super) async fn host(State(context): State<Context>, request: Request, next:
     Ok(next.run(request).await)
 }
 
-/// Refuses requests without a token, where one is asked for.
+/// Refuses requests without a valid token if tokens are configured.
 pub(super) async fn token(State(context): State<Context>, request: Request, next: Next) -> Result<Response, Problem> {
     if context.access.lets(text(request.headers(), &header::AUTHORIZATION)) {
         return Ok(next.run(request).await);
@@ -32,7 +33,7 @@ pub(super) async fn token(State(context): State<Context>, request: Request, next
     Err(Problem(StatusCode::UNAUTHORIZED, why))
 }
 
-/// A header with readable text.
+/// The value of a header, if it is visible ASCII.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

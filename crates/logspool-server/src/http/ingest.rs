@@ -1,6 +1,6 @@
-//! Records by HTTP: JSON, JSON lines, and the forms of `logging.handlers.HTTPHandler`. OTLP: `otlp.rs`.
+//! Receives records by HTTP: JSON, JSON lines, and the forms of `logging.handlers.HTTPHandler`. OTLP is in `otlp.rs`.
 //!
-//! The answer comes when the records are committed.
+//! The answer is sent when the records are committed.
 
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -20,14 +20,16 @@ use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
+use crate::protocols::http::HTTP;
+use crate::protocols::json::{FRAMES, JSON};
+use crate::sources::framing::{Ended, FrameError, Step};
 use crate::sources::reading::Reader;
 
-/// A body below this is decoded within a millisecond or two, also where it is compressed.
+/// A smaller body is decoded within a millisecond or two, even if it is compressed.
 const QUICK_BYTES: usize = 1024;
 
-/// A request's turn to be read. Some kilobytes of a body may become many megabytes of records: so few are read at a
-/// time, and those whose records wait for room still count.
+/// Permission to decode a body. A few kilobytes may become many megabytes of records, so the number of turns is
+/// limited. A request keeps its turn while its records wait for room.
 #[derive(Debug)]
 pub(super) struct Turn {
     until: Instant,
@@ -35,7 +37,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Waits for it. From here to [`commit`] nothing is waited for, so it is held for that long by few.
+    /// Waits for a turn. The task does not wait again before [`commit`], so a turn is held briefly.
     pub async fn wait(origin: Origin, context: &Context) -> Result<Self, Problem> {
         let until = Instant::now() + ROOM_LIMIT;
         let right = context.intake.budget.for_decoded_body(origin, context.limits.body_bytes());
@@ -45,8 +47,8 @@ impl Turn {
 
 /// `POST` to [`super::paths::OBJECTS`]: JSON objects, one after the other or in a list.
 ///
-/// Where some can be read and others not, those come in as records of `logspool.undecoded`, as on a connection; where
-/// none can be read, nothing is stored.
+/// If only some objects can be read, the others become records of `logspool.undecoded`, as on a connection. If no
+/// object can be read, nothing is stored.
 pub(super) async fn objects(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -71,14 +73,14 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
-/// Decodes a body. A long one takes so long that the other tasks of this thread go on in another thread meanwhile.
+/// Decodes a body. While a long body is decoded, other tasks of this thread run on another thread.
 pub(super) fn decode<T>(sent: &Sent, decode: impl FnOnce() -> T) -> T {
     if sent.plain().len() < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
 }
 
-/// The records, the number of values that could not be read, and the number of records about those.
+/// Returns the records, the number of objects that could not be read, and the number of records about those.
 fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), Problem> {
-    let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&JSON, peer, &context.intake.metrics);
     if body.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
@@ -93,7 +95,7 @@ fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usi
 }
 
 fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let Some(mut framer) = Framer::new(Protocol::Json, limits.frame_bytes) else { return Ok(()) };
+    let mut framer = (FRAMES.framer)(limits.frame_bytes);
     let too_large = |error: FrameError| Problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
     let mut at = 0;
     while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
@@ -123,7 +125,7 @@ fn read_list(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<()
     }
 }
 
-/// Refuses a body of too many records; the ones that were read came in so many bytes.
+/// Refuses a body with too many records. `bytes` is the size of the part that was read.
 fn not_too_many(reader: &Reader<'_>, bytes: usize, limits: &Limits) -> Result<(), Problem> {
     let (most, records) = (limits.body_records(), reader.values());
     let why = if records > most {
@@ -136,7 +138,7 @@ fn not_too_many(reader: &Reader<'_>, bytes: usize, limits: &Limits) -> Result<()
     Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
-/// What `HTTPHandler` sends, to any path: a form in the body or in the query.
+/// A form of `HTTPHandler`, in the body or the query string of a request to any path.
 pub(super) async fn form(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -157,21 +159,22 @@ pub(super) async fn form(
     let (form, otherwise) =
         query.map_or((sent.plain(), StatusCode::BAD_REQUEST), |query| (query.as_bytes(), StatusCode::NOT_FOUND));
     let origin = peer.origin();
-    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
-    // As long as it takes: `HTTPHandler` does not look at the answer, and a record that was not taken would be lost.
+    // No time limit: `HTTPHandler` ignores the answer, and a refused record would be lost.
     let batch = reader.take();
     let room = context.intake.room_for(origin, &batch).await;
     let outcome = context.intake.submit(batch, None, room);
-    // Not before: what waits for room counts.
+    // Keep the body's room in the budget until its records have room.
     drop(sent);
     stored(outcome).await?;
     Ok(StatusCode::OK.into_response())
 }
 
-/// Whether a browser sends it. Pages of any origin may ask for an image with records in its query, and no `Origin`
-/// tells then. Only browsers say these words; to addresses of other machines they do not say from where a request comes.
+/// True if a browser sent the request. A page of any origin can load an image whose query string has a record, and such
+/// a request has no `Origin`. Only browsers send the headers checked here. `Sec-Fetch-Site` is missing in requests to
+/// other machines.
 fn is_of_a_page(headers: &HeaderMap) -> bool {
     let has = |name: &str| headers.contains_key(name);
     let is_foreign = match headers.get("sec-fetch-site") {
@@ -181,7 +184,7 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
     is_foreign || has("origin") || has("referer") || has("cookie")
 }
 
-/// Waits until the records are stored. Whoever is told to come back later has handed nothing over.
+/// Waits until the records are stored. If the answer is "try again later", no record was handed over.
 pub(super) async fn commit(batch: Batch, mut turn: Turn, context: &Context) -> Result<(), Problem> {
     if batch.is_empty() {
         return Ok(());
@@ -201,7 +204,7 @@ fn behind() -> Problem {
 async fn stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Problem> {
     match outcome.await {
         Ok(Outcome::Committed) => Ok(()),
-        // Nobody knows whether they are.
+        // The outcome is unknown.
         _ => {
             let why = "the records could not be stored: send them again".to_owned();
             Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why))
@@ -209,7 +212,7 @@ async fn stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Problem> {
     }
 }
 
-/// Without its parameters.
+/// The content type without its parameters.
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
     let whole = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     whole.split(';').next().unwrap_or_default().trim()

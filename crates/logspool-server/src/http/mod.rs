@@ -1,8 +1,8 @@
-//! HTTP: questions, live tails, metrics, the web page, and records from those who send them by HTTP.
+//! HTTP: queries, live tails, metrics, the web page, and records that are sent by HTTP.
 //!
-//! A page in a browser of this machine must not be able to ask or to write: requests are taken only under a known name
-//! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
-//! only browsers say.
+//! A web page in a browser on this machine must not be able to query or to write. So a request must use a known host
+//! name (`guard`). Records must have a content type that the form of a foreign page cannot have, or must come without
+//! the headers that only browsers send.
 
 mod access;
 mod answer;

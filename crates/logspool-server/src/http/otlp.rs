@@ -1,12 +1,12 @@
-//! `POST /v1/logs`: OTLP, with the answers that its specification wants.
+//! `POST /v1/logs`: OTLP, with the answers of its specification.
 //!
 //! | answer | when |
 //! |---|---|
-//! | 200 | the records are committed; those that cannot be read are counted in `partial_success` |
-//! | 400, 413, 415 | nothing was taken, and sending it again would not help |
-//! | 429, 503 | nothing was taken: again after `Retry-After` seconds |
+//! | 200 | the records are committed; unreadable ones are counted in `partial_success` |
+//! | 400, 413, 415 | nothing was taken, and a retry would not help |
+//! | 429, 503 | nothing was taken: retry after `Retry-After` seconds |
 //!
-//! A body that is late is answered with 503: what a 408 answers many exporters do not send again.
+//! A body that arrives too late is answered with 503, because many exporters do not retry after 408.
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -22,16 +22,16 @@ use super::problem::{Problem, Why};
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
 use crate::peer::Peer;
+use crate::protocols::http::HTTP;
 use crate::record::Record;
-use crate::sources::framing::Protocol;
 use crate::sources::reading::Reader;
 
-/// Records of a request that cannot be read and become records that say so; the others are counted.
+/// Maximum number of unreadable records of a request that become records about the error. The others are only counted.
 ///
-/// Chosen: enough to see what is wrong; more would let a small body become many records.
+/// Chosen: enough to see the problem; more would let a small body become many records.
 const SHOWN: u64 = 10;
 
-/// Takes the records of a request.
+/// Receives the records of a request.
 pub(super) async fn logs(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -53,7 +53,7 @@ pub(super) async fn logs(
 }
 
 fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, Rejected), Problem> {
-    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     let (mut taken, mut rejected) = (0_u64, Rejected::default());
     let each = |record: Result<Record<'_>, Unread<'_>>| match record {
@@ -88,7 +88,7 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
     Ok((reader.take(), rejected))
 }
 
-/// Waits until the records are stored, unless a store is known not to work.
+/// Waits until the records are stored. Refuses them at once if a store is known to fail.
 async fn commit(batch: Batch, turn: Turn, context: &Context) -> Result<(), Problem> {
     if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next()
         && !batch.is_empty()
@@ -99,7 +99,7 @@ async fn commit(batch: Batch, turn: Turn, context: &Context) -> Result<(), Probl
     ingest::commit(batch, turn, context).await
 }
 
-/// Gives errors of this path the form that OTLP wants, wherever they come from.
+/// Converts all error answers of this path to the form that OTLP specifies.
 pub(super) async fn errors(request: Request, next: Next) -> Response {
     let is_otlp = request.uri().path() == paths::OTLP;
     let encoding = Encoding::of(content_type(request.headers())).unwrap_or(Encoding::Json);

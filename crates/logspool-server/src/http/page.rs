@@ -1,7 +1,7 @@
-//! The web page at `/`: a few files that are part of the program.
+//! The web page at `/`: a few files that are compiled into the program.
 //!
-//! They hold no records, so they are given without a token, which the page asks its user for and sends with every
-//! question. They are given for plain requests only: whatever `HTTPHandler` sends to these paths is a record.
+//! The files contain no records, so they need no token. The page asks its user for the token and sends it with every
+//! query. Only plain requests get the files: any request that `HTTPHandler` sends to these paths is a record.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, header};
@@ -13,7 +13,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// Path, type and text of each.
+/// Path, content type and text of each file.
 static FILES: [(&str, &str, &str); 10] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/page/style.css", CSS, include_str!("page/style.css")),
@@ -27,13 +27,13 @@ static FILES: [(&str, &str, &str); 10] = [
     ("/page/text.js", SCRIPT, include_str!("page/text.js")),
 ];
 
-/// What the browser may do for the page: run its scripts, use its style, ask this service, and nothing else. Text of
-/// records never becomes markup: a script that tried it would be stopped (trusted types).
+/// The content security policy of the page. It may only run its own scripts, use its own style and query this service.
+/// Text of a record never becomes markup: trusted types stop a script that tries.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Gives the page where it is asked for.
+/// Serves the page for requests to its paths.
 pub(super) async fn serve(request: Request, next: Next) -> Response {
     match file(request.method(), request.uri().path(), request.uri().query()) {
         Some((kind, text)) => answer(kind, text),
@@ -54,7 +54,7 @@ fn answer(kind: &'static str, text: &'static str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // A newer program has another page.
+        // A newer program has a newer page.
         (header::CACHE_CONTROL, "no-cache"),
     ];
     let mut response = text.into_response();

@@ -1,4 +1,4 @@
-//! The parameters in the query of a request. An error in them is answered as JSON, like every other error.
+//! The parameters in the query string of a request. Errors are answered as JSON, like all other errors.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! The paths that take records.
+//! The paths that receive records.
 
-/// Where objects are sent.
+/// Path for JSON objects.
 pub(super) const OBJECTS: &str = "/ingest";
 
-/// Where OTLP's records are sent.
+/// Path for OTLP.
 pub(super) const OTLP: &str = "/v1/logs";

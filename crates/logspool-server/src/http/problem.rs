@@ -3,11 +3,11 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// An answer that says what is wrong, and the mend.
+/// An error answer with the reason and how to fix it.
 #[derive(Debug)]
 pub(crate) struct Problem(pub StatusCode, pub String);
 
-/// What an answer says, for those who say it in another form.
+/// The reason of an error answer, for code that sends it in another form.
 #[derive(Debug, Clone)]
 pub(super) struct Why(pub String);
 

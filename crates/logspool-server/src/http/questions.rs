@@ -1,4 +1,4 @@
-//! Questions to the store.
+//! Queries to the store.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -27,26 +27,27 @@ use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, 
 use crate::show::{Colour, Format, Look, Output};
 use crate::stores::{Answers, Found, Next, Progress, StoreError};
 
-/// Rows of an answer where no limit is given.
+/// Default number of rows.
 const ROWS: u64 = 100;
 
-/// Columns of a histogram as text.
+/// Width of a histogram as text, in columns.
 const COLUMNS: usize = 100;
 
-/// Records that are looked at for the names of their fields.
+/// Number of records whose field names are collected.
 const SAMPLE: u64 = 1_000;
 
-/// Bytes of their names that are told.
+/// Maximum size of the collected names in bytes.
 const NAME_BYTES: usize = 256 * 1024;
 
-/// Intervals of a histogram, those of all levels together; they are in memory. Chosen: the minutes of two months.
+/// Maximum number of intervals of a histogram over all levels; they are kept in memory. Chosen: the minutes of two
+/// months.
 const MOST_BARS: usize = 100_000;
 
-/// Where the levels begin that a histogram tells apart: those of Python's `logging`. What lies between two counts with
-/// the lower one, what lies below with the first.
+/// Lower bounds of the levels in a histogram, as in Python's `logging`. A number between two bounds counts as the lower
+/// level, a number below all bounds as the first level.
 const LEVELS: [i64; 5] = [10, 20, 30, 40, 50];
 
-/// What is asked of `/api/query`.
+/// Parameters of `/api/query`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
@@ -66,7 +67,7 @@ fn bad(why: impl ToString) -> Problem {
     Problem(StatusCode::BAD_REQUEST, why.to_string())
 }
 
-/// A query as it is written, of this level and above where one is given.
+/// Parses a query. With `level`, only records of this level and above match.
 pub(super) fn expression(text: &str, level: Option<&str>, now_ns: i64) -> Result<Expression, Problem> {
     let mut expression = query::parse(text, now_ns).map_err(bad)?;
     if let Some(name) = level {
@@ -98,7 +99,7 @@ impl Question {
     }
 }
 
-/// `GET /api/query`: the rows, as they are found.
+/// `GET /api/query`: sends the rows as they are found.
 pub(super) async fn query(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -131,7 +132,7 @@ fn rows(answers: Arc<dyn Answers>, query: Query, format: Format) -> Produce {
         let mut each = |found: Found<'_>| match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
             Ok(()) if pieces.are_full() => Next::Pause,
             Ok(()) => Next::More,
-            // Memory takes what is written to it.
+            // Writing to memory cannot fail.
             Err(_) => Next::Enough,
         };
         let progress = answer.go_on(&mut each).map_err(|error| broken(&error))?;
@@ -151,7 +152,7 @@ fn hand_over(from: &mut Vec<u8>, to: &mut Pieces) -> io::Result<()> {
     Ok(())
 }
 
-/// `GET /api/histogram`: how many records there are in each interval, or in each interval and level.
+/// `GET /api/histogram`: the number of records by interval, or by interval and level.
 pub(super) async fn histogram(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -178,7 +179,7 @@ pub(super) async fn histogram(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Writes the intervals of a histogram: those of each level where levels are given.
+/// Writes the intervals of a histogram, for each level if levels are given.
 fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Produce {
     let mut left: Option<std::vec::IntoIter<Bar>> = None;
     let mut sign = "[";
@@ -188,7 +189,7 @@ fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Prod
             none => none.insert(count(&*answers, &query, levels, cancel)?.into_iter()),
         };
         for (time, level, count) in left {
-            // Memory takes what is written to it.
+            // Writing to memory cannot fail.
             let _ = write!(pieces, "{}{}", std::mem::replace(&mut sign, ","), bar(time, level, count));
             if pieces.are_full() {
                 return Ok(Progress::Paused);
@@ -199,11 +200,10 @@ fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Prod
     })
 }
 
-/// When an interval begins, its level where it has one, how many records.
+/// Start of an interval, its level if there is one, and the number of records.
 type Bar = (i64, Option<i64>, u64);
 
-/// Asked of the store level by level: without a filter for more than loggers and levels, SQLite answers each from its
-/// counts of minutes.
+/// Counts level by level. SQLite then uses its counts by minute, unless the filter needs more than loggers and levels.
 fn count(answers: &dyn Answers, query: &Query, levels: &'static [i64], cancel: &Cancel) -> Result<Vec<Bar>, Problem> {
     let mut counts = Vec::new();
     if levels.is_empty() {
@@ -253,8 +253,8 @@ fn bar(time: i64, level: Option<i64>, count: u64) -> Value {
     row
 }
 
-/// `GET /api/fields`: the fields that may be asked for: those that every record may have, and the other ones of the
-/// newest records.
+/// `GET /api/fields`: the fields for queries. These are the fields of every record, and the extra keys of the newest
+/// records.
 pub(super) async fn fields(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -282,7 +282,7 @@ fn names(answers: Arc<dyn Answers>) -> Produce {
         let answered = answers.ask(&query, cancel).and_then(|mut answer| answer.go_on(&mut each));
         answered.map_err(|error| broken(&error))?;
         let known = Field::known().iter().map(Field::name).collect::<Vec<_>>();
-        // Memory takes what is written to it.
+        // Writing to memory cannot fail.
         let _ = write!(pieces, "{}", json!({ "fields": known, "extra": extra }));
         Ok(Progress::Ended)
     })
@@ -313,7 +313,7 @@ mod tests {
     use crate::record::Record;
     use crate::stores::{Answer, StoreError};
 
-    /// Has numbered records for as long as somebody wants them.
+    /// Has numbered records until the reader stops.
     struct Endless(u32);
 
     impl Answers for Endless {

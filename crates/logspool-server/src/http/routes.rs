@@ -16,7 +16,7 @@ use crate::questions::{Questions, Sizes};
 use crate::stop::Stop;
 use crate::stores::Answers;
 
-/// Answers requests from these parts.
+/// Creates the router, whose handlers use these parts.
 pub fn router(
     intake: Arc<Intake>,
     answers: Option<Arc<dyn Answers>>,
@@ -39,7 +39,7 @@ pub fn router(
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route(paths::OBJECTS, post(ingest::objects))
         .route(paths::OTLP, post(otlp::logs))
-        // `HTTPHandler` sends to any path its user likes.
+        // `HTTPHandler` sends to any path that its user chooses.
         .fallback(ingest::form)
         .layer(middleware::from_fn_with_state(context.clone(), guard::token));
     let all = open.merge(guarded).layer(middleware::from_fn(page::serve));
@@ -48,5 +48,5 @@ pub fn router(
     all.with_state(context)
 }
 
-/// The description of all this for programs.
+/// The OpenAPI description of the routes.
 const OPENAPI: &str = include_str!("openapi.json");

@@ -1,4 +1,4 @@
-//! How the service does.
+//! State of the service: health, readiness, metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use crate::metrics::Summary;
 
-/// Part of the budget of waiting bytes from which on the service is not ready for more.
+/// Share of the budget of waiting bytes above which the service is not ready.
 const FULL: f64 = 0.9;
 
-/// It runs.
+/// The service runs.
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// It takes records: the stores work, and there is room for what comes. What is wrong with records of the past is said
-/// too, and does not keep it from being ready.
+/// The service accepts records: the stores work, and there is room for new records. Problems with stored records are
+/// reported too, but do not affect readiness.
 pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String) {
     let mut problems: Vec<String> = context
         .intake
@@ -44,13 +44,13 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
     (status, problems.join("\n") + "\n")
 }
 
-/// Everything that is counted, for monitoring systems.
+/// All metrics, for monitoring systems.
 pub(super) async fn metrics(State(context): State<Context>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], context.intake.metrics.text())
 }
 
-/// The most important of it, for people and programs.
+/// The most important metrics, for people and programs.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Stats {
@@ -61,12 +61,12 @@ pub struct Stats {
     pub records_dropped: u64,
     pub datagrams_lost: u64,
     pub frames_rejected: u64,
-    /// Part of limits.waiting_bytes that waits for the stores, from 0 to 1.
+    /// Share of `limits.waiting_bytes` that waits for the stores, from 0 to 1.
     pub waiting: f64,
     pub stores: Vec<Summary>,
 }
 
-/// The most important of it.
+/// Collects the most important metrics.
 pub(super) async fn stats(State(context): State<Context>) -> Json<Stats> {
     let metrics = &context.intake.metrics;
     Json(Stats {

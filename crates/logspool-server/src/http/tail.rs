@@ -1,4 +1,4 @@
-//! What comes just now, as server-sent events.
+//! Live tails: new records as server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::peer::Peer;
 use crate::stop::{Stop, ended};
 use crate::tails::Tail;
 
-/// How often a line is sent when nothing comes, so that proxies keep the connection.
+/// Interval between empty lines while no records come, so that proxies keep the connection.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// A line that says nothing.
+/// An empty event, which clients ignore.
 const NOTHING: &[u8] = b":\n\n";
 
-/// How late a follower is told that it missed records, where none comes.
+/// Maximum delay of the report of missed records while no other records come.
 const TOLD: Duration = Duration::from_secs(1);
 
-/// What is asked.
+/// Parameters of `/api/tail`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {
@@ -40,8 +40,8 @@ pub(super) struct Asked {
     level: Option<String>,
 }
 
-/// Sends each record that the filter lets through as an event with its JSON; who does not keep up gets an event `missed`
-/// with the number of records.
+/// Sends each record that matches the filter as an event with its JSON. A client that reads too slowly gets an event
+/// `missed` with the number of missed records.
 pub(super) async fn tail(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -69,19 +69,19 @@ pub(super) async fn tail(
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-/// A follower and what it gets.
+/// A follower and the state of its connection.
 struct Following {
     tail: Tail,
     stop: Stop,
-    /// Records that go after the word on those before them.
+    /// Records that are sent after the report of the records missed before them.
     next: Option<Bytes>,
-    /// When a line has to be sent next.
+    /// Time when a line has to be sent next.
     alive: Instant,
     _open: Open,
 }
 
 impl Following {
-    /// The next events; `None`: the service ends.
+    /// The next events. `None`: the service ends.
     async fn events(&mut self) -> Option<Bytes> {
         let events = self.wait().await?;
         self.alive = Instant::now() + ALIVE;

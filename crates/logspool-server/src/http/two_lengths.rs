@@ -1,11 +1,11 @@
-//! Requests that state their length twice: `Content-Length` together with `Transfer-Encoding`.
+//! Detects requests that give their length twice: `Content-Length` and `Transfer-Encoding`.
 //!
-//! A proxy in front of the service may believe the other header, and then takes a part of the body for the next request
-//! (request smuggling). hyper follows the standard: it believes `Transfer-Encoding` and removes the other header, so no
-//! later code can see that there were two. The standard lets a server refuse such a request (RFC 9112, 6.3), and
-//! that needs a look at the bytes before hyper has them: [`Watched`] follows heads and bodies as they are read.
+//! A proxy before the service may believe the other header, and takes a part of the body for the next request then
+//! (request smuggling). hyper follows the standard: it believes `Transfer-Encoding` and removes the other header, so
+//! later code cannot see that there were two. A server may refuse such a request (RFC 9112, 6.3). For this [`Watched`]
+//! inspects the bytes before hyper gets them, and follows heads and bodies.
 //!
-//! It decides nothing else. Where it cannot follow, hyper's rule holds.
+//! It makes no other decision. If it cannot follow a request, hyper's rule applies.
 
 use std::io;
 use std::pin::Pin;
@@ -19,15 +19,15 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::problem::Problem;
 
-/// Bytes of a line that are kept: enough for the names and values that count.
+/// Bytes of a line that are kept: enough for the relevant names and values.
 const LINE_BYTES: usize = 256;
 
-/// Whether a request with two lengths has been read from a connection.
+/// True once a request with two lengths was read from a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TwoLengths(Arc<AtomicBool>);
 
 impl TwoLengths {
-    /// Whether one has.
+    /// True if such a request was found.
     pub fn found(&self) -> bool {
         // Relaxed: set and read by the task of the connection.
         self.0.load(Ordering::Relaxed)
@@ -42,7 +42,7 @@ pub(super) fn refuse() -> Response {
     response
 }
 
-/// A stream of requests that is looked through while it is read.
+/// A stream of requests that is inspected while it is read.
 #[derive(Debug)]
 pub(super) struct Watched<R> {
     stream: R,
@@ -51,7 +51,7 @@ pub(super) struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    /// The stream, and what will be found in it.
+    /// Wraps a stream. Also returns the flag for requests with two lengths.
     pub fn new(stream: R) -> (Self, TwoLengths) {
         let found = TwoLengths::default();
         (Self { stream, heads: Heads::default(), found: found.clone() }, found)
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
     }
 }
 
-/// Where in a request the stream is.
+/// Position in a request.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// In a line of the head.
@@ -106,7 +106,7 @@ struct Heads {
 }
 
 impl Heads {
-    /// Follows the next bytes: whether a head with two lengths ends in them.
+    /// Inspects the next bytes. Returns true if a head with two lengths ends in them.
     fn read(&mut self, mut bytes: &[u8]) -> bool {
         let mut found = false;
         while !bytes.is_empty() && self.at != At::Lost {
@@ -136,7 +136,7 @@ impl Heads {
         found
     }
 
-    /// Whether the line ends a head with two lengths.
+    /// Returns true if the line ends a head with two lengths.
     fn end_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
         match self.at {
@@ -188,7 +188,7 @@ mod tests {
     const CHUNKED: &str = "POST / HTTP/1.1\r\ntransfer-encoding:chunked\r\n\r\n5;x=y\r\n\r\n\r\n5\r\nA\r\nabcdefghij\r\n0\r\nDate: x\r\n\r\n";
     const GET: &str = "GET /?a:b HTTP/1.1\r\nHost: a:1\r\n\r\n";
 
-    /// True if two lengths are found, which must not depend on how the bytes are cut.
+    /// True if two lengths are found. Checks that the result does not depend on how the bytes are cut.
     fn found(text: &str) -> bool {
         let all = Heads::default().read(text.as_bytes());
         let mut heads = Heads::default();

@@ -1,8 +1,8 @@
-//! The queue in front of a store: origins take turns in it.
+//! The queue before a store, in which origins take turns.
 //!
-//! Each origin has a line of its own, whose order is kept. Origins take turns by bytes; one that has just come, with
-//! nothing in its line before, goes first. So a sender that waits for each ack waits for the transaction that is being
-//! written, and not for what a thousand connections of another origin have queued (the scheme of RFC 8290, FQ-CoDel).
+//! Each origin has its own line, which keeps its order. Origins take turns by bytes. An origin that was idle goes
+//! first. So a sender that waits for each ack only waits for the transaction being written. It does not wait for the
+//! queued data of a thousand connections of another origin (the scheme of RFC 8290, FQ-CoDel).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,29 +12,29 @@ use crate::origin::Origin;
 
 /// Bytes that an origin may have written in one turn.
 ///
-/// Chosen: some thousand records. Half of it makes more turns in a transaction, with twice as much an origin waits longer.
+/// Chosen: some thousand records. At half, a transaction has more turns; at double, an origin waits longer.
 const TURN_BYTES: usize = 256 * 1024;
 
-/// Makes the two ends of a queue.
+/// Creates the two ends of a queue.
 pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared::default());
     (Sender(shared.clone()), Receiver(shared))
 }
 
-/// Puts items in. Dropped, it closes the queue: the receiver gets what is in it, then the end.
+/// The sending end. Dropping it closes the queue: the receiver gets the remaining items, then the end.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// Takes items out.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// Why there is no item.
+/// Reason why there is no item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Empty {
-    /// None has come in time.
+    /// No item came in time.
     Timeout,
-    /// None will come.
+    /// No more items will come.
     Closed,
 }
 
@@ -47,7 +47,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     lines: HashMap<Origin, Line<T>>,
-    /// Origins that have just come.
+    /// Origins that were idle before.
     new: VecDeque<Origin>,
     /// Origins whose first turn is over.
     old: VecDeque<Origin>,
@@ -57,7 +57,7 @@ struct State<T> {
 #[derive(Debug)]
 struct Line<T> {
     items: VecDeque<(T, usize)>,
-    /// Bytes that are left of the turn; an item may take more than there are.
+    /// Bytes left of the turn; an item may exceed them.
     turn: i64,
 }
 
@@ -75,7 +75,7 @@ impl<T> Shared<T> {
 }
 
 impl<T> Sender<T> {
-    /// Puts an item of so many bytes at the end of its origin's line. Where nobody takes it any more it is dropped.
+    /// Appends an item of `bytes` to its origin's line. If the receiver is gone the item is dropped.
     pub fn send(&self, origin: Origin, item: T, bytes: usize) {
         let mut state = self.0.lock();
         if state.is_closed {
@@ -100,11 +100,11 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next item, for which it waits so long at most.
+    /// Returns the next item; waits for `wait` at most.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// There is no item.
     pub fn receive(&self, wait: Duration) -> Result<T, Empty> {
         let until = Instant::now() + wait;
         let mut state = self.0.lock();
@@ -130,7 +130,7 @@ impl<T> Drop for Receiver<T> {
         state.is_closed = true;
         let lines = std::mem::take(&mut state.lines);
         drop(state);
-        // Outside the lock: what waits for an item may send another one.
+        // Outside the lock: dropping an item may wake a task that sends another one.
         drop(lines);
     }
 }

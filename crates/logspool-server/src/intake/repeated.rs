@@ -1,17 +1,18 @@
-//! Warnings about a store that fails again and again: logged when they begin or change, then once a minute.
+//! Warnings about a store that fails repeatedly. A warning is logged when the problem begins or changes, then once a
+//! minute.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Time between two warnings that say the same. Chosen: a store that is away for a night leaves some hundred lines.
+/// Time between two equal warnings. Chosen: a store that is unavailable for a night causes some hundred lines.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What was logged last of each kind, and when.
+/// The last warning of each kind, and its time.
 #[derive(Debug, Default)]
 pub(super) struct Repeated(HashMap<&'static str, (String, Instant)>);
 
 impl Repeated {
-    /// Whether a warning of this kind is to be logged now.
+    /// True if a warning of this kind has to be logged now.
     pub fn is_due(&mut self, kind: &'static str, text: &str, now: Instant) -> bool {
         match self.0.get(kind) {
             Some((last, logged)) if last == text && now.saturating_duration_since(*logged) < PAUSE => false,
@@ -22,7 +23,7 @@ impl Repeated {
         }
     }
 
-    /// It works again: whether there was a warning of this kind.
+    /// Notes that the problem is over. Returns true if there was a warning of this kind.
     pub fn is_over(&mut self, kind: &'static str) -> bool {
         self.0.remove(kind).is_some()
     }

@@ -24,7 +24,7 @@ pub struct Query {
 /// A query as the user writes it, without the time range and limit that come as options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// Which records.
+    /// Selects the records.
     pub filter: Filter,
     /// Aggregates the records. `None`: the answer is the records themselves.
     pub stage: Option<Stage>,

@@ -1,6 +1,6 @@
-//! Who holds a place, whose turn it is, and what a peer may have: no threads, no time.
+//! Decides which queries hold a place, which one runs next, and the share of each peer. Uses no threads and no clock.
 //!
-//! Three things are shared by the rule of [`crate::share`]:
+//! Three resources are shared by the rule of [`crate::share`]:
 //! - places, from the request until the answer is read;
 //! - begun answers, running or paused: each may hold a connection to the store;
 //! - threads, while a turn runs.
@@ -10,13 +10,13 @@ use std::hash::Hash;
 
 use crate::share::{Refusal, may_take_more};
 
-/// Answers that may be begun for each thread: those that pause because nobody reads them count.
+/// Maximum number of begun answers for each thread. Answers that are paused because they are not read count too.
 ///
-/// Chosen: a few paused answers do not keep a peer from asking; each may hold a connection to PostgreSQL, or a few
+/// Chosen: a few paused answers do not keep a peer from asking. Each may hold a connection to PostgreSQL, or a few
 /// hundred kilobytes for SQLite.
 const BEGUN_FOR_EACH_THREAD: usize = 3;
 
-/// How many there are.
+/// Numbers of threads and places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Query threads.
@@ -25,41 +25,41 @@ pub struct Sizes {
     pub places: usize,
 }
 
-/// Questions by what they do.
+/// Numbers of queries by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// In the queue, not begun.
+    /// Queued and not begun.
     pub waiting: usize,
-    /// On a thread.
+    /// Running on a thread.
     pub running: usize,
-    /// Paused or complete, and not read to the end.
+    /// Paused or complete, but not completely read.
     pub unread: usize,
 }
 
-/// Where a question is.
+/// The phase of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// In the queue; nothing of it is answered.
+    /// Queued; the answer has not begun.
     Waiting,
-    /// On a thread, or soon: its client reads.
+    /// On a thread, or queued for its next turn because its client has read.
     Running,
-    /// Its client has to read before it goes on.
+    /// Waits until its client has read.
     Paused,
-    /// All is found.
+    /// All rows are found.
     Complete,
 }
 
-/// The number of a place.
+/// Number of a place.
 pub type Id = u64;
 
-/// See the head of this file. `J` is the work of a question.
+/// Queues and shares; see the file head. `J` is the work of a query.
 #[derive(Debug)]
 pub struct Turns<K, J> {
     sizes: Sizes,
     next_id: Id,
     questions: HashMap<Id, Question<K, J>>,
     peers: HashMap<K, PeerState>,
-    /// Peers with questions in their queues, in the order of their turns.
+    /// Peers with queued queries, in the order of their turns.
     ring: VecDeque<K>,
     begun: usize,
     running: usize,
@@ -76,9 +76,9 @@ struct Question<K, J> {
 enum State<J> {
     Queued(J),
     Running {
-        /// Its reader made room while it ran.
+        /// The client made room during the turn.
         goes_on: bool,
-        /// Its place was given up.
+        /// The place was released during the turn.
         is_gone: bool,
     },
     Paused(J),
@@ -94,7 +94,7 @@ struct PeerState {
 }
 
 impl<K: Copy + Eq + Hash, J> Turns<K, J> {
-    /// With all places free.
+    /// Creates the queues, with all places free.
     pub fn new(sizes: Sizes) -> Self {
         Self {
             sizes,
@@ -107,11 +107,11 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         }
     }
 
-    /// Gives a place to a question, and puts it at the end of its peer's queue.
+    /// Gives a query a place, and appends it to its peer's queue.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// There is no place for the query; the refusal has the reason.
     pub fn enter(&mut self, peer: K, job: J) -> Result<Id, Refusal> {
         let limit = self.sizes.places;
         let held = self.peers.get(&peer).map_or(0, |state| state.places);
@@ -128,7 +128,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         Ok(id)
     }
 
-    /// The next question that may run: of the peer whose turn it is, its first one.
+    /// The next query that may run: the first one of the peer whose turn it is.
     pub fn next(&mut self) -> Option<(Id, J)> {
         for _ in 0..self.ring.len() {
             let peer = self.ring.pop_front()?;
@@ -166,8 +166,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
             && (question.has_begun || may_take_more(state.begun, most_begun.saturating_sub(self.begun)))
     }
 
-    /// A turn has ended, and more is to come when the reader has made room. Returns the work where nobody wants it any
-    /// more.
+    /// Ends a turn of a query that waits for its reader. Returns the work if the place was released.
     pub fn pause(&mut self, id: Id, job: J) -> Option<J> {
         let Some((goes_on, is_gone)) = self.end_turn(id) else { return Some(job) };
         if is_gone {
@@ -181,7 +180,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         None
     }
 
-    /// A turn has ended, and all is found.
+    /// Ends the last turn of a query.
     pub fn complete(&mut self, id: Id) {
         let Some((_, is_gone)) = self.end_turn(id) else { return };
         self.end_begun(id);
@@ -192,7 +191,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         }
     }
 
-    /// The reader has made room: the question goes before those of its peer that have not begun.
+    /// The reader has made room. The query is queued before those of its peer that have not begun.
     pub fn resume(&mut self, id: Id) {
         let Some(question) = self.questions.get_mut(&id) else { return };
         match std::mem::replace(&mut question.state, State::Complete) {
@@ -210,7 +209,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         }
     }
 
-    /// Gives a place back. Returns the work of a question that does not run, and whether it has begun.
+    /// Releases a place. Returns the work of a query that is not running, and whether the query has begun.
     pub fn leave(&mut self, id: Id) -> Option<(J, bool)> {
         let question = self.questions.get_mut(&id)?;
         let has_begun = question.has_begun;
@@ -229,7 +228,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         job.map(|job| (job, has_begun))
     }
 
-    /// Where a question is; `None`: it has no place.
+    /// The phase of a query. `None`: it has no place.
     pub fn phase(&self, id: Id) -> Option<Phase> {
         let question = self.questions.get(&id)?;
         Some(match question.state {
@@ -240,13 +239,13 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         })
     }
 
-    /// How many questions do what.
+    /// Numbers of queries by state.
     pub fn counts(&self) -> Counts {
         let waiting = self.peers.values().map(|state| state.queue.len()).sum();
         Counts { waiting, running: self.running, unread: self.questions.len() - waiting - self.running }
     }
 
-    /// Whether a question could run now.
+    /// True if a query could run now.
     pub fn has_next(&self) -> bool {
         self.ring.iter().any(|peer| {
             let id = self.peers.get(peer).and_then(|state| state.queue.front());
@@ -260,7 +259,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         }
     }
 
-    /// Counts a turn out: whether the question goes on, and whether its place was given up.
+    /// Ends a turn. Returns whether the client made room, and whether the place was released.
     fn end_turn(&mut self, id: Id) -> Option<(bool, bool)> {
         let question = self.questions.get(&id)?;
         let State::Running { goes_on, is_gone } = question.state else { return None };
@@ -303,7 +302,7 @@ mod tests {
 
     const SIZES: Sizes = Sizes { threads: 4, places: 64 };
 
-    /// Questions that are named by a peer and a number.
+    /// Queues whose queries are named by a peer and a number.
     fn turns(sizes: Sizes) -> Turns<char, &'static str> {
         Turns::new(sizes)
     }
@@ -356,7 +355,7 @@ mod tests {
         }
         assert_eq!((4, 0, 18), (paused.len(), turns.running, turns.counts().waiting));
 
-        // Another peer is answered all the same, and the first one as soon as it reads, or leaves.
+        // Another peer still gets answers. The first peer gets answers again when it reads, or releases a place.
         let other = turns.enter('b', "b").unwrap();
         assert_eq!(Some((other, "b")), turns.next());
         turns.resume(paused[0]);

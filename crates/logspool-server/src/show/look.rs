@@ -1,6 +1,6 @@
-//! How rows are written.
+//! Output formats and their look.
 
-/// How rows are written.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For a terminal: one line for each record, tracebacks below it; a table for counts; bars for histograms. The

@@ -1,9 +1,8 @@
-//! Which connections get in. Slots are shared between peers, and some are kept for HTTP.
+//! Admits connections. Peers share the slots, and some slots are reserved for HTTP.
 //!
-//! A connection that has sent records is never closed for its silence, because a stdlib handler would lose a record
-//! before it notices. So a slot that a peer has taken cannot be taken back, and fairness has to come before that: a peer
-//! that holds many slots is refused while others can still get some. Three pools of slots exist:
-//!
+//! A connection that has sent records is never closed for its silence: a stdlib handler would lose a record before it
+//! notices. So a slot cannot be taken back, and fairness has to be ensured before. A peer that holds many slots is
+//! refused while others can still get some. There are three pools of slots:
 //! - the general pool of `limits.connections` slots, for every connection;
 //! - a reserve for listeners that take only HTTP, used when the general pool refuses a connection;
 //! - a reserve for listeners that take every protocol, used in the same case. A connection may send its first bytes in
@@ -16,20 +15,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::framing::Protocol;
 use crate::origin::Origin;
 use crate::share::{Refusal, may_take_more};
 
 /// Time for the header of a request in a reserve.
 ///
-/// Chosen: a health check sends its request at once, also over a slow network. A peer that sends nothing blocks its part
-/// of the reserve for this long; with half of it a busy client could be too late.
+/// Chosen: a health check sends its request at once, also over a slow network. A peer that sends nothing blocks its
+/// part of the reserve for this time. With half of it a busy client could be too late.
 const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
 
-/// How many slots each pool has.
+/// Number of slots of each pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// The general pool: `limits.connections`, or fewer where the process may not open as many files.
+    /// The general pool: `limits.connections`, or fewer if the process may not open as many files.
     pub general: usize,
     /// The reserve of listeners that take only HTTP.
     pub http: usize,
@@ -41,7 +39,7 @@ pub struct Sizes {
 #[derive(Debug)]
 struct Pool {
     limit: usize,
-    /// Slots that one peer may hold; `None`: a share of the free ones.
+    /// Maximum number of slots per peer; `None`: a share of the free ones.
     per_peer: Option<usize>,
     open: usize,
     held: HashMap<Origin, usize>,
@@ -80,25 +78,15 @@ impl Pool {
     }
 }
 
-/// Which protocols a listener accepts.
+/// The protocols that a listener accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// Every protocol.
     Any,
-    /// HTTP alone.
+    /// Only HTTP.
     Http,
-    /// One protocol that is not HTTP: there is no reserve.
+    /// One protocol other than HTTP: there is no reserve for it.
     Records,
-}
-
-impl From<Option<Protocol>> for Door {
-    fn from(protocol: Option<Protocol>) -> Self {
-        match protocol {
-            None => Self::Any,
-            Some(Protocol::Http) => Self::Http,
-            Some(_) => Self::Records,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,13 +113,13 @@ impl Pools {
     }
 }
 
-/// Lets connections in.
+/// Admits connections.
 #[derive(Debug)]
 pub struct Admission(Mutex<Pools>);
 
 impl Admission {
-    /// Shares out the slots of `sizes`. In the general pool a peer may hold `per_peer` slots, or with 0 a share of the free
-    /// ones.
+    /// Creates pools with these sizes. In the general pool a peer may hold `per_peer` slots, or with 0 a share of the
+    /// free ones.
     pub fn new(sizes: Sizes, per_peer: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Pools {
             general: Pool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
@@ -144,7 +132,8 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// Why the general pool has no slot for this peer. The reserve that the listener may use has no slot for it either.
+    /// The reason why the general pool has no slot for this peer. The reserve for this listener, if there is one, has
+    /// no slot either.
     pub fn admit(self: &Arc<Self>, origin: Origin, door: Door) -> Result<Slot, Refusal> {
         let mut pools = self.pools();
         let place = pools.general.take(origin).map(|()| Place::General).or_else(|refusal| {
@@ -163,7 +152,7 @@ impl Admission {
     }
 }
 
-/// The slot of a connection; free again when it is dropped.
+/// The slot of a connection. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct Slot {
     admission: Arc<Admission>,
@@ -172,25 +161,25 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// True if the slot belongs to a reserve. The connection is closed after one answer, or after `limits.header_seconds`: a live
-    /// tail would hold the slot for ever.
+    /// True if the slot belongs to a reserve. The connection is closed after one answer or after
+    /// `limits.header_seconds`, because a live tail would hold the slot for ever.
     pub fn is_reserved(&self) -> bool {
         self.place != Place::General
     }
 
-    /// Time for the first bytes, and for the header of a request.
+    /// Time limit for the first bytes, and for the header of a request.
     pub fn header_time(&self, usual: Duration) -> Duration {
         if self.is_reserved() { usual.min(RESERVED_HEADER_TIME) } else { usual }
     }
 
-    /// To be called when the first bytes have shown the protocol. A reserve takes no records: for them the slot moves to the
-    /// general pool.
+    /// Must be called when the first bytes have shown the protocol. A reserve takes no records: for records the slot
+    /// moves to the general pool.
     ///
     /// # Errors
     ///
-    /// Why the general pool has no slot.
-    pub fn settle(&mut self, protocol: Protocol) -> Result<(), Refusal> {
-        if !self.is_reserved() || protocol == Protocol::Http {
+    /// The reason why the general pool has no slot.
+    pub fn settle(&mut self, door: Door) -> Result<(), Refusal> {
+        if !self.is_reserved() || door == Door::Http {
             return Ok(());
         }
         let mut pools = self.admission.pools();
@@ -222,7 +211,7 @@ mod tests {
         Admission::new(Sizes { general: 4096, http: 64, first_bytes: 16 }, per_peer)
     }
 
-    /// As many slots as it gets.
+    /// Takes slots until one is refused.
     fn take_all(admission: &Arc<Admission>, origin: Origin, door: Door) -> (Vec<Slot>, Refusal) {
         let mut slots = Vec::new();
         loop {
@@ -242,7 +231,7 @@ mod tests {
 
         assert_eq!((1366, 910), (first.len(), second.len()));
         assert_eq!(Refusal::Share { held: 1366, limit: 4096 }, refusal);
-        // A dozen peers that take all they can leave room to others.
+        // A dozen peers that take all they can get leave room for others.
         assert!(4096 - first.len() - second.len() - rest.iter().map(Vec::len).sum::<usize>() > 20);
         assert!(admission.admit(origin(13), Door::Records).is_ok());
     }
@@ -279,7 +268,7 @@ mod tests {
         assert_eq!(22, requests.len());
         assert!(requests.iter().all(Slot::is_reserved));
 
-        // Another address is in the general pool, and then gets its part of the reserve.
+        // Another address gets slots of the general pool, and then its part of the reserve.
         assert!(!admission.admit(origin(2), Door::Http).unwrap().is_reserved());
         let _others = take_all(&admission, origin(2), Door::Records);
         assert!(admission.admit(origin(2), Door::Http).unwrap().is_reserved());
@@ -297,10 +286,10 @@ mod tests {
         let mut sends = admission.admit(origin(1), Door::Any).unwrap();
         assert_eq!(RESERVED_HEADER_TIME, sends.header_time(usual));
 
-        assert_eq!(Ok(()), asks.settle(Protocol::Http));
-        assert_eq!("too_many_of_peer", sends.settle(Protocol::Pickle).unwrap_err().reason());
+        assert_eq!(Ok(()), asks.settle(Door::Http));
+        assert_eq!("too_many_of_peer", sends.settle(Door::Records).unwrap_err().reason());
         senders.pop();
-        assert_eq!(Ok(()), sends.settle(Protocol::Pickle));
+        assert_eq!(Ok(()), sends.settle(Door::Records));
         assert!(asks.is_reserved() && !sends.is_reserved());
     }
 }

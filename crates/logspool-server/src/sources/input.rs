@@ -1,4 +1,4 @@
-//! The bytes of a connection, read within its limits of time and memory.
+//! Reads the bytes of a connection within its limits of time and memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::intake::Intake;
 use crate::origin::Origin;
 use crate::stop::{Stop, ended, sleep_until};
 
-/// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
+/// Buffer of a silent connection in bytes: 16 MiB for 4,096 connections.
 pub const SMALL_READ: usize = 4 * 1024;
 
-/// Bytes read at once from a sender that has more: some 120 pickled records. Twice as many gain nothing measurable.
+/// Bytes read at once from a sender that has more: some 120 pickled records. Twice as many give no measurable gain.
 const LARGE_READ: usize = 64 * 1024;
 
-/// Silence after which nothing is on its way any more when the service ends.
+/// When the service ends, silence after which no more data is expected.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Frames of limits.frame_bytes that one message may be long: Fluentd sends 8 MiB.
+/// Maximum length of a message, in frames of `limits.frame_bytes`: Fluentd sends 8 MiB.
 pub const FRAMES: usize = 10;
 
 /// The bytes of a connection, with its limits of time and memory.
@@ -31,32 +31,32 @@ pub const FRAMES: usize = 10;
 pub struct Input<R> {
     stream: R,
     origin: Origin,
-    /// What came and is not yet taken; see [`Self::advance`].
+    /// Received bytes that are not taken yet; see [`Self::advance`].
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
     stop: Stop,
-    /// Bytes for the next read.
+    /// Size of the next read in bytes.
     read: usize,
-    /// When the frame that is open was first waited for.
+    /// Start of the wait for the rest of an incomplete frame.
     began: Option<Instant>,
-    /// Room for a large frame, and for a long message: none, the first, or both.
+    /// Room for a large frame, and for a long message: neither, the first, or both.
     rooms: Vec<Room>,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum More {
     /// More bytes.
     Came,
-    /// Nothing for as long as was asked.
+    /// No bytes within the given time.
     Silence,
-    /// The peer has closed, or the service ends: nothing more is on its way, or it has been read for long enough.
+    /// The peer has closed the connection, or the service ends and has read what had arrived.
     Ended,
 }
 
 impl<R: AsyncRead + Unpin> Input<R> {
-    /// The bytes of a connection of which `first` has come.
+    /// Creates the input of a connection. `first` are the bytes received before.
     pub fn new(stream: R, first: BytesMut, origin: Origin, shared: &Shared) -> Self {
         Self {
             stream,
@@ -71,11 +71,11 @@ impl<R: AsyncRead + Unpin> Input<R> {
         }
     }
 
-    /// Waits for more bytes; at most for `silence`, where it is given.
+    /// Waits for more bytes, for `silence` at most if it is given.
     ///
     /// # Errors
     ///
-    /// A limit of time is passed, or the network says so.
+    /// A time limit has passed, or the connection failed.
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
         let Some(room) = self.make_room().await else { return Ok(More::Ended) };
         let now = Instant::now();
@@ -96,12 +96,13 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let mut buffer = (&mut self.buffer).limit(room);
         let wait = match (silence, stopping) {
             (_, Some(end)) => Some(end.min(now + LAST_WORDS)),
-            // What ends in a line end is a record when its time is over, whether its sender pauses or not.
+            // A frame that ends at a line end becomes a record when its time is over, even if its sender does not
+            // pause.
             (Some(silence), None) => Some(until.map_or(now + silence, |until| until.min(now + silence))),
             (None, None) => until,
         };
         let came = tokio::select! {
-            // What has come counts, however late: a peer is slow only while nothing is there.
+            // Read available bytes even after the deadline: a peer is only slow while it sends nothing.
             biased;
             came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
@@ -111,7 +112,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
                     (None, None) => Err(End::Slow(limit)),
                 };
             }
-            // Once more, to take what is on its way.
+            // Return, so that the caller reads once more what has arrived.
             () = ended(&mut self.stop), if stopping.is_none() => return Ok(More::Came),
         };
         self.read = if came == room { LARGE_READ } else { SMALL_READ };
@@ -120,31 +121,31 @@ impl<R: AsyncRead + Unpin> Input<R> {
 }
 
 impl<R> Input<R> {
-    /// Takes so many bytes: all of some frames, or none. What is left is the beginning of another frame, and its time
-    /// begins when more of it is waited for: what the stores make a sender wait is not the sender's.
+    /// Takes bytes: all bytes of some frames, or none. The rest is the start of another frame. Its time begins with the
+    /// next wait for it, because the time that a sender waits for the stores must not count.
     pub fn advance(&mut self, bytes: usize) {
         if bytes == 0 {
             return;
         }
         self.buffer.advance(bytes);
         self.began = None;
-        // The room goes back as soon as the large frame is taken, with the memory that it was for.
+        // Free the room and the memory of a large frame as soon as it is taken.
         if !self.rooms.is_empty() && self.buffer.len() < LARGE_READ {
             self.buffer = BytesMut::from(&self.buffer[..]);
             self.rooms.clear();
         }
     }
 
-    /// How many bytes the next read may bring. A frame that is longer than the usual read needs room, which few
-    /// connections have at a time: for a frame of the usual limit, then for the rest, as messages of Forward may be ten
-    /// times as long. `None`: the service ends.
+    /// Size of the next read in bytes. A frame longer than a usual read needs room, which few connections can have at a
+    /// time. It gets room for a frame of the usual limit first, then for the rest: messages of Forward may be ten times
+    /// as long. `None`: the service ends.
     async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
         loop {
             let (held, wanted) = match self.rooms.len() {
                 0 => (LARGE_READ, frame),
                 1 => (LARGE_READ + frame, frame * (FRAMES - 1)),
-                // No frame is longer.
+                // No frame is longer than this.
                 _ => return Some(self.read),
             };
             if self.buffer.len() < held {
@@ -153,12 +154,12 @@ impl<R> Input<R> {
             let asked = Instant::now();
             let room = self.room(wanted).await?;
             self.rooms.push(room);
-            // The sender is not slow: it was not listened to.
+            // The sender is not slow: the service did not read meanwhile.
             self.began = self.began.map(|began| began + asked.elapsed());
         }
     }
 
-    /// Waits for more room. `None`: the service ends before.
+    /// Waits for more room. `None`: the service ends first.
     async fn room(&mut self, bytes: usize) -> Option<Room> {
         let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.rooms.is_empty());
         let room = async {

@@ -2,11 +2,13 @@
 
 use crate::config::SharedKey;
 
-/// The key that senders have to know.
+/// The key that senders need.
 #[derive(Clone)]
 pub struct Key {
-    pub(super) hostname: String,
-    pub(super) shared_key: String,
+    /// How the service calls itself.
+    pub hostname: String,
+    /// The key.
+    pub shared_key: String,
 }
 
 impl std::fmt::Debug for Key {
@@ -16,11 +18,11 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads the file.
+    /// Reads the key file.
     ///
     /// # Errors
     ///
-    /// Which, and why.
+    /// The file and the reason of the failure.
     pub fn read(config: &SharedKey) -> Result<Self, String> {
         let path = config.key_file.display();
         let text = std::fs::read_to_string(&config.key_file)

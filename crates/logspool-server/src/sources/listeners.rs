@@ -1,4 +1,4 @@
-//! Where senders connect: each connection gets a task of its own.
+//! Listeners: each accepted connection gets its own task.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,34 +19,35 @@ use super::streams;
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
 use crate::peer::Peer;
-use crate::sources::framing::Protocol;
+use crate::protocol::Protocol;
+use crate::protocols::http::HTTP;
 use crate::stop::{ended, sleep_until};
 use crate::warnings;
 
-/// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
+/// Pause after a failed accept. The usual reason is a lack of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Connections that the kernel keeps until they are accepted; it may allow fewer (net.core.somaxconn).
+/// Connections that the kernel queues until they are accepted; it may allow fewer (net.core.somaxconn).
 ///
-/// Chosen: as many as may be open by default, so that all senders of a large machine can connect at the same moment. With
-/// the usual 128 the kernel drops what comes while the service is busy for some milliseconds. The peer tries again after a
-/// second, and a stdlib handler has given up its record by then.
+/// Chosen: the default limit of open connections, so that all senders of a large machine can connect at the same
+/// moment. With the usual 128 the kernel drops connections while the service is busy for some milliseconds. The peer
+/// retries after a second, and a stdlib handler has dropped its record by then.
 const BACKLOG: u32 = 4096;
 
-/// Silence after which the kernel asks whether a peer is still there, and then how often. Nine questions without an answer
-/// (net.ipv4.tcp_keepalive_probes) end the connection: a machine that has gone is found within four minutes, and a peer
-/// that is only silent answers. Nothing is asked while an answer is on its way: then the kernel gives up sending it, after
-/// a quarter of an hour (net.ipv4.tcp_retries2).
+/// Silence after which the kernel sends a keepalive probe, and the interval of further ones. After nine unanswered
+/// probes (net.ipv4.tcp_keepalive_probes) the connection ends. A machine that has disappeared is detected within four
+/// minutes; a silent peer answers and stays connected. No probes are sent while sent data is unacknowledged: the kernel
+/// retries that for a quarter of an hour (net.ipv4.tcp_retries2).
 const ASK_AFTER: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 
-/// How long the next connection may take when the service ends: the kernel has those ready that came before.
+/// Maximum wait for the next connection when the service ends. The kernel has queued connections ready.
 const BACKLOG_TIME: Duration = Duration::from_millis(20);
 
 /// An open listener.
 #[derive(Debug)]
 pub struct Listener {
-    /// As it was asked for, with the port that was given where 0 was asked.
+    /// The configured address, with the actual port if port 0 was configured.
     pub address: Listen,
     socket: Socket,
 }
@@ -58,11 +59,11 @@ enum Socket {
 }
 
 impl Listener {
-    /// Opens it. A socket file that nobody listens at any more is replaced.
+    /// Opens the listener. Replaces a socket file on which no process listens any more.
     ///
     /// # Errors
     ///
-    /// What was tried and why it cannot be.
+    /// The address and the reason of the failure.
     pub async fn open(address: &Listen, identity: Option<&tls::Identity>) -> Result<Self, String> {
         let why = |error: io::Error| format!("cannot listen at {address}: {error}");
         let mut address = address.clone();
@@ -88,7 +89,7 @@ impl Listener {
         Ok(Self { address, socket })
     }
 
-    /// The listener for HTTP alone.
+    /// Opens the listener that takes only HTTP.
     ///
     /// # Errors
     ///
@@ -97,18 +98,18 @@ impl Listener {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(Protocol::Http) }, None).await.map(Some)
+                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
             }
         }
     }
 
-    /// Serves every connection that `admission` lets in until the service ends, then waits for what they have sent.
+    /// Serves every connection that `admission` admits until the service ends. Then waits until their data is read.
     pub async fn serve(self, shared: Arc<Shared>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
-        let (protocol, door) = (address.protocol, Door::from(address.protocol));
+        let (protocol, door) = (address.protocol, address.protocol.map_or(Door::Any, |protocol| protocol.door));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
-        // Once the service ends: until when those are taken who have connected.
+        // When the service ends: the deadline for accepting queued connections.
         let mut end: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
@@ -117,12 +118,13 @@ impl Listener {
                     end = Some(stop.borrow().unwrap_or_else(Instant::now));
                     continue;
                 }
-                // Those who had connected before have sent something, too.
+                // Connections that were queued before the end have sent data, too.
                 () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG_TIME))) => break,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
-                // The peer has gone before it was accepted. It could do that at will, so nobody else waits for it.
+                // The peer disconnected before it was accepted. Peers can do that at will, so do not delay other
+                // connections.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
@@ -147,7 +149,7 @@ impl Listener {
             }
             while connections.try_join_next().is_some() {}
         }
-        // From here on who connects is refused.
+        // From here on connections are refused.
         drop(socket);
         if let Place::Unix(path) = &address.at {
             drop(std::fs::remove_file(path));
@@ -158,7 +160,7 @@ impl Listener {
 
 fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // The port may still have connections of a service that has ended.
+    // The port may still have connections of a previous service.
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
     socket.listen(BACKLOG)
@@ -181,7 +183,8 @@ impl Socket {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
-                // Acks are small and wanted at once. A peer that has gone meanwhile is no trouble of the listener's.
+                // Send acks at once; they are small. An error means that the peer is gone, which the connection's task
+                // notices.
                 let _ = stream.set_nodelay(true);
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
@@ -198,7 +201,7 @@ impl Socket {
 }
 
 impl Stream {
-    async fn serve(self, peer: Peer, protocol: Option<Protocol>, slot: Slot, shared: Arc<Shared>) {
+    async fn serve(self, peer: Peer, protocol: Option<&'static Protocol>, slot: Slot, shared: Arc<Shared>) {
         match self {
             Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,
             Self::Unix(stream) => streams::serve(stream, peer, protocol, slot, shared).await,
@@ -216,7 +219,7 @@ impl Stream {
     }
 }
 
-/// Removes a socket that nobody listens at.
+/// Removes a socket file on which no process listens.
 fn remove_stale(path: &Path) {
     let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {

@@ -1,8 +1,10 @@
-//! Where bytes come in: listeners, connections, datagrams. Frames go to the decoders, records to the intake.
+//! Sources: listeners, connections and datagrams. They pass frames to the decoders and records to the intake.
 
+pub mod acks;
 pub mod admission;
 pub mod datagrams;
-pub mod forward;
+#[cfg(test)]
+pub mod framed;
 pub mod framing;
 pub mod input;
 pub mod key;

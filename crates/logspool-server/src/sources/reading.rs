@@ -1,56 +1,56 @@
-//! A frame to a record in a batch.
+//! Turns frames into records of a batch.
 //!
-//! A frame that its decoder cannot read becomes a record itself, which says why and holds the beginning of the frame: it
-//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on. Tiny frames that cannot
-//! be read and follow one another become one such record with their number where they are the same, or many: as records
-//! of their own they would take a hundred times the bytes that were sent.
+//! A frame that its decoder cannot read becomes a record with the reason and the start of the frame. It is counted, can
+//! be found by a query for the logger `logspool.undecoded`, and the connection continues.
+//!
+//! Tiny unreadable frames in a row become a single such record with their number if they are equal, or if there are
+//! many. As separate records they would take a hundred times the bytes that were sent.
 
 use std::borrow::Cow;
 
-use super::framing::Protocol;
 use chrono::{DateTime, FixedOffset, Local};
 
 use crate::batch::{Arrival, Batch};
-use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
 use crate::metrics::{Count, Metrics};
 use crate::origin::Origin;
 use crate::peer::Peer;
+use crate::protocol::{Frames, Protocol, Space};
 use crate::record::Record;
 use crate::value::Value;
 
-/// The logger of records about frames that could not be read.
+/// The logger of records about unreadable frames.
 pub const UNDECODED: &str = "logspool.undecoded";
 
-/// Bytes of JSON that the beginning of a frame which could not be read takes in its record.
+/// Maximum size of the start of an unreadable frame in its record, in bytes of JSON.
 const KEPT_BYTES: usize = 4096;
 
-/// Frames shorter than this are tiny. Chosen: a line of text that was sent to the wrong port is longer, and is kept.
+/// Shorter frames are tiny. Chosen: a line of text that was sent to the wrong port is longer, and gets its own record.
 const TINY_BYTES: usize = 32;
 
-/// Tiny frames in a row that get records of their own while they differ. Chosen: enough to see what a peer sends.
+/// Number of different tiny frames in a row that get their own records. Chosen: enough to see what a peer sends.
 const SHOWN: usize = 8;
 
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    protocol: Protocol,
+    protocol: &'static Protocol,
     peer: Peer,
     host: String,
     metrics: &'a Metrics,
     frames: Count,
     arrived: DateTime<FixedOffset>,
     batch: Batch,
-    /// The frame that could not be read last, while more of its run may follow.
+    /// The last unreadable frame, while tiny frames directly after it may be counted with it.
     run: Option<Rejected>,
-    /// Frames that could not be read since the last [`Self::take`].
+    /// Number of unreadable frames since the last [`Self::take`].
     rejected: usize,
-    /// Records about them.
+    /// Number of records about them.
     undecoded: usize,
-    /// Of these, those without another record between them.
+    /// Number of these records without another record between them.
     in_a_row: usize,
 }
 
-/// A frame that could not be read, and the number of tiny ones directly after it.
+/// An unreadable frame, and the number of tiny ones directly after it.
 #[derive(Debug)]
 struct Rejected {
     why: String,
@@ -60,9 +60,9 @@ struct Rejected {
 }
 
 impl<'a> Reader<'a> {
-    /// For a peer that speaks this.
-    pub fn new(protocol: Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
-        let frames = metrics.frames(protocol.name());
+    /// Creates a reader for the frames of one peer.
+    pub fn new(protocol: &'static Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
+        let frames = metrics.frames(protocol.name);
         let arrived = Local::now().fixed_offset();
         let (host, batch) = (peer.host(), Batch::default());
         Self {
@@ -80,12 +80,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whose frames these are.
+    /// The origin of the frames.
     pub fn origin(&self) -> Origin {
         self.peer.origin()
     }
 
-    /// What is read from here on comes from another peer.
+    /// Sets the peer that the next frames come from.
     pub fn come_from(&mut self, peer: Peer) {
         if self.peer != peer {
             self.end_run();
@@ -94,37 +94,37 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Something has come: what is read from here on arrived now.
+    /// Sets the time of arrival of the next frames to now.
     pub fn arrive(&mut self) {
         self.arrived = Local::now().fixed_offset();
     }
 
-    /// Reads a frame. White space between frames is none.
+    /// Reads a frame. White space between frames is ignored.
     pub fn read(&mut self, frame: &[u8]) {
-        let frame = match self.protocol {
-            Protocol::Json | Protocol::Syslog | Protocol::OctetCounted => frame.trim_ascii_end(),
-            _ => frame,
+        // A conversation reads its records itself.
+        if let Some(frames) = self.protocol.frames() {
+            self.read_as(&frames, frame);
+        }
+    }
+
+    /// Reads a frame with the functions of its protocol.
+    pub fn read_as(&mut self, frames: &Frames, frame: &[u8]) {
+        let frame = match frames.space {
+            Space::Trimmed => frame.trim_ascii_end(),
+            Space::Kept => frame,
         };
-        if frame.is_empty() && self.protocol != Protocol::Pickle {
+        if frame.is_empty() && frames.space == Space::Trimmed {
             return;
         }
         self.frames.add(1);
-        let record = match self.protocol {
-            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string()),
-            Protocol::Json => json(frame),
-            Protocol::Syslog | Protocol::OctetCounted => {
-                syslog::read(frame, self.arrived).map_err(|error| error.to_string())
-            }
-            // They hold many records; their sources read them.
-            Protocol::Forward | Protocol::Http => return,
-        };
+        let record = (frames.read)(frame, self.arrived);
         match record {
             Ok(record) => self.push(&record),
             Err(why) => self.reject_frame(frame, why),
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, record: &Record<'_>) {
         self.end_run();
         self.in_a_row = 0;
@@ -136,18 +136,18 @@ impl<'a> Reader<'a> {
         self.batch.push(record, Arrival { time_ns, host: &self.host });
     }
 
-    /// Counts frames that the source reads itself.
+    /// Counts a frame that the source reads itself.
     pub fn count_frame(&self) {
         self.frames.add(1);
     }
 
-    /// Records what could not be read, with the reason.
+    /// Adds a record about an unreadable frame, with the reason.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
         self.reject_frame(frame, why.to_owned());
         self.end_run();
     }
 
-    /// The same, where tiny frames that follow may be counted with this one.
+    /// As [`Self::reject`], but tiny frames after this one may be counted with it.
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
 
     fn end_run(&mut self) {
         let Some(Rejected { why, beginning, bytes, frames }) = self.run.take() else { return };
-        self.metrics.reject(self.protocol.name(), frames.unsigned_abs());
+        self.metrics.reject(self.protocol.name, frames.unsigned_abs());
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut fields = vec![
             (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(&beginning))),
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         if frames > 1 {
             fields.push((Cow::Borrowed("frames"), Value::Int(frames)));
         }
-        let (protocol, peer) = (self.protocol.name(), self.peer.name());
+        let (protocol, peer) = (self.protocol.name, self.peer.name());
         let record = Record {
             level: 40,
             logger: Cow::Borrowed(UNDECODED),
@@ -186,17 +186,17 @@ impl<'a> Reader<'a> {
         self.in_a_row += 1;
     }
 
-    /// Bytes of memory that the records so far use.
+    /// Bytes of memory used by the records read until now.
     pub fn used_bytes(&self) -> usize {
         self.batch.used_bytes()
     }
 
-    /// Values that were read so far: records, and frames that could not be read.
+    /// Number of values read until now: records and unreadable frames.
     pub fn values(&self) -> usize {
         self.batch.len() - self.undecoded + self.rejected
     }
 
-    /// Takes the records so far.
+    /// Takes the records read until now.
     pub fn take(&mut self) -> Batch {
         self.end_run();
         (self.rejected, self.undecoded) = (0, 0);
@@ -205,19 +205,19 @@ impl<'a> Reader<'a> {
         batch
     }
 
-    /// Drops the records so far; returns how many there were.
+    /// Drops the records read until now, and returns their number.
     pub fn discard(&mut self) -> usize {
         self.take().len()
     }
 
-    /// How many frames could not be read, and how many records say so.
+    /// Numbers of unreadable frames and of records about them.
     pub fn rejected(&mut self) -> (usize, usize) {
         self.end_run();
         (self.rejected, self.undecoded)
     }
 }
 
-/// The beginning of a frame, as much as is kept. A control character takes six bytes of JSON.
+/// The start of a frame that fits into [`KEPT_BYTES`]. A control character takes six bytes of JSON.
 fn beginning(frame: &[u8]) -> &[u8] {
     let mut left = KEPT_BYTES;
     let fits = |byte: &&u8| {
@@ -227,23 +227,13 @@ fn beginning(frame: &[u8]) -> &[u8] {
     &frame[..frame.iter().take_while(fits).count()]
 }
 
-/// A JSON line; GELF by the keys that it must have.
-fn json(frame: &[u8]) -> Result<Record<'_>, String> {
-    let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
-    // As a record it would say nothing, and take a hundred times its bytes.
-    if pairs.is_empty() {
-        return Err("the line holds an empty JSON object".to_owned());
-    }
-    let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
-    let is_gelf = has("version") && has("short_message");
-    Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocols::json::JSON;
+    use crate::protocols::pickle::PICKLE;
 
-    fn read(protocol: Protocol, frames: &[&[u8]]) -> Batch {
+    fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
         let mut reader = Reader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
         for frame in frames {
@@ -254,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_cannot_be_read_becomes_a_record_that_says_why() {
-        let batch = read(Protocol::Json, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
+        let batch = read(&JSON, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
 
         assert_eq!(2, batch.len());
         assert_eq!("good", batch.row(0).unwrap().message);
@@ -267,13 +257,13 @@ mod tests {
 
     #[test]
     fn an_empty_pickle_is_worth_a_record() {
-        assert_eq!(UNDECODED, read(Protocol::Pickle, &[b""]).row(0).unwrap().logger);
+        assert_eq!(UNDECODED, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 
     #[test]
     fn a_run_of_tiny_frames_that_cannot_be_read_is_one_record_with_their_number() {
         let long = vec![b'x'; TINY_BYTES];
-        let batch = read(Protocol::Json, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
+        let batch = read(&JSON, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
 
         let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
         assert_eq!((UNDECODED, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
@@ -289,7 +279,7 @@ mod tests {
     fn of_tiny_frames_that_differ_the_first_of_a_row_are_records() {
         let frames: Vec<_> = (0..100).map(|number: u8| [b'x', number]).collect();
         let frames: Vec<&[u8]> = frames.iter().map(<[u8; 2]>::as_slice).collect();
-        let batch = read(Protocol::Pickle, &frames);
+        let batch = read(&PICKLE, &frames);
 
         assert_eq!(SHOWN, batch.len());
         assert!(batch.row(SHOWN - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
@@ -303,7 +293,7 @@ mod tests {
     #[test]
     fn gelf_is_told_from_other_json_by_its_keys() {
         let batch = read(
-            Protocol::Json,
+            &JSON,
             &[br#"{"version":"1.1","host":"h","short_message":"s","level":3,"_user":1}"#, br#"{"msg":"m","host":"h"}"#],
         );
 

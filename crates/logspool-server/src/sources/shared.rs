@@ -1,4 +1,4 @@
-//! What all connections share, and why one ends.
+//! State shared by all connections, and the reasons why a connection ends.
 
 use std::sync::Arc;
 
@@ -9,39 +9,39 @@ use crate::intake::Intake;
 use crate::share::Refusal;
 use crate::stop::Stop;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
-    /// Where records go.
+    /// Receives the records.
     pub intake: Arc<Intake>,
-    /// Bounds.
+    /// Limits for clients.
     pub limits: Limits,
-    /// Answers HTTP.
+    /// Handles HTTP requests.
     pub http: axum::Router,
-    /// For listeners of Forward that want one.
+    /// The shared key for Forward listeners that require one.
     pub shared_key: Option<Key>,
-    /// Says when the service ends.
+    /// Signals the end of the service.
     pub stop: Stop,
 }
 
-/// Why a connection ends.
+/// Reason why a connection ends.
 #[derive(Debug)]
 pub enum End {
     /// The peer closed it, or the service ends.
     Peer,
-    /// It cannot be read on.
+    /// The stream cannot be read any further.
     Frame(FrameError),
-    /// It was too slow, or silent for too long: which limit.
+    /// The peer was too slow, or silent for too long. The value names the limit.
     Slow(&'static str),
-    /// It takes no answers.
+    /// The peer does not read its answers.
     Deaf,
-    /// What it sent does not follow what is stored.
+    /// A chunk does not follow the stored records.
     Refused,
-    /// It sends records, and the slots for that are taken.
+    /// The connection sends records, and there is no slot for it.
     NoSlot(Refusal),
-    /// The key is wrong.
+    /// The peer has a wrong key.
     Key(String),
-    /// The network says so.
+    /// The connection failed.
     Io(std::io::Error),
 }
 

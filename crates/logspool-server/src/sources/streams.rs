@@ -1,39 +1,39 @@
-//! One connection: what it speaks is told by its first byte, then frames are read until it ends.
+//! Serves one connection: its first byte decides the protocol, then frames are read until it ends.
 //!
-//! A connection that is not read makes its sender wait: that happens whenever the stores are behind (`intake`). Memory
-//! of a connection that is silent is one small buffer.
+//! When the stores are slow (`intake`) the service stops reading, so that the sender has to wait. A silent connection
+//! needs only a small buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admission::Slot;
-use super::forward;
-use super::framing::{Ended, FrameError, Framer, Protocol, Step};
+use super::framing::{Ended, FrameError, Framer, Step};
 use super::input::{Input, LAST_WORDS, More, SMALL_READ};
 use super::reading::Reader;
 use super::shared::{End, Shared};
-use crate::http;
 use crate::intake::Intake;
 use crate::peer::Peer;
+use crate::protocol::{Connection, Frames, Protocol, Speech};
+use crate::protocols::{self, Rest};
 use crate::stop::ended;
 use crate::warnings;
 
-/// How long the frames of a connection are decoded until another one has its turn. Chosen: a read from a usual sender is
+/// How long frames of a connection are decoded before another one gets its turn. Chosen: a read from a usual sender is
 /// decoded in a tenth of it.
 const TURN_TIME: Duration = Duration::from_millis(1);
 
-/// Frames between two looks at the clock.
+/// Frames between two checks of the clock.
 const LOOK_EACH: usize = 32;
 
-/// Silence that ends a line of syslog whose sender does not tell otherwise.
+/// Silence that ends a syslog line, if the sender does not end lines with NUL.
 const BURST: Duration = Duration::from_millis(50);
 
-/// Serves a connection to its end, and holds its slot for as long.
-pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, mut slot: Slot, shared: Arc<Shared>)
+/// Serves a connection to its end, and holds its slot until then.
+pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<&'static Protocol>, mut slot: Slot, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -58,64 +58,68 @@ where
 async fn converse<S>(
     mut stream: S,
     peer: &Peer,
-    protocol: Option<Protocol>,
+    protocol: Option<&'static Protocol>,
     slot: &mut Slot,
     shared: &Arc<Shared>,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    if let (Some(Protocol::Forward), Some(_)) = (protocol, &shared.shared_key) {
-        // The server speaks first there.
-        return forward::serve(stream, BytesMut::new(), peer, true, shared).await;
+    if let Some(protocol) = protocol
+        && let Speech::Conversation { speaks_first, serve } = &protocol.speech
+        && speaks_first(shared)
+    {
+        return serve(Connection { protocol, stream: Box::new(stream), first: BytesMut::new(), peer, slot, shared })
+            .await;
     }
     let mut first = BytesMut::with_capacity(SMALL_READ);
-    let header_time = slot.header_time(shared.limits.header_time());
+    let until = Instant::now() + slot.header_time(shared.limits.header_time());
     let mut stop = shared.stop.clone();
-    let came = tokio::select! {
-        came = timeout(header_time, stream.read_buf(&mut first)) => came,
-        () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
+    let protocol = loop {
+        let came = tokio::select! {
+            came = timeout_at(until, stream.read_buf(&mut first)) => came,
+            () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
+        };
+        let rest = match came {
+            Err(_) if first.is_empty() => return End::Slow("header_seconds"),
+            Ok(Err(error)) => return End::Io(error),
+            Ok(Ok(0)) if first.is_empty() => return End::Peer,
+            Err(_) | Ok(Ok(0)) => Rest::Closed,
+            Ok(Ok(_)) => Rest::Open,
+        };
+        match protocol.map_or_else(|| protocols::of_beginning(&first, rest), |protocol| Ok(Some(protocol))) {
+            Ok(Some(protocol)) => break protocol,
+            Ok(None) => {}
+            Err(error) => return End::Frame(error),
+        }
     };
-    match came {
-        Err(_) => return End::Slow("header_seconds"),
-        Ok(Err(error)) => return End::Io(error),
-        Ok(Ok(0)) => return End::Peer,
-        Ok(Ok(_)) => {}
-    }
-    let protocol = match protocol.map_or_else(|| Protocol::of_first(first[0]), Ok) {
-        Ok(protocol) => protocol,
-        Err(error) => return End::Frame(error),
-    };
-    if let Err(refusal) = slot.settle(protocol) {
+    if let Err(refusal) = slot.settle(protocol.door) {
         return End::NoSlot(refusal);
     }
-    match protocol {
-        Protocol::Http => {
-            let (read, write) = tokio::io::split(stream);
-            let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-            http::connection((read, write), peer, slot, shared).await;
-            End::Peer
-        }
-        Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
-        _ => {
+    match &protocol.speech {
+        Speech::Frames(declared) => {
             let input = Input::new(stream, first, peer.origin(), shared);
-            frames(input, protocol, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
+            frames(input, protocol, declared, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
+        }
+        Speech::Conversation { serve, .. } => {
+            serve(Connection { protocol, stream: Box::new(stream), first, peer, slot, shared }).await
         }
     }
 }
 
-/// Reads frames of one record each.
+/// Reads frames that hold one record each.
 async fn frames<R: AsyncRead + Unpin>(
     mut input: Input<R>,
-    protocol: Protocol,
+    protocol: &'static Protocol,
+    declared: &Frames,
     peer: &Peer,
     shared: &Shared,
 ) -> Result<(), End> {
-    let Some(mut framer) = Framer::new(protocol, shared.limits.frame_bytes) else { return Ok(()) };
+    let mut framer = (declared.framer)(shared.limits.frame_bytes);
     let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.arrive();
-        let taken = take_frames(&mut input, &mut framer, &mut reader, &shared.intake).await;
+        let taken = take_frames(&mut input, &mut *framer, &mut reader, &shared.intake).await;
         match taken {
             Ok(Taken::All) => {}
             Ok(Taken::Some) => continue,
@@ -126,7 +130,7 @@ async fn frames<R: AsyncRead + Unpin>(
             Ok(More::Came) => continue,
             Ok(More::Silence) => (Ended::Burst, Ok(())),
             Ok(More::Ended) => (Ended::Stream, Ok(())),
-            // What has come is kept as well: many close TLS without a word, with their last line before it.
+            // Keep the received bytes: many clients close TLS without a close_notify after their last line.
             Err(end) => (Ended::Stream, Err(end)),
         };
         let rest = framer.rest(&input.buffer, ended);
@@ -150,20 +154,19 @@ async fn frames<R: AsyncRead + Unpin>(
     }
 }
 
-/// How much of the bytes that had come was taken.
+/// Amount of the received bytes that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
     /// All complete frames.
     All,
-    /// As many frames as there was room and time for; others may follow.
+    /// As many frames as there was room and time for. More may be left.
     Some,
 }
 
-/// Decodes the frames that have come, as far as the room that is reserved for them and their turn last, and hands them
-/// over.
+/// Decodes the received frames and hands over their records, until the reserved room is full or the turn ends.
 async fn take_frames<R>(
     input: &mut Input<R>,
-    framer: &mut Framer,
+    framer: &mut dyn Framer,
     reader: &mut Reader<'_>,
     intake: &Intake,
 ) -> Result<Taken, FrameError> {
@@ -189,7 +192,7 @@ async fn take_frames<R>(
                 break Err(error);
             }
         }
-        // A buffer that grows doubles, so it has up to twice the bytes in use.
+        // A growing buffer doubles, so it may take twice the bytes in use.
         frames += 1;
         let is_over = frames % LOOK_EACH == 0 && began.elapsed() > TURN_TIME;
         if is_over || !room.holds(2 * reader.used_bytes()) {

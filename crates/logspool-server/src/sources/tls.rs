@@ -1,4 +1,4 @@
-//! TLS for listeners: certificate and key from files, clients known by theirs where authorities are given.
+//! TLS for listeners: certificate and key come from files. If authorities are configured, clients need a certificate.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use crate::config::Tls;
 use crate::pem;
 
-/// What a TLS listener shows and asks for; can be read again while it listens.
+/// Certificate, key and authorities of a TLS listener. Can be replaced while it listens.
 #[derive(Clone)]
 pub struct Identity(Arc<RwLock<TlsAcceptor>>);
 
@@ -24,12 +24,12 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// Which file, and why.
+    /// The file and the reason of the failure.
     pub fn read(tls: &Tls) -> Result<Self, String> {
         Ok(Self(Arc::new(RwLock::new(acceptor(tls)?))))
     }
 
-    /// Reads the files again: connections from now on see what they say. On an error all stays as it was.
+    /// Reads the files again, for new connections. On an error the old certificate stays in use.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Identity {
         Ok(())
     }
 
-    /// For the next connection.
+    /// The acceptor for the next connection.
     pub fn acceptor(&self) -> TlsAcceptor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -9,19 +9,20 @@ use crate::config::{Config, Limits};
 
 /// The stores of a service.
 pub struct Opened {
-    /// Each takes every record.
+    /// Each store takes every record.
     pub stores: Vec<Box<dyn Store>>,
-    /// Who answers: the first that can.
+    /// The first store that can answer queries.
     pub answers: Option<Arc<dyn Answers>>,
 }
 
-/// Opens the stores of a configuration. To add one: its file here, and a line in this function and the next.
+/// Opens the stores of a configuration. A new store needs its own file, and a line in this function and in the next
+/// one.
 ///
-/// One that cannot be opened beside others that can is tried again while the service runs.
+/// If some stores open and others do not, the service retries the others while it runs.
 ///
 /// # Errors
 ///
-/// None can be opened: which, and why.
+/// No store can be opened. The text names each store and the reason.
 pub fn open(config: &Config) -> Result<Opened, String> {
     let mut opened = Opened { stores: Vec::new(), answers: None };
     let mut failures = Vec::new();
@@ -71,11 +72,11 @@ pub fn open(config: &Config) -> Result<Opened, String> {
     if failures.len() == opened.stores.len() { Err(failures.join("; ")) } else { Ok(opened) }
 }
 
-/// Opens a store for questions alone, beside a service that may be writing to it.
+/// Opens a store for queries only, beside a service that may be writing to it.
 ///
 /// # Errors
 ///
-/// There is no such store, or it cannot be read.
+/// The store does not exist or cannot be read.
 pub fn open_to_ask(address: &StoreAddress) -> Result<Arc<dyn Answers>, StoreError> {
     match address {
         StoreAddress::Sqlite(folder) => Ok(Arc::new(sqlite::SqliteAnswers::open(folder)?)),

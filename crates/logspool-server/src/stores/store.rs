@@ -145,7 +145,7 @@ pub const UNREAD: &str = "the answer was not read in time; ask for less time, or
 /// Error of an answer that was cancelled.
 pub const CANCELLED: &str = "the query was cancelled";
 
-/// Why a store could not do what was asked.
+/// Reason why a request to a store failed.
 #[derive(Debug)]
 pub enum StoreError {
     /// It may work later: a full disk, a server that is away.

@@ -16,7 +16,7 @@ use crate::share::Refusal;
 use crate::show::{Colour, Format, Look, Output};
 use crate::stores::Found;
 
-/// Niceness of the thread: that of a long query.
+/// Niceness of the thread, the same as for a long query.
 const NICE: i32 = 15;
 
 /// Pieces that wait for a follower. A batch with matching records makes one piece.
@@ -26,15 +26,15 @@ const WAITING: usize = 64;
 /// display.
 const WAITING_BYTES: usize = 256 * 1024;
 
-/// What the intake, the thread and the followers share.
+/// State shared by the intake, the thread and the followers.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub groups: Groups,
-    /// How many follow.
+    /// Number of followers.
     pub followers: AtomicUsize,
     /// Bytes of the batches that wait for the thread.
     pub waiting: AtomicUsize,
-    /// Records that did not reach the thread, and so nobody who followed then.
+    /// Records that did not reach the thread, so that all current followers missed them.
     pub skipped: AtomicU64,
     /// Comparisons of a record with a filter.
     pub compared: AtomicU64,
@@ -129,17 +129,17 @@ impl Groups {
         }
     }
 
-    /// The groups of this moment. Nobody who joins or leaves waits while a batch is compared.
+    /// The current groups. The list is copied, so that followers can join and leave while a batch is compared.
     fn now(&self) -> Vec<Arc<Group>> {
         lock(&self.0).groups.values().cloned().collect()
     }
 }
 
 impl Group {
-    /// Gives events to all followers: one piece of memory, with so many records.
+    /// Sends events to all followers. They share one copy of the text, which has `records` records.
     fn send(&self, events: &Bytes, records: u64) {
         for Follower { to, backlog, .. } in &*lock(&self.followers) {
-            // Relaxed: only the thread adds, so what waits is this much at most.
+            // Relaxed: only this thread adds bytes, so there are at most this many.
             let waiting = backlog.bytes.load(Ordering::Relaxed);
             match to.try_reserve() {
                 Ok(place) if waiting == 0 || waiting + events.len() <= WAITING_BYTES => {
@@ -152,9 +152,9 @@ impl Group {
     }
 }
 
-/// Compares what comes until the service ends.
+/// Compares new batches with the filters until the service ends.
 pub(super) fn run(shared: &Shared, batches: &Receiver<Arc<Batch>>) {
-    // On Linux this holds for the calling thread alone.
+    // On Linux this affects only the calling thread.
     if let Err(error) = rustix::process::nice(NICE) {
         tracing::debug!("live tails are served at the usual priority: {error}");
     }
@@ -166,7 +166,7 @@ pub(super) fn run(shared: &Shared, batches: &Receiver<Arc<Batch>>) {
 
 fn tell(shared: &Shared, batch: &Batch) {
     let groups = shared.groups.now();
-    // The event of each row, once a filter lets it through.
+    // The event of each row, encoded when the first filter matches the row.
     let mut events: Vec<Option<String>> = vec![None; batch.len()];
     for group in groups {
         let mut text = String::new();
@@ -188,7 +188,7 @@ fn tell(shared: &Shared, batch: &Batch) {
 fn as_event(found: &Found<'_>) -> String {
     let mut output = Output::new(Vec::new(), Format::Ndjson, None, Look { colour: Colour::Off, columns: 0 });
     let mut event = String::new();
-    // Memory takes what is written to it.
+    // Writing to memory cannot fail.
     if output.row(found).is_ok() {
         let line = String::from_utf8_lossy(output.writer());
         let _ = write!(event, "data: {}\n\n", line.trim_end());
@@ -202,7 +202,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 impl Groups {
-    /// Keeps the thread from its next batch.
+    /// Blocks the thread at its next batch.
     pub fn hold(&self) -> impl Drop + '_ {
         struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, Joined>);
         impl Drop for Held<'_> {
@@ -211,7 +211,7 @@ impl Groups {
         Held(lock(&self.0))
     }
 
-    /// Whether nobody follows.
+    /// True if there are no followers.
     pub fn are_empty(&self) -> bool {
         let joined = lock(&self.0);
         joined.groups.is_empty() && joined.of_peers.is_empty() && joined.followers == 0

@@ -40,7 +40,7 @@ pub struct Tails {
     thread: OnceLock<SyncSender<Arc<Batch>>>,
 }
 
-/// What one follower gets. Dropped, it follows no more.
+/// The records of one follower. Dropping it ends the following.
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<Shared>,
@@ -217,7 +217,7 @@ mod tests {
     fn what_the_thread_does_not_keep_up_with_is_missed_by_all() {
         let tails = Tails::default();
         let mut tail = follow(&tails, "never");
-        // The thread waits for this lock: it holds no batch, and takes none.
+        // While this lock is held the thread finishes no batch.
         let held = tails.shared.groups.hold();
         let large = "x".repeat(1 << 20);
         let batch = batch(&[&*large]);

@@ -1,4 +1,4 @@
-//! The files of `corpus/`: on each line a name, bytes in hex and what they mean in JSON, between tabs.
+//! Reads the files of `corpus/`. Each line has a name, bytes in hex and their meaning in JSON, separated by tabs.
 
 /// Name, bytes and meaning of each case.
 pub fn cases(text: &str) -> impl Iterator<Item = (&str, Vec<u8>, serde_json::Value)> {

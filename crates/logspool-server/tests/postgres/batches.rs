@@ -10,7 +10,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::postgres::{Config, Reader, Writer};
 use logspool_server::stores::{Answers, Found, Next, Store, Written};
 
-/// A store's configuration, with nothing but its address.
+/// The configuration of a store, with only its address set.
 pub fn config(url: &str) -> Config {
     Config { address: url.parse().unwrap(), retention_days: None, query_timeout: Duration::from_secs(30) }
 }
@@ -20,12 +20,12 @@ pub fn writer(url: &str) -> Writer {
     Writer::new(&config(url))
 }
 
-/// The time, in nanoseconds since 1970.
+/// The current time in nanoseconds since 1970.
 pub fn now_ns() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
 }
 
-/// A batch that belongs to no stream.
+/// A batch that does not belong to a stream.
 pub fn loose(records: &[Record<'_>]) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for record in records {
@@ -45,7 +45,7 @@ pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: Place) -> A
     Delivery::new(batch, Some(chunk), 1, None).0
 }
 
-/// Writes until it works.
+/// Retries a write until it succeeds.
 pub fn write(store: &mut Writer, deliveries: &[Arc<Delivery>]) -> Written {
     let until = Instant::now() + super::DEADLINE;
     loop {
@@ -56,7 +56,7 @@ pub fn write(store: &mut Writer, deliveries: &[Arc<Delivery>]) -> Written {
     }
 }
 
-/// A question for all records.
+/// A query for all records.
 pub fn everything() -> Query {
     Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None }
 }

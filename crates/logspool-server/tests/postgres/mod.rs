@@ -1,7 +1,7 @@
-//! A PostgreSQL of the tests' own: made in a temporary folder, reached by a unix socket in it, gone with the test.
+//! A PostgreSQL server for tests, in a temporary folder with a unix socket. It is removed at the end of the test.
 //!
-//! A keeper, a small shell program, starts the server and ends it by the process id that it started. It reads its
-//! orders from the test, and where they end, however the test ends, it stops the server and removes the folder.
+//! A keeper, a small shell program, starts the server and stops it by its process id. It reads orders from the test.
+//! When they end, however the test ends, it stops the server and removes the folder.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
@@ -19,16 +19,17 @@ use std::{env, fs, thread};
 
 use tokio_postgres::{Client, NoTls, Row};
 
-/// How long the server may take to answer. Chosen: it takes a second; a loaded machine gets a minute.
+/// Time limit for an answer of the server. Chosen: it needs a second; a loaded machine gets a minute.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Options of a server that takes little memory.
+/// Options of a server that uses little memory.
 pub const SMALL: &str = "-c shared_buffers=32MB -c max_connections=50";
 
-/// Options of a server that encrypts, with files that are [`put`](Server::put) into its folder.
+/// Options of a server with TLS, whose files are [`put`](Server::put) into its folder.
 pub const ENCRYPTED: &str = "-c ssl=on -c ssl_cert_file=server.crt -c ssl_key_file=server.key";
 
-/// Started, it keeps the server: `start`, `alive`, and `KILL` or `QUIT` to end it so. Each order is answered by a line.
+/// The keeper. Its orders are `start`, `alive`, and `KILL` or `QUIT` to end the server with that signal. It answers
+/// each with a line.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 pid=
@@ -50,7 +51,7 @@ done
 rm -rf "$2"
 "#;
 
-/// A server; it ends with the value.
+/// A server. Dropping it stops the server.
 pub struct Server {
     folder: PathBuf,
     port: u16,
@@ -60,31 +61,31 @@ pub struct Server {
 
 /// A database of one test.
 pub struct Database {
-    /// Its name.
+    /// The name of the protocol.
     pub name: String,
     /// Its address.
     pub url: String,
-    /// What the server says, of all databases.
+    /// The log of the server, for all databases.
     log: PathBuf,
 }
 
-/// A new database on the server that the tests of this program share; `None`: there is to be no PostgreSQL.
+/// A new database on the server that the tests of this program share. `None`: tests run without PostgreSQL.
 pub fn database() -> Option<Database> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     SHARED.get_or_init(Server::start).as_ref().map(Server::database)
 }
 
 impl Server {
-    /// A server for one test alone.
+    /// A server for a single test.
     ///
     /// # Panics
     ///
-    /// There are no programs of PostgreSQL, and `LOGSPOOL_WITHOUT_POSTGRES` is not set.
+    /// PostgreSQL is not installed, and `LOGSPOOL_WITHOUT_POSTGRES` is not set.
     pub fn start() -> Option<Self> {
         Self::start_with(SMALL)
     }
 
-    /// The same with options for its program.
+    /// As [`Self::start`], with options for the server program.
     pub fn start_with(options: &str) -> Option<Self> {
         let server = Self::prepare(options)?;
         server.order("start");
@@ -92,7 +93,7 @@ impl Server {
         Some(server)
     }
 
-    /// The same, but not started yet.
+    /// As [`Self::start_with`], but does not start the server.
     pub fn prepare(options: &str) -> Option<Self> {
         if env::var_os("LOGSPOOL_WITHOUT_POSTGRES").is_some_and(|value| value == "1") {
             eprintln!("skipped: LOGSPOOL_WITHOUT_POSTGRES is set");
@@ -104,7 +105,7 @@ impl Server {
                  /usr/lib/postgresql: install Debian's package postgresql, or set LOGSPOOL_WITHOUT_POSTGRES=1"
             )
         });
-        // The socket's path has a narrow limit, which a long TMPDIR would break.
+        // The path of a socket has a small maximum length, which a long TMPDIR would exceed.
         let folder = tempfile::Builder::new().prefix("logspool-").tempdir_in("/tmp").unwrap().keep();
         let owner = owner();
         if let Some((user, group)) = owner {
@@ -137,7 +138,7 @@ impl Server {
         Some(Self { folder, port: 5432, orders: Mutex::new(orders), keeper: Mutex::new(keeper) })
     }
 
-    /// One that can be reached on a port of this machine too. Not started yet.
+    /// Prepares a server that also listens on a port of this machine. Does not start it.
     pub fn prepare_with_port(options: &str) -> Option<Self> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self::prepare(&format!("{SMALL} -c listen_addresses=127.0.0.1 -c port={port} {options}"))?;
@@ -145,7 +146,7 @@ impl Server {
         Some(server)
     }
 
-    /// Puts a file that only the server may read into its folder, in place of one that is there.
+    /// Puts a file that only the server may read into its folder; replaces an existing one.
     pub fn put(&self, name: &str, content: &str) {
         let path = self.folder.join("data").join(name);
         fs::write(&path, content).unwrap();
@@ -155,18 +156,18 @@ impl Server {
         }
     }
 
-    /// The port that it can be reached at, if it listens at one.
+    /// The port of the server, if it listens on one.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Starts it; it may take a while until it answers.
+    /// Starts the server; it may take a while until it answers.
     pub fn start_again(&self) {
         self.order("start");
     }
 
-    /// Starts it after a crash, as often as it takes: processes of the old one may live on for a moment, and while they
-    /// do it refuses to start.
+    /// Starts the server after a crash. Retries, because old processes may still run for a moment, and the server
+    /// refuses to start meanwhile.
     pub fn start_again_at_last(&self) {
         let until = Instant::now() + DEADLINE;
         loop {
@@ -181,12 +182,12 @@ impl Server {
         }
     }
 
-    /// Ends it without a word to anybody, as a fault would: `KILL` the one process that started, `QUIT` all at once.
+    /// Kills the server as a fault would: `KILL` for the one process that was started, `QUIT` for all at once.
     pub fn crash(&self, signal: &str) {
         self.order(signal);
     }
 
-    /// A new database.
+    /// Creates a database.
     pub fn database(&self) -> Database {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -194,22 +195,22 @@ impl Server {
         self.named(&name)
     }
 
-    /// A database that is there.
+    /// An existing database.
     pub fn named(&self, name: &str) -> Database {
         Database { name: name.to_owned(), url: self.url(name), log: self.folder.join("log") }
     }
 
-    /// The address of a database.
+    /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://logspool@/{database}?host={}&port={}", self.folder.display(), self.port)
     }
 
-    /// Where it listens.
+    /// The path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
-    /// Waits until it answers.
+    /// Waits until the server answers.
     pub fn wait(&self) {
         let until = Instant::now() + DEADLINE;
         while connect(&self.url("postgres")).is_err() {
@@ -233,7 +234,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its orders end, and with them the server.
+        // Ends the orders, which stops the server.
         self.orders.lock().unwrap().0 = None;
         self.keeper.lock().unwrap().wait().unwrap();
     }
@@ -252,24 +253,24 @@ impl Database {
         runtime.block_on(client.query(sql, &[])).unwrap()
     }
 
-    /// Lets the server note each statement that those who connect from now on send.
+    /// Makes the server log every statement of new connections.
     pub fn note_statements(&self) {
         self.execute(&format!("ALTER DATABASE {} SET log_statement = 'all'", self.name));
     }
 
-    /// How many it has noted, of all databases.
+    /// Number of logged statements, over all databases.
     pub fn noted_statements(&self) -> usize {
         let log = fs::read_to_string(&self.log).unwrap();
         log.lines().filter(|line| line.contains("LOG:  statement: ") || line.contains("LOG:  execute ")).count()
     }
 
-    /// The one number of a query.
+    /// The result of a query that returns a single number.
     pub fn number(&self, sql: &str) -> i64 {
         self.query(sql)[0].get(0)
     }
 }
 
-/// A connection beside the store's.
+/// A connection in addition to the store's.
 pub fn connect(url: &str) -> Result<(tokio::runtime::Runtime, Client), tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (client, connection) = runtime.block_on(tokio_postgres::connect(url, NoTls))?;
@@ -277,7 +278,7 @@ pub fn connect(url: &str) -> Result<(tokio::runtime::Runtime, Client), tokio_pos
     Ok((runtime, client))
 }
 
-/// The folder with the programs.
+/// The folder of the PostgreSQL programs.
 fn programs() -> Option<PathBuf> {
     let has_them = |folder: &PathBuf| folder.join("initdb").is_file() && folder.join("postgres").is_file();
     if let Some(named) = env::var_os("LOGSPOOL_POSTGRES_BIN") {
@@ -293,7 +294,8 @@ fn programs() -> Option<PathBuf> {
     folders.into_iter().rev().map(|(_, folder)| folder).find(has_them)
 }
 
-/// Whom the server runs as, where the test runs as root, which PostgreSQL refuses: its own user, else nobody.
+/// The user that runs the server if the test runs as root, which PostgreSQL refuses. The user `postgres` if it exists,
+/// else `nobody`.
 fn owner() -> Option<(u32, u32)> {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return None;

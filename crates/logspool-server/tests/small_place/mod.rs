@@ -1,9 +1,9 @@
-//! Tests in a process of their own, which may not make files larger than some bytes: as on a disk that is full.
+//! Runs tests in a separate process with a limit on file sizes, which simulates a full disk.
 
 use std::process::{Command, Stdio};
 
-/// Runs one test of the program in a process of its own, which may not make files larger than some bytes, and where that
-/// is an error, not a signal.
+/// Runs one test of the program in a separate process. In it, writing a file beyond the size limit is an error, not a
+/// signal.
 pub fn run_in_a_small_place(test: &str) {
     let script = format!("trap '' XFSZ; exec \"$0\" --exact {test} --nocapture --ignored");
     let child = Command::new("sh")
@@ -16,7 +16,7 @@ pub fn run_in_a_small_place(test: &str) {
     assert!(child.status.success() && output.contains("1 passed"), "{output}");
 }
 
-/// Sets how large files may become.
+/// Sets the maximum file size.
 pub fn limit(bytes: &str) {
     let pid = std::process::id().to_string();
     let done = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status().unwrap();

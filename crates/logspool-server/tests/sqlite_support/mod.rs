@@ -1,4 +1,4 @@
-//! What the tests of the SQLite store share: a clock that they move, batches, and answers as lists.
+//! Shared parts of the SQLite tests: a clock that tests set, batches, and answers as lists.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -21,7 +21,7 @@ pub const DAY: i64 = 24 * HOUR;
 /// 2026-11-22T00:00:00Z.
 pub const TODAY: i64 = 1_795_305_600 * SECOND;
 
-/// A clock that stands still until it is moved.
+/// A clock that shows a fixed time until it is set.
 #[derive(Clone)]
 pub struct Hand(Arc<AtomicI64>);
 
@@ -40,7 +40,7 @@ impl Hand {
     }
 }
 
-/// A store without indexes, on the day of the hand.
+/// Opens a store without indexes, at the clock's time.
 pub fn open(folder: &Path, hand: &Hand) -> SqliteStore {
     open_with(folder, hand, Indexing::Off)
 }
@@ -71,7 +71,7 @@ pub fn opening(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
     Chunk { place: Place::Opening, ..chunk(stream, epoch, first, last) }
 }
 
-/// Records `first` to `last` of a stream, each with its number as its message, in the chunk that says so.
+/// A delivery of the records of a chunk. The message of each record has its number.
 pub fn numbered(chunk: Chunk) -> Arc<Delivery> {
     let records: Vec<_> =
         (chunk.first..=chunk.last).map(|number| said(TODAY, &format!("{} {number}", chunk.stream))).collect();
@@ -102,7 +102,7 @@ pub fn query(text: &str) -> Query {
     Query { filter: expression.filter, stage: expression.stage, since_ns: None, until_ns: None, limit: None }
 }
 
-/// A row of an answer, to keep.
+/// An owned row of an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "there are few")]
 pub enum Row {
@@ -134,12 +134,12 @@ pub fn records(answers: &SqliteAnswers, query: &Query) -> Vec<Record<'static>> {
         .collect()
 }
 
-/// Messages of all records, newest first.
+/// The messages of all records, newest first.
 pub fn messages(answers: &SqliteAnswers, text: &str) -> Vec<String> {
     records(answers, &query(text)).into_iter().map(|record| record.message.into_owned()).collect()
 }
 
-/// Messages in order of the alphabet: what is stored, whatever the times.
+/// The messages of all stored records, in alphabetical order.
 pub fn stored(store: &SqliteStore) -> Vec<String> {
     let mut messages = messages(&store.answers(), "");
     messages.sort_unstable();

@@ -1,4 +1,4 @@
-//! Random filters, and random records of which they are now true and now false.
+//! Random filters, and random records that match some of them.
 
 #![allow(dead_code, reason = "each test that shares this module needs another part")]
 
@@ -17,7 +17,7 @@ const KEYS: [&str; 14] =
 
 const PATTERNS: [&str; 9] = ["", "^disk", "full$", "(?i)DISK", r"\d+", r#"a\"b"#, "[wü]", r"\\", "true|null"];
 
-/// Text that is often the same.
+/// Random text that is often equal.
 fn text() -> impl Strategy<Value = String> {
     let random = any::<String>().prop_map(|text| text.replace('\0', ""));
     prop_oneof![
@@ -138,7 +138,7 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     select(&PATTERNS[..]).prop_map(|source| Pattern::new(source).unwrap())
 }
 
-/// Conditions that can be written.
+/// Conditions that a query can express.
 fn written() -> impl Strategy<Value = Filter> {
     let compare = |(field, comparison, literal)| Filter::Compare(field, comparison, literal);
     let ordered = prop_oneof![
@@ -150,7 +150,7 @@ fn written() -> impl Strategy<Value = Filter> {
     let unordered = prop_oneof![any::<bool>().prop_map(Literal::Bool), Just(Literal::Null)];
     let extra = || key().prop_map(Field::Extra);
     let number = (number_field(), whole()).prop_map(|(field, number)| {
-        // A word that is no number from 0 on is the name of a thread.
+        // A negative integer cannot be written for a thread: such a word is read as the name of a thread.
         let number = if field == Field::Thread { number.max(0) } else { number };
         (field, Literal::Int(number))
     });
@@ -176,12 +176,12 @@ fn tree(leaf: impl Strategy<Value = Filter> + 'static) -> impl Strategy<Value = 
     })
 }
 
-/// Filters that a query can say.
+/// Filters that a query can express.
 pub fn written_filter() -> impl Strategy<Value = Filter> {
     tree(written())
 }
 
-/// Any filter, also those that compare what cannot be compared.
+/// Any filter, also with comparisons of different types.
 pub fn filter() -> impl Strategy<Value = Filter> {
     tree(prop_oneof![
         4 => written(),

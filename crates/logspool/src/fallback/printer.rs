@@ -1,6 +1,6 @@
-//! The thread that prints where standard error is a file: its disk may hang, and poll calls a file writable always.
+//! The thread that prints if standard error is a file: its disk may hang, and poll(2) always reports a file writable.
 //!
-//! It begins with the first line and ends when it has printed them all. A forked child begins with nothing.
+//! It starts with the first line and ends when all lines are printed. A forked child starts with no lines.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use logspool_sys::gate::PerProcess;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-/// Bytes that wait for it at most.
+/// Most bytes of waiting lines.
 ///
-/// Chosen: more than the longest lines of a second come to; what comes beyond it while the disk hangs is given up.
+/// Chosen: more than the longest lines of a second. Further lines are dropped while the disk hangs.
 const MOST_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct State {
 
 static STATE: PerProcess<State> = PerProcess::new();
 
-/// Has a line printed, soon. Returns whether there was room for it.
+/// Queues a line for printing. Returns whether there was room for it.
 pub fn print(line: &[u8]) -> bool {
     let (has_room, starts) = STATE.with(|state| {
         let has_room = state.text.len() + line.len() <= MOST_BYTES;
@@ -57,7 +57,7 @@ fn run() {
         while !left.is_empty() {
             // SAFETY: pointer and length are of one slice.
             let count = unsafe { libc::write(2, left.as_ptr().cast(), left.len()) };
-            // What a file does not take is lost: this is the last resort.
+            // If the file does not accept the text, it is lost: this is the last resort.
             let Ok(count @ 1..) = usize::try_from(count) else { break };
             left = &left[count..];
         }

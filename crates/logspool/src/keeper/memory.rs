@@ -1,8 +1,8 @@
-//! The keeper of a queue in memory: holds the program's files, and delivers what is in them when the program is gone.
+//! The keeper of a queue in memory: holds the program's files, and delivers their records when the program has ended.
 //!
-//! What it cannot deliver is lost with it. So it stays while a later try may succeed: the disk is full, the service is
-//! away. It does not stay for records that can go nowhere: for a terminal or a pipe, for a file whose folder is gone,
-//! for what is damaged.
+//! Records that it cannot deliver are lost when it ends. So it stays while a later try may succeed, such as with a full
+//! disk or an unreachable service. It does not stay for undeliverable records: those for a terminal, a pipe or a file
+//! whose folder is gone, or damaged ones.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -14,30 +14,31 @@ use logspool_sys::handover;
 use logspool_sys::held::Held;
 use logspool_sys::nap::nap;
 
-use super::{HANDOVER, LOOKED_AFTER, PAUSES, WATCHED, become_independent};
+use super::independent::{HANDOVER, WATCHED, become_independent};
+use super::{LOOKED_AFTER, PAUSES};
 use crate::recover::{self, Options, Reason, Report};
 
-/// Longest pause between two tries to deliver what an output does not take.
+/// Longest pause between two tries to deliver to an output that accepts nothing.
 ///
-/// Chosen: a try costs milliseconds; double would leave a repaired disk waiting for longer than a person does.
+/// Chosen: a try costs milliseconds; double would make a repaired disk wait longer than a person does.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long it stays for an output that takes nothing.
+/// How long the keeper stays for an output that accepts nothing.
 ///
-/// Chosen: a full disk is noticed within a day; later nobody knows what the process is there for.
+/// Chosen: a full disk is noticed within a day; after that it is no longer clear why the process exists.
 const LONGEST_STAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Pause between two looks at a program that is alive and says nothing any more.
+/// Pause between two checks of a program that is alive but has closed the socket, in milliseconds.
 const LOOK_MS: i32 = 100;
 
-/// Becomes the keeper of `program`, of which descriptor 3 is a pidfd, and which hands over its files by the socket at
-/// descriptor 4. Returns when its work is done, to be followed by the end of the process.
+/// Turns this process into the keeper of `program`. Descriptor 3 is a pidfd of it, and descriptor 4 the socket by which
+/// it hands over its files. Returns when its work is done; the caller then ends the process.
 ///
 /// It must have one thread.
 ///
 /// # Errors
 ///
-/// When a system call fails about the descriptors. Then there is no keeper.
+/// When a system call on the descriptors fails. Then there is no keeper.
 pub fn keep_memory(program: u32) -> io::Result<()> {
     become_independent(WATCHED, Some(HANDOVER))?;
     allow_many_files();
@@ -47,16 +48,16 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     let held = folder.held().expect("made above");
     collect(socket, held)?;
     while !is_gone(0) && is_mapped(program, held) {
-        // It has closed its descriptors and goes on.
+        // The program has closed its descriptors but still runs.
         is_gone(LOOK_MS);
     }
     deliver(&folder);
     Ok(())
 }
 
-/// Each large record and each piece of overflow is a file.
+/// Raises the limit of open files: each large record and each piece of overflow is a file.
 fn allow_many_files() {
-    // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid place.
+    // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid buffer.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
@@ -66,7 +67,7 @@ fn allow_many_files() {
     }
 }
 
-/// Takes what the program hands over, until nothing will follow.
+/// Takes the files that the program hands over, until no more can follow.
 fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
     loop {
         let mut polled = [socket.as_raw_fd(), WATCHED].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
@@ -77,7 +78,7 @@ fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
                 error => return Err(error),
             }
         }
-        // Asked before the socket is read: what the program has said is there by then.
+        // Read before the socket: if the program has ended, all its messages have arrived.
         let is_gone = polled[1].revents & libc::POLLIN != 0;
         loop {
             match handover::receive(socket) {
@@ -85,7 +86,8 @@ fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Another descriptor than could be taken, or a socket that is of no use: what is here is delivered.
+                // The process cannot take more descriptors, or the socket is broken: deliver from the files received
+                // until now.
                 Err(_) => return Ok(()),
             }
         }
@@ -95,14 +97,14 @@ fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
     }
 }
 
-/// Whether the program is gone, waiting for that at most `timeout` milliseconds.
+/// Whether the program has ended. Waits for that at most `timeout` milliseconds.
 fn is_gone(timeout: i32) -> bool {
     let mut poll = libc::pollfd { fd: WATCHED, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.
     unsafe { libc::poll(&mut poll, 1, timeout) > 0 && poll.revents & libc::POLLIN != 0 }
 }
 
-/// Whether the program still uses its segment: then it has closed its descriptors (daemons do), and lives.
+/// Whether the program still maps its segment: then it has closed its descriptors, as daemons do, but lives.
 fn is_mapped(program: u32, held: &Held) -> bool {
     let names = held.names();
     let segments = names.iter().filter(|name| name.ends_with(".seg"));
@@ -114,14 +116,14 @@ fn is_mapped(program: u32, held: &Held) -> bool {
     })
 }
 
-/// What is to be done after a try.
+/// Next action after a try.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// Nothing is left that could be delivered.
+    /// No deliverable record is left.
     End,
-    /// Somebody is at work, or about to be gone.
+    /// Another recoverer is at work, or a process is about to end.
     Soon,
-    /// An output does not take its records.
+    /// An output does not accept its records.
     Later,
 }
 
@@ -147,13 +149,13 @@ fn next(names: &[String], report: &Report) -> Next {
         return Next::Later;
     }
     let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
-    // What no reason is given for has an owner who is there.
+    // Files without a reason in the report have a living owner.
     let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
     let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
     if reasons().any(is_passing) || names.iter().any(is_alive) { Next::Soon } else { Next::End }
 }
 
-/// Whether an output that takes nothing now may take something later.
+/// Whether an output that accepts nothing now may do so later.
 fn may_be_mended(path: &Path) -> bool {
     let is_service = path.to_str().is_some_and(|path| path.contains("://"));
     is_service

@@ -1,10 +1,9 @@
-//! Starts a keeper for a queue in memory, from the program itself and at any moment: with the first record, also in a
-//! forked child.
+//! Starts a keeper for a queue in memory, from the program itself: with the first record, also in a forked child.
 //!
-//! The shell says once which command line that is (see [`set_command`]). The keeper is a grandchild whose parent ends at
-//! once, so the program gets no child that it would have to wait for. Parent and grandchild share the program's memory
-//! until the command is executed (as in posix_spawn(3)): they make system calls only. The process between them is one
-//! that waitpid(2) does not show to a program that waits for any child, and that sends no SIGCHLD.
+//! The language binding sets the command line once (see [`set_command`]). The keeper is a grandchild whose parent ends
+//! at once, so the program gets no child to wait for. Both share the program's memory until the command is executed, as
+//! in posix_spawn(3), and make only system calls. waitpid(2) for any child does not return the process between them,
+//! and it sends no SIGCHLD.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -14,33 +13,33 @@ use std::sync::atomic::AtomicPtr;
 use logspool_sys::handover::Handover;
 use logspool_sys::published::Published;
 
-use super::{HANDOVER, WATCHED};
+use super::independent::{HANDOVER, WATCHED};
 
-/// Bytes of stack for each of the two processes. Chosen: what they call takes a few hundred bytes.
+/// Bytes of stack for each of the two processes. Chosen: their calls need a few hundred bytes.
 const STACK_BYTES: usize = 32 * 1024;
 
 /// A command line that becomes a keeper. It finds a pidfd of the program at descriptor 3 and the socket at 4.
 #[derive(Debug)]
 pub struct Command {
-    /// The program file and its arguments; the id of the program is added as the last one.
+    /// The program file and its arguments. The id of the program is appended as the last argument.
     pub arguments: Vec<CString>,
-    /// The environment.
+    /// The environment, as `NAME=value`.
     pub environment: Vec<CString>,
 }
 
 static COMMAND: AtomicPtr<Result<Command, String>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Says how a keeper is started, or why there is to be none.
+/// Sets how a keeper is started, or why none can be.
 pub fn set_command(command: Result<Command, String>) {
-    // The old one stays where it is: a thread may read it, and it is set once or twice a life.
+    // The old command is never freed: a thread may read it, and it is set only once or twice in a process.
     COMMAND.publish(Box::into_raw(Box::new(command)));
 }
 
-/// Starts a keeper of this process. Returns the way to it; whether it has begun its work shows there later.
+/// Starts a keeper of this process. Returns the connection to it, which later shows whether the keeper works.
 ///
 /// # Errors
 ///
-/// When the shell named no command; what the system said.
+/// When the language binding has set no command, or a system call fails.
 pub fn start() -> io::Result<Handover> {
     // SAFETY: stored by `set_command`, never freed, never changed.
     let command = match unsafe { COMMAND.observe().as_ref() } {
@@ -65,9 +64,9 @@ fn pointers<'a>(words: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> 
     words.map(|word| word.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// A descriptor that shows the end of this process; before Linux 5.3 one that shows nothing, where the socket has to do.
+/// A descriptor that shows the end of this process. Before Linux 5.3 one that shows nothing; then only the socket does.
 fn watched() -> io::Result<OwnedFd> {
-    // SAFETY: plain system calls; the descriptor is new and belongs to nobody else.
+    // SAFETY: plain system calls; the descriptor is new and has no other owner.
     unsafe {
         let mut descriptor = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) as RawFd;
         if descriptor < 0 {
@@ -77,7 +76,7 @@ fn watched() -> io::Result<OwnedFd> {
     }
 }
 
-/// What the two processes read, and where the second one says why it failed.
+/// Input of the two processes, and the error of the second one.
 struct Start {
     arguments: *const *const c_char,
     environment: *const *const c_char,
@@ -87,7 +86,7 @@ struct Start {
     error: c_int,
 }
 
-/// A stack that grows down from its end.
+/// A zeroed stack, which grows down from its end.
 fn stack() -> Vec<u128> {
     vec![0; STACK_BYTES / size_of::<u128>()]
 }
@@ -96,7 +95,7 @@ fn end_of(stack: &mut [u128]) -> *mut c_void {
     stack.as_mut_ptr_range().end.cast()
 }
 
-/// The signal is 0: the process is no child that a program sees which waits for any of them.
+/// Clone flags with exit signal 0, so that the program does not see the process when it waits for any child.
 const SHARED: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
 
 fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: RawFd, socket: RawFd) -> io::Result<()> {
@@ -109,9 +108,9 @@ fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: Ra
         second_stack: end_of(&mut second_stack),
         error: 0,
     };
-    // SAFETY: this thread is suspended until the first process ends, and that one until the second one has executed its
-    // command or ended; so all that they use outlives them. With all signals blocked no handler of the program runs in
-    // them, and the keeper begins with all of them blocked.
+    // SAFETY: this thread is suspended until the first process ends. That process is suspended until the second one has
+    // executed its command or ended. So everything that they use outlives them. All signals are blocked, so no handler
+    // of the program runs in them, and the keeper starts with all signals blocked.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
@@ -132,7 +131,7 @@ fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: Ra
     }
 }
 
-/// The parent of the keeper: ends at once.
+/// Parent of the keeper: ends at once.
 extern "C" fn first(start: *mut c_void) -> c_int {
     // SAFETY: see `spawn`.
     unsafe {
@@ -144,18 +143,18 @@ extern "C" fn first(start: *mut c_void) -> c_int {
     }
 }
 
-/// The keeper.
+/// Becomes the keeper.
 extern "C" fn second(start: *mut c_void) -> c_int {
-    // SAFETY: see `spawn`; the descriptors are copies of this process alone.
+    // SAFETY: see `spawn`; this process has its own copies of the descriptors.
     unsafe {
         let start = start.cast::<Start>();
-        // What is sent to the program's group is not for it.
+        // A new session, so that signals to the program's group do not reach it.
         libc::setsid();
-        // Above all that are overwritten, wherever they are now.
+        // Move them above all descriptors that are overwritten below.
         let watched = libc::fcntl((*start).watched, libc::F_DUPFD_CLOEXEC, HANDOVER + 1);
         let socket = libc::fcntl((*start).socket, libc::F_DUPFD_CLOEXEC, HANDOVER + 1);
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        // Whoever reads the other end of what the program writes must not wait for the keeper.
+        // A reader of the program's output must not wait for the keeper to close its copy.
         let are_null = (0..WATCHED).all(|number| libc::dup2(null, number) >= 0);
         if are_null && libc::dup2(watched, WATCHED) >= 0 && libc::dup2(socket, HANDOVER) >= 0 {
             libc::execve(*(*start).arguments, (*start).arguments, (*start).environment);

@@ -1,8 +1,8 @@
-//! Waits for the program to end, and delivers what it left whenever it lets go of its queue before that.
+//! Waits for the program to end. If the program releases its queue before that, delivers its records at once.
 //!
-//! `execv` called from C replaces the program without any hook in it, and the process goes on. What tells is the lock of
-//! its queue, which the kernel frees with an exec as with an end. So the keeper waits for that lock, without a turn of
-//! its own; only before there is one it looks for it, ten times a second.
+//! `execv` called from C replaces the program without running any hook, and the process continues. But the kernel frees
+//! the lock of the queue on exec as on exit. So the keeper blocks on that lock, without polling. Only while there is no
+//! lock it polls for one, ten times a second.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,27 +15,27 @@ use logspool_sys::clock;
 use logspool_sys::folder::{self, Folder, Times};
 use logspool_sys::identity::ProcessIdentity;
 
-use super::check;
+use super::independent::check;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
 
-/// Between two looks for the lock, in milliseconds. Chosen: what such a program leaves is delivered within 200.
+/// Pause between two looks for the lock, in milliseconds. Chosen: records of such a program are delivered within 200.
 const PAUSE_MS: libc::c_int = 100;
 
-/// Returns when the process of `pidfd` is gone, with all its threads and locks.
+/// Returns when the process of `pidfd` has ended, with all its threads and locks.
 ///
 /// # Errors
 ///
-/// When a system call fails about the descriptor.
+/// When a system call on the descriptor fails.
 pub(super) fn await_end(pidfd: RawFd, folder: &Path) -> io::Result<()> {
     let mut queue = Queue::of(pidfd);
     while !has_ended(pidfd, if queue.is_some() { PAUSE_MS } else { -1 })? {
-        // What cannot be read is tried again, at last when the program has ended.
+        // After an error it is tried again, for the last time when the program has ended.
         let _ = queue.as_mut().map(|queue| queue.await_release(folder));
     }
     Ok(())
 }
 
-/// Waits for the end of a process, at most so long.
+/// Waits for the end of a process, for at most this many milliseconds.
 fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.
@@ -51,14 +51,14 @@ fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
 /// The queue of the program: the files in the folder that have its process id.
 struct Queue {
     prefix: String,
-    /// Folder and its times at the last look, to pass over those at which nothing had changed.
+    /// Identity and times of the folder at the last look, to skip looks while nothing has changed.
     seen: Option<((u64, u64), Times)>,
-    /// Names of what stays, whatever is tried.
+    /// Names of queues whose files stay, whatever is tried.
     stuck: HashSet<String>,
 }
 
 impl Queue {
-    /// `None`: the system does not tell the process id.
+    /// `None` if the system does not reveal the process id.
     fn of(pidfd: RawFd) -> Option<Self> {
         let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).ok()?;
         let pid: u32 = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
@@ -66,15 +66,15 @@ impl Queue {
         Some(Self { prefix, seen: None, stuck: HashSet::new() })
     }
 
-    /// Waits until the program lets go of its queue, where it has one, and delivers what is in it.
+    /// If the program has a queue, waits until it is released and delivers its records.
     fn await_release(&mut self, path: &Path) -> io::Result<()> {
         let Some((name, lock)) = self.find(path)? else { return Ok(()) };
         await_lock(&lock)?;
         let is_removed = lock.metadata()?.nlink() == 0;
-        // Closed before anything opens it again: that would drop the lock of a recovery.
+        // Close it before it is opened again, since closing it later would drop the lock of a recovery.
         drop(lock);
         self.seen = None;
-        // Where the program has removed it, nothing was left.
+        // If the program removed the lock file, no records were left.
         if !is_removed {
             let report = recover::recover(path, |_| true, Options { undeliverable: Undeliverable::Keep })?;
             if is_stuck(&report, &name) {
@@ -84,7 +84,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Name and lock file of a queue of the program.
+    /// Name and lock file of a queue of the program, if there is one.
     fn find(&mut self, path: &Path) -> io::Result<Option<(String, File)>> {
         let folder = Folder::open_existing(path)?;
         let now = (folder.device_and_inode(), folder.times()?);
@@ -96,17 +96,17 @@ impl Queue {
                 continue;
             };
             if !self.stuck.contains(owner) {
-                // A segment is made under its lock: one that is free now was let go.
+                // A segment is made while its lock is held, so a free lock was released.
                 return Ok(Some((owner.to_owned(), folder.open_file(&format!("{owner}.lock"))?)));
             }
         }
-        // A change within the tick of the kernel's clock has the same time.
+        // A later change within the same tick of the kernel's clock would have the same time.
         self.seen = Some(now).filter(|(_, times)| clock::wall_ns() > times.modified + folder::CLOCK_TICK_NS);
         Ok(None)
     }
 }
 
-/// Takes the lock of a file when its holder lets go of it.
+/// Waits until the holder releases the lock of a file, and takes it.
 fn await_lock(lock: &File) -> io::Result<()> {
     let whole = folder::whole_file();
     loop {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use logspool_lanes::blob::Blobs;
+
 use super::options::{Durability, Options};
 use super::place;
 use super::settings::{options, queue_folder};
@@ -48,13 +50,16 @@ fn begin(number: u64) -> Option<Pipeline> {
     segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
+    let syncs = syncs(options);
+    let blobs = Arc::<Blobs>::default();
+    let collector = Collector::new(segment.clone(), blobs.clone(), syncs.pending_sync.clone());
     Some(Pipeline {
         place,
         spooler,
-        collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
+        collector: Mutex::new(Some(Box::new(collector))),
         segment,
         budget: Arc::new(Budget::new(overflow_bytes)),
-        blobs: Default::default(),
+        blobs,
         outlets: Mutex::new(vec![None]),
         routes: Mutex::default(),
         collector_runs: Runs::new(),
@@ -73,7 +78,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         waits: Default::default(),
         watcher: Default::default(),
         idle_writer: Default::default(),
-        syncs: syncs(options),
+        syncs,
         number,
         process: std::process::id(),
     })

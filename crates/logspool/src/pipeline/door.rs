@@ -69,12 +69,12 @@ fn thread_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Every push but this thread's waits on its slow way for good.
+/// Makes the pushes of all other threads wait on their slow path for ever, or until [`open`].
 pub(super) fn shut_for_good(pipeline: &Pipeline) {
     shut_until(pipeline, 0, thread_id(), PATIENCE);
 }
 
-/// Takes [`shut_for_good`] back.
+/// Reverts [`shut_for_good`].
 pub(super) fn open() {
     DYING.publish(0);
 }

@@ -139,11 +139,6 @@ impl Pipeline {
         }
     }
 
-    /// Number of calls that have begun to wait for durability.
-    pub(crate) fn durable_calls(&self) -> u64 {
-        self.syncs.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
-    }
-
     /// The table of calls that wait for durability, if the options allow such waits.
     pub(crate) fn pending_sync(&self) -> Option<&PendingSync> {
         self.syncs.pending_sync.as_deref()

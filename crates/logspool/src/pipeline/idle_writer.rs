@@ -1,5 +1,5 @@
-//! A writer thread whose sink was closed waits a moment for the next sink: a program that opens a file for each of its
-//! records would start and end a thread each time, which takes longer than the write.
+//! A writer thread whose sink was closed waits a moment for the next sink. Otherwise a program that opens a file for
+//! each record would start and end a thread each time, which takes longer than the write.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

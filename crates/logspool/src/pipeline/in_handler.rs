@@ -1,4 +1,5 @@
-//! What both handlers do, that of a signal which ends the process (`signals.rs`) and that of a crash (`crash.rs`).
+//! Code shared by both signal handlers: that of a signal that ends the process (`signals.rs`), and that of a crash
+//! (`crash.rs`).
 
 use std::time::Duration;
 

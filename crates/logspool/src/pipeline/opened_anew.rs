@@ -1,4 +1,4 @@
-//! Files that this program opened anew, and what becomes of what dead processes left for a file.
+//! Files that this program truncated by opening them, and what recovery then does with older records for a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -15,7 +15,7 @@ use super::slot::existing;
 use super::state::Pipeline;
 use crate::copies;
 use crate::fallback;
-use crate::sidecar::Origin;
+use crate::sink::Origin;
 use crate::sinks;
 use crate::stats::DropReason;
 use crate::writer::Outlet;

@@ -1,4 +1,4 @@
-//! When a process delivers what dead ones left: at its start, and before its first line in a file.
+//! Recoveries that a process runs at its start, before its first line in a file, and on request.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

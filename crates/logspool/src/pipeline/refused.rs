@@ -19,7 +19,7 @@ use crate::fallback;
 use crate::render::{Chunks, Renderer};
 use crate::writer::Outlet;
 
-/// Shows a refused record of ERROR or above on standard error, once, in the format of its first handler.
+/// Shows on standard error a refused record of ERROR or above, once, in the format of its first handler.
 ///
 /// `values` is called only if the record is shown. It returns the bytes that `fill` of the push would have written.
 pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
@@ -28,7 +28,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
         return;
     }
     let values = values();
-    let source = Source { segment: &pipeline.segment, pipeline };
+    let source = Source { segment: &pipeline.segment, blobs: &pipeline.blobs };
     let mut first = First { pipeline, outlet: None, chunk: Chunk::default() };
     // Held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();

@@ -1,6 +1,6 @@
-//! Delivers what dead processes left in the queue's folder, and counts what this process recovered.
+//! Delivers the records that dead processes left in the queue's folder, and counts them.
 //!
-//! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
+//! Atomics outside `queue` and `stats`: counters of the records that this process recovered, whatever its pipeline.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

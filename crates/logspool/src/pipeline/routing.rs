@@ -1,4 +1,4 @@
-//! How a route is defined, in the place of a retired one where the table is full, and how it is retired.
+//! Defines routes, reusing the slot of a retired one if the table is full, and retires them.
 
 use std::sync::PoisonError;
 

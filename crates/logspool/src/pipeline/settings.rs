@@ -1,4 +1,4 @@
-//! The options in force, and the folder that follows from them.
+//! The options in force, and the queue folder that they imply.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use super::options::Options;
 
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Puts other options into force. They are valid, and fit those that a pipeline was made with.
+/// Puts other options into force. The caller has checked that they are valid, and that they fit an existing pipeline.
 pub(super) fn set(options: Options) {
     // The old options are never freed: a reader may hold them, and they are set only once or twice in a process.
     OPTIONS.publish(Box::into_raw(Box::new(options)));

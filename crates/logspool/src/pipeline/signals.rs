@@ -119,8 +119,8 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
             }
         }
     }
-    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process, with a core
-    // dump where it has one, as soon as the handler returns and unblocks them.
+    // SAFETY: signal and raise are async-signal-safe. As soon as the handler returns and unblocks the signal, its
+    // default action ends the process, with a core dump if the signal has one.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -1,4 +1,4 @@
-//! The place of the process's pipeline: which one there is, and the number that its ids were made under.
+//! The process's current pipeline, and the number under which its ids are defined.
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
@@ -41,7 +41,7 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process; where there is none, the one that `begin` makes under the number that it gets.
+/// The pipeline of this process. If there is none, calls `begin` with the next number and installs its result.
 pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option<&'static Pipeline> {
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
@@ -58,7 +58,7 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
     Some(&*pipeline)
 }
 
-/// Takes a pipeline out of its place: the next one begins under another number.
+/// Removes the current pipeline. The next one begins under another number.
 pub(super) fn put_aside(pipeline: &'static Pipeline) {
     let mut last = BEGINNING.hold();
     if let Some(before) = last.replace(pipeline) {

@@ -1,4 +1,4 @@
-//! Everything that the pipeline counts, at one moment.
+//! A snapshot of all counters of the pipeline.
 
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,6 @@
-//! What a pipeline has of its spools.
+//! Spool state of a pipeline.
 //!
-//! Atomics outside `queue` and `stats`: whether the thread runs, which callers of `before_fork` and the collector look at.
+//! Atomics outside `queue` and `stats`: whether the thread runs, read by callers of `before_fork` and by the collector.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Spooler {
         Some(Self { home, bell: Arc::default(), runs: Runs::new(), leave: no(), has_files: no() })
     }
 
-    /// Whether its thread runs.
+    /// Whether the spool thread runs.
     pub(super) fn runs(&self) -> bool {
         self.runs.is_running()
     }

@@ -1,5 +1,5 @@
-//! The thread that owns the spools of this process: begun when a sink has left chunks in overflow files for too long,
-//! gone when no spool holds anything.
+//! The thread that owns the spools of this process. It starts when a sink has kept chunks in overflow files for too
+//! long, and ends when no spool holds any.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

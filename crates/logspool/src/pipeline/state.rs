@@ -1,14 +1,12 @@
-//! What the pipeline of a process image consists of, and questions that its fields answer alone.
+//! Fields of a process image's pipeline, with the methods that need no other module.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
 use logspool_sys::crossing::Runs;
-use logspool_sys::progress;
-use logspool_sys::published::{Counted, Published};
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -24,7 +22,7 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// Where the queue is, and why not at a better place.
+/// The chosen place of the queue, and why a better one was not used.
 #[derive(Debug)]
 pub(super) struct Chosen {
     /// Where the queue is.
@@ -39,7 +37,7 @@ pub struct Pipeline {
     pub(super) segment: Arc<Segment>,
     pub(super) place: Chosen,
     pub(super) budget: Arc<Budget>,
-    pub(super) blobs: Blobs,
+    pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
@@ -52,7 +50,7 @@ pub struct Pipeline {
     /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set when the queued ERROR records were shown on standard error at the end of the process.
+    /// Set when the queued errors were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
     /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
@@ -82,11 +80,6 @@ impl Pipeline {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of large records.
-    pub(crate) fn blobs(&self) -> &Blobs {
-        &self.blobs
-    }
-
     /// The current outlets, by slot in the sink table.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -98,41 +91,12 @@ impl Pipeline {
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Number of outlets that have records to write.
-    pub(crate) fn outlets_at_work(&self) -> usize {
-        self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
-    }
-
-    /// Ticket of the newest flush request.
-    pub(crate) fn requested_ticket(&self) -> u64 {
-        // Pairs with `advance_both_ways` in `request`: records pushed before the request are visible after this load.
-        self.requested.observe()
-    }
-
-    /// Notes that all records queued before the flush with this ticket are written to every sink.
-    pub(crate) fn answer_ticket(&self, ticket: u64) {
-        self.answered.raise(ticket);
-        progress::note();
-    }
-
-    /// Sets whether every sink is stuck with the overflow full, in which case callers wait only briefly.
-    pub(crate) fn set_saturated(&self, saturated: bool) {
-        if self.saturated.load(Ordering::Relaxed) != saturated {
-            self.saturated.store(saturated, Ordering::Relaxed);
-        }
-    }
-
-    /// Records refused for lack of room since the pipeline began.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed)
-    }
-
-    /// Shows the ERROR records and above that an outlet could not write in time on standard error.
+    /// Shows on standard error the records of ERROR and above that an outlet could not write in time.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Shows the ERROR records and above of a chunk that cannot be written on standard error.
+    /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);

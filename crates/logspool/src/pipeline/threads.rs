@@ -1,4 +1,4 @@
-//! The native threads: when they start, what the collector's thread does, when they leave.
+//! The native threads: their start, the body of the collector's thread, and their end.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use logspool_sys::threads::spawn;
 use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
-use crate::collector::{Collector, Turn};
+use crate::collector::{Collector, CollectorHost, Turn};
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
@@ -110,7 +110,7 @@ impl Pipeline {
             let sleeping = &self.segment.header().sleeping;
             announce_sleep(sleeping);
             if self.requested_ticket() == collector.seen_ticket()
-                && self.durable_calls() == collector.seen_calls()
+                && collector.durable_calls() == collector.seen_calls()
                 && !self.leave.load(Ordering::Relaxed)
             {
                 sleep_until_woken(sleeping, sleep);

@@ -1,4 +1,4 @@
-//! How a caller asks for a flush and waits for what the native threads do.
+//! Requests a flush, and waits for work of the native threads.
 
 use std::time::{Duration, Instant};
 

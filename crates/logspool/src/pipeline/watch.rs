@@ -1,14 +1,14 @@
-//! The watcher: a thread that delivers what dead relatives left while this process lives, for any file.
+//! The watcher: a thread that delivers the records of dead relatives while this process lives, for any file.
 //!
-//! Relatives are the processes of the same user with the same queue folder: killed workers of this program, a child that
-//! logged between its fork and the execution of another program, other programs.
+//! Relatives are the processes of the same user with the same queue folder. Examples are killed workers of this
+//! program, a child that logged between fork and exec, and other programs.
 //!
-//! Each process with a pipeline has one, and the first that wakes in each turn looks for all: it notes that in the
-//! folder's time of access. So there is no lock whose holder could be stopped or hang, and 200 processes do not look at
-//! 200 lock files each. A process that is alone in its folder does not look until a name in it changes.
+//! Each process with a pipeline has a watcher. In each period the first one that wakes looks for all of them, and notes
+//! this in the folder's access time. So there is no lock whose holder could be stopped or hang, and 200 processes do
+//! not check 200 lock files each. A process that is alone in its folder looks only after a name in the folder changed.
 //!
-//! It leaves for a fork as the other native threads do, and is back after it even where the process logs no more: the
-//! child may be the one that is killed. An end of the process waits for it 50 ms at most.
+//! The watcher leaves for a fork like the other native threads. It comes back even if the process logs no more, since
+//! the child may be killed. The end of the process waits for it at most 50 ms.
 
 use std::io;
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether no process can have left records in the folder since.
+    /// Whether no other process can have left records in the folder since.
     fn is_alone(&self, modified_ns: i64) -> bool {
         !self.has_others && modified_ns == self.modified_ns && self.looked_ns > modified_ns + CLOCK_TICK_NS
     }

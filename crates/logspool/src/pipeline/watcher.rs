@@ -1,4 +1,4 @@
-//! What a pipeline has of its watcher (`watch.rs`).
+//! State of a pipeline's watcher (`watch.rs`).
 //!
 //! Forks and the end of the process wait for whether it runs or looks.
 
@@ -23,7 +23,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Whether its thread runs.
+    /// Whether the watcher thread runs.
     pub(super) fn runs(&self) -> bool {
         self.runs.is_running()
     }

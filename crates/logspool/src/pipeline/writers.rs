@@ -1,4 +1,5 @@
-//! Writer threads: one for each sink that has records. One whose sink was closed waits for the next, see `idle_writer.rs`.
+//! Writer threads: one for each sink that has records. A thread whose sink was closed waits for the next, see
+//! `idle_writer.rs`.
 
 use std::path::Path;
 use std::sync::Arc;

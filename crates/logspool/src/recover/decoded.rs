@@ -8,7 +8,7 @@ use logspool_sys::folder::Folder;
 
 use super::image::{Illegible, Image};
 use super::leftover::Leftover;
-use super::orphan::{Pending, Place};
+use super::pending::{Pending, Place};
 use super::progress::Progress;
 use super::spilled::Spilled;
 use super::survey::{self, Survey};

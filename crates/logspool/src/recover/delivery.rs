@@ -18,19 +18,19 @@ use logspool_record::format::FormatSpec;
 use logspool_sys::clock;
 use logspool_sys::folder::Folder;
 
-use super::adopt::{Adopter, Taken};
+use super::adopter::{Adopter, Taken};
 use super::claim::Claim;
+use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::{Image, Numbering, SinkPlace};
 use super::progress::Progress;
 use super::source::Source;
 use super::spilled::Spilled;
 use super::target::{Piece, Target};
-use super::walk::{Damage, REST, Visit};
+use super::walk::{REST, Visit};
 use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
-use crate::sidecar::Origin;
-use crate::sink::{Mark, Stream};
+use crate::sink::{Mark, Origin, Stream};
 
 /// Bytes of rendered lines of one sink that are held in memory.
 ///
@@ -38,7 +38,7 @@ use crate::sink::{Mark, Stream};
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// The same for the first batch of a sink, which is appended in one piece. Without a sidecar, the kill may have torn
-/// any line of this batch, and only lines in memory can be compared with the end of the file.
+/// any line of this batch. Only lines in memory can be compared with the end of the file.
 ///
 /// Chosen: as long as the longest record. In a larger batch a torn line may remain in the file.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;

@@ -18,8 +18,8 @@ use logspool_record::definition::SinkDefinition;
 use logspool_record::{Value, Values};
 use logspool_sys::clock::{Point, point_index};
 
+use super::damage::Damage;
 use super::lane::{Lane, RingCopier};
-use super::walk::Damage;
 use crate::sink::Stream;
 
 /// Why no part of a segment can be read.

@@ -33,13 +33,16 @@
 //! Timestamps are rendered in the time zone of this process, not of the dead one.
 
 mod adopt;
+mod adopter;
 mod claim;
+mod damage;
 mod decoded;
 mod delivery;
 mod image;
 mod lane;
 mod leftover;
 mod orphan;
+mod pending;
 mod progress;
 mod relatives;
 mod report;
@@ -51,13 +54,17 @@ mod spools;
 mod survey;
 mod target;
 mod walk;
+mod want;
 mod work;
 
-pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
-pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
+pub use adopt::{adopt, check as check_adoption};
+pub use adopter::{Adopter, Taken};
+pub use damage::Damage;
+pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Retention, scan};
+pub use pending::{Pending, Place};
 pub use relatives::{Deliver, Found, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub(crate) use run::recover_in;
-pub use run::{Options, Undeliverable, Want, recover, recover_as};
+pub use run::{recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
-pub use walk::Damage;
+pub use want::{Options, Undeliverable, Want};

@@ -2,16 +2,17 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logspool_lanes::segment::layout::Header;
 use logspool_sys::folder::Folder;
 
+use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::Illegible;
 use super::leftover::{self, Leftover, Owner};
-use super::walk::Damage;
+use super::pending::Pending;
 use super::work;
 
 /// Most bytes that the orphans of a folder should occupy; never more than an eighth of its file system.
@@ -43,27 +44,6 @@ pub struct Orphan {
     pub condition: Condition,
     /// Whether the cap of the folder leaves room for it.
     pub retention: Retention,
-}
-
-/// Undelivered records of one sink.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// Destination of the records.
-    pub place: Place,
-    /// Number of records. The first few may be written already.
-    pub records: u64,
-    pub(super) sink: usize,
-}
-
-/// Destination of a sink of a dead process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The path of a file, as the process configured it, or the address of a service.
-    File(PathBuf),
-    /// A destination that ended with the process, by the name of the sink.
-    Gone(String),
-    /// The sink's definition cannot be read.
-    Unknown,
 }
 
 /// How much of an orphan is readable.

@@ -2,9 +2,10 @@
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 
+use super::damage::Damage;
 use super::image::{Checkpoint, Image, Numbering};
 use super::spilled::Spilled;
-use super::walk::{Damage, Plan, REST};
+use super::walk::{Plan, REST};
 
 /// Checkpoints of all sinks.
 #[derive(Debug, Clone)]

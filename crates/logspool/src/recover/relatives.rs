@@ -18,7 +18,8 @@ use logspool_sys::folder::{Folder, Times};
 use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Retention, cap, retention};
 use super::report::{Reason, Report};
-use super::run::{Options, Undeliverable, Want, recover_one};
+use super::run::recover_one;
+use super::want::{Options, Undeliverable, Want};
 use super::work;
 use crate::sidecar;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::damage::Damage;
 use super::orphan::Retention;
-use super::walk::Damage;
 
 /// Result of [`recover`](super::recover()), in the order in which orphans were processed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,49 +6,20 @@ use std::path::Path;
 
 use logspool_sys::folder::Folder;
 
-use super::adopt::Adopter;
+use super::adopter::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
 use super::image::{Illegible, SinkPlace};
 use super::leftover::{self, Leftover, Owner};
-use super::orphan::{Pending, Place, Retention, cap, retention};
+use super::orphan::{Retention, cap, retention};
+use super::pending::{Pending, Place};
 use super::report::{Kept, Reason, Removed, Report};
 use super::shrink;
 use super::spilled::Spilled;
+use super::want::{Options, Undeliverable, Want};
 use super::work;
 use crate::sidecar::{self, Verdict};
-
-/// Options of [`recover`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    /// What to do with undeliverable records.
-    pub undeliverable: Undeliverable,
-}
-
-/// What to do with the records for one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
-    /// Leave them in the segment.
-    Leave,
-    /// Append them to the file.
-    Append,
-    /// Pass them to the [`Adopter`]; without an adopter, leave them.
-    Take,
-    /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
-    /// then, so older records would be gone. Append the records of a later segment.
-    DoneAway(i64),
-}
-
-/// What to do with records for terminals and pipes of a dead process, after all other records are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Undeliverable {
-    /// Keep the segment, and report it.
-    #[default]
-    Keep,
-    /// Drop them, and count them in the report.
-    Discard,
-}
 
 /// Delivers the records that dead processes of this user left in `folder` to the files that `want` accepts. Removes
 /// files that hold no undelivered records.

@@ -11,8 +11,8 @@ use logspool_record::Values;
 use logspool_sys::folder::Folder;
 
 use super::claim::Claim;
+use super::damage::Damage;
 use super::image::Image;
-use super::walk::Damage;
 use crate::render::Definitions;
 
 /// Most bytes of definitions that are read, since the renderer keeps each of them.

@@ -16,8 +16,8 @@ use logspool_spool::parts::{self, Joiner};
 use logspool_spool::{RealDisk, SpoolError, View, ViewedFrame, pointer};
 use logspool_sys::folder::Folder;
 
+use super::damage::Damage;
 use super::leftover::Leftover;
-use super::walk::Damage;
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, EntryHead, decode_marks};
 use crate::sink::Mark;
 

@@ -8,10 +8,11 @@ use logspool_lanes::segment::layout::{MAX_SINKS, Table};
 use logspool_record::definition::{RouteDefinition, Target};
 use logspool_record::flags;
 
+use super::damage::Damage;
 use super::image::{Image, SinkPlace};
 use super::progress::Progress;
 use super::spilled::Spilled;
-use super::walk::{Damage, Plan, Visit};
+use super::walk::{Plan, Visit};
 use crate::durable::Sinks;
 
 /// See the module documentation.

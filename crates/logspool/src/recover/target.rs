@@ -23,8 +23,8 @@ use logspool_lanes::blob::MAX_BLOB_BYTES;
 
 use super::claim::Claim;
 use crate::chunk::Chunk;
-use crate::sidecar::{self, Identity, Origin, SharedFile};
-use crate::sink::{Lines, Sink, SinkError, Stream};
+use crate::sidecar::{self, Identity, SharedFile};
+use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
 use crate::sinks::service::ServiceSink;
 
 /// Bytes read from the end of the file; more if they contain no line feed.

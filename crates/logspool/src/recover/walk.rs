@@ -6,7 +6,6 @@
 //! ones described count as never batched: records twice are better than records lost.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::ops::ControlFlow;
 
@@ -15,54 +14,8 @@ use logspool_lanes::queue::merge::{Share, in_order};
 use logspool_lanes::queue::reader::Lying;
 use logspool_lanes::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFESTS, MAX_LANES, ManifestHead};
 
+use super::damage::Damage;
 use super::image::Image;
-
-/// Amount of unreadable data in a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Damage {
-    /// Bytes that are no valid records or entries.
-    pub bytes: u64,
-    /// Records whose definitions or values are missing.
-    pub records: u64,
-}
-
-impl Damage {
-    /// Whether there is any damage.
-    pub fn is_any(self) -> bool {
-        self != Self::default()
-    }
-
-    /// Runs `read`, and returns `None` if the data is damaged.
-    ///
-    /// # Errors
-    ///
-    /// Transient errors: the data is still there and may be readable later.
-    pub(super) fn in_read<T>(read: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
-        let is_of_disk = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG));
-        let is_damage = |error: &io::Error| {
-            matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
-        };
-        let mut found = read();
-        if found.as_ref().is_err_and(is_of_disk) {
-            found = read();
-            // A disk that fails twice will always fail, and the data after that place would never be delivered.
-            if found.as_ref().is_err_and(is_of_disk) {
-                return Ok(None);
-            }
-        }
-        match found {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if is_damage(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Adds the damage of another part of the same segment.
-    pub fn add(&mut self, more: Self) {
-        self.bytes = self.bytes.saturating_add(more.bytes);
-        self.records = self.records.saturating_add(more.records);
-    }
-}
 
 /// Number of the pseudo batch with the records that were never batched. No real batch has it.
 pub const REST: u64 = u64::MAX;
@@ -256,29 +209,4 @@ fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES
         ranges.push(range);
     }
     Some(Batch { number: image.word(field(offset_of!(ManifestHead, batch))), ranges, end: 0 })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-
-    use super::*;
-
-    /// Runs reads with these results. Returns the outcome and the number of reads.
-    fn in_reads(results: &[Result<u8, i32>]) -> (Result<Option<u8>, Option<i32>>, usize) {
-        let left = RefCell::new(results.iter());
-        let read = || left.borrow_mut().next().unwrap().map_err(io::Error::from_raw_os_error);
-        let found = Damage::in_read(read).map_err(|error| error.raw_os_error());
-        (found, results.len() - left.into_inner().len())
-    }
-
-    #[test]
-    fn what_a_disk_cannot_read_twice_is_damage_and_what_may_pass_is_not() {
-        assert_eq!((Ok(Some(7)), 1), in_reads(&[Ok(7)]));
-        assert_eq!((Ok(Some(7)), 2), in_reads(&[Err(libc::EIO), Ok(7)]));
-        assert_eq!((Ok(None), 2), in_reads(&[Err(libc::EIO), Err(libc::EBADMSG)]));
-        assert_eq!((Ok(None), 1), in_reads(&[Err(libc::ENOENT)]));
-        assert_eq!((Err(Some(libc::EMFILE)), 1), in_reads(&[Err(libc::EMFILE)]));
-        assert_eq!((Err(Some(libc::ENOMEM)), 2), in_reads(&[Err(libc::EIO), Err(libc::ENOMEM)]));
-    }
 }

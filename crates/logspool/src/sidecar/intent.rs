@@ -1,12 +1,12 @@
-//! Head and intent of a sidecar, as they lie in it; the layout stands in `sidecar.rs`.
+//! Head and intent of a sidecar, as stored in it; `sidecar.rs` describes the layout.
 
 use std::path::{Path, PathBuf};
 
-use super::shared_file::Identity;
+use super::identity::Identity;
 
-/// First eight bytes of every sidecar that was entered once.
+/// First eight bytes of every sidecar that was entered at least once.
 const MAGIC: u64 = u64::from_le_bytes(*b"LOGSSIDE");
-/// Layout of sidecars; one of another version is left alone.
+/// Layout version of sidecars; a sidecar of another version is left alone.
 const VERSION: u64 = 1;
 
 /// Bytes of the head, with the path.
@@ -30,38 +30,38 @@ pub const DUE: u64 = 40;
 /// Offset of the number of torn lines.
 pub const TORN: u64 = 48;
 
-/// The intent ends a torn line: its owner's rest is not to be had.
+/// Flag: the intent ends a torn line, because the owner's remaining bytes are not available.
 const ENDS_LINE: u32 = 1;
 
-/// Whose sidecar it is.
+/// The file to which a sidecar belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// The file.
+    /// Device and inode of the file.
     pub identity: Identity,
-    /// When the file was made, nanoseconds since the epoch; 0 where its file system does not tell.
+    /// Birth time of the file, in nanoseconds since the epoch; 0 if its file system does not record it.
     pub birth_ns: u64,
-    /// Where it was when the sidecar was made.
+    /// Path of the file when the sidecar was made.
     pub path: PathBuf,
 }
 
-/// See the head of `sidecar.rs`.
+/// See the documentation of `sidecar.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
     /// Batch of the chunk.
     pub batch: u64,
-    /// First byte in that chunk.
+    /// Offset of the first byte in that chunk.
     pub from: u64,
-    /// Bytes to append.
+    /// Number of bytes to append.
     pub length: u64,
-    /// Bytes in the file before.
+    /// Size of the file before the append.
     pub at: u64,
-    /// Offset of the copy in the sidecar; 0: there was no room for one.
+    /// Offset of the copy in the sidecar; 0 if there was no room for one.
     pub copy: u64,
-    /// When it was written, of CLOCK_MONOTONIC.
+    /// When the intent was written, in nanoseconds of CLOCK_MONOTONIC.
     pub since_ns: u64,
     /// Id of the sink.
     pub sink: u32,
-    /// Whether the line behind these bytes is to be ended.
+    /// Whether the line after these bytes is torn and must be ended.
     pub ends_line: bool,
     /// Random identity of the segment.
     pub uuid: [u8; 16],
@@ -69,14 +69,14 @@ pub struct Intent {
     pub owner: String,
 }
 
-/// What the head of a sidecar says.
+/// Contents of the head of a sidecar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
-    /// Nothing yet.
+    /// The head was not written yet.
     New,
-    /// Something that this version does not know.
+    /// The head is of an unknown version.
     Foreign,
-    /// This.
+    /// A valid head.
     Known(Head),
 }
 
@@ -89,7 +89,7 @@ fn put(bytes: &mut [u8], at: usize, word: u64) {
 }
 
 impl Head {
-    /// As it lies in the file, with no rotation due and no torn lines.
+    /// The stored form, with no rotation due and no torn lines.
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         use std::os::unix::ffi::OsStrExt;
 
@@ -128,7 +128,7 @@ impl Head {
 }
 
 impl Intent {
-    /// As it lies in the file.
+    /// The stored form.
     pub fn encode(&self) -> [u8; INTENT_BYTES] {
         let mut bytes = [0; INTENT_BYTES];
         let words = [1, self.batch, self.from, self.length, self.at, self.copy, self.since_ns];
@@ -145,7 +145,7 @@ impl Intent {
         bytes
     }
 
-    /// Reads an intent. `None`: there is none, or it makes no sense.
+    /// Reads an intent. `None` if it is absent or invalid.
     pub fn decode(bytes: &[u8; INTENT_BYTES]) -> Option<Self> {
         let owner_bytes = word(bytes, 80);
         if word(bytes, 0) != 1 || owner_bytes > (INTENT_BYTES - NAME) as u64 {

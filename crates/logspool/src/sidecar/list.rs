@@ -1,4 +1,4 @@
-//! All sidecars of a folder: intents of one dead process settled, those that nobody needs removed, the rest shown.
+//! All sidecars of a folder: settles the intents of a dead process, removes unneeded sidecars, lists the others.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -10,30 +10,31 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 
+use super::identity::Identity;
 use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
-use super::shared_file::{Identity, birth_ns};
+use super::log_file::birth_ns;
 use super::side::Sidecar;
 use super::table::{self, Handle};
 use super::{locks, mend};
 
 /// How long a recoverer waits for a writer that is inside.
 ///
-/// Chosen: as long as for a service; a start is held up for so long by a frozen disk, at most.
+/// Chosen: as long as for a service. A frozen disk delays a start by at most this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Names in the folder of a log file that are looked at for one that was renamed.
+/// Most names examined in the folder of a log file, to find a renamed one.
 ///
-/// Chosen: more files than a folder of logs has; reading so many takes milliseconds.
+/// Chosen: more files than a log folder has; reading this many takes milliseconds.
 const MOST_NEIGHBOURS: usize = 10_000;
 
-/// What becomes of an intent.
+/// Decision about an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is finished.
+    /// Finish it.
     Finish,
-    /// It is taken back: its file was opened anew since, and what it was about went with the rest.
+    /// Clear it: its file was truncated by a later open, so the bytes would be gone too.
     TakeBack,
-    /// It stays.
+    /// Leave it.
     Leave,
 }
 
@@ -41,7 +42,8 @@ pub enum Verdict {
 ///
 /// # Errors
 ///
-/// `WouldBlock` when a live writer stays inside; what the system said. Everything else is settled all the same.
+/// `WouldBlock` if a live writer stays inside; also when a system call fails. All other intents are settled
+/// nevertheless.
 pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> Verdict) -> io::Result<()> {
     let mut result = Ok(());
     for identity in identities(folder)? {
@@ -63,11 +65,10 @@ pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> Verdict) -> i
     result
 }
 
-/// Removes the sidecars of these names that nobody has open, except those with an intent whose segment or file is still
-/// there.
+/// Removes those of the named sidecars that no process has open, unless an intent's segment or file still exists.
 pub fn sweep(folder: &Folder, names: &[String]) {
     for identity in identities_of(names) {
-        // Opened and closed: the last one who closes it removes it. What goes wrong with one is left to the next sweep.
+        // Open and close it: the last process that closes it removes it. After an error the next sweep tries again.
         let _ = with(folder, identity, |sidecar| {
             let Some(intent) = sidecar.intent()? else { return Ok(()) };
             let is_orphaned = folder.status(&format!("{}.seg", intent.owner)).is_err();
@@ -94,7 +95,7 @@ fn with(folder: &Folder, identity: Identity, work: impl FnOnce(&Sidecar) -> io::
     work(&sidecar)
 }
 
-/// Runs `work` inside, waiting for others.
+/// Enters a sidecar, waiting for others, and runs `work` inside.
 fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !sidecar.try_enter()? {
@@ -108,7 +109,7 @@ fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> i
     done
 }
 
-/// Finishes an intent in the file that it is about; one that is gone has nothing that could be finished.
+/// Finishes an intent in its log file. If the file is gone, only clears the intent.
 fn finish(sidecar: &Sidecar) -> io::Result<()> {
     match sidecar.head().and_then(|head| find(&head)) {
         Some(file) => mend::mend(sidecar, &file),
@@ -116,7 +117,7 @@ fn finish(sidecar: &Sidecar) -> io::Result<()> {
     }
 }
 
-/// Opens the file of a sidecar, under the name that it had or another one in the same folder.
+/// Opens the log file of a sidecar, under its stored path or another name in the same folder.
 fn find(head: &Head) -> Option<File> {
     if let Some(file) = open(head, &head.path) {
         return Some(file);
@@ -127,7 +128,7 @@ fn find(head: &Head) -> Option<File> {
 }
 
 fn open(head: &Head, path: &Path) -> Option<File> {
-    // Asked before it is opened: opening a device can have effects.
+    // Check before opening: opening a device can have side effects.
     let is_it = |metadata: &std::fs::Metadata| {
         // SAFETY: geteuid has no preconditions and cannot fail.
         let user = unsafe { libc::geteuid() };
@@ -144,28 +145,28 @@ fn open(head: &Head, path: &Path) -> Option<File> {
     file.metadata().is_ok_and(|metadata| is_it(&metadata)).then_some(file)
 }
 
-/// A sidecar, as an operator wants to see it.
+/// A sidecar, as shown to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its name in the folder.
     pub name: String,
-    /// The log file, where it was when the sidecar was made; `None`: the sidecar cannot be read.
+    /// Path of the log file when the sidecar was made; `None` if the sidecar cannot be read.
     pub path: Option<PathBuf>,
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it occupies.
     pub bytes: u64,
-    /// Whether a process is inside, and how long, where that is known.
+    /// How long a process is inside; zero if that is unknown, `None` if no process is.
     pub inside: Option<Duration>,
-    /// Whether something is begun and not finished by anybody.
+    /// Whether there is an intent that no process is finishing.
     pub unfinished: bool,
     /// Lines that were torn by kills and ended.
     pub torn: u64,
 }
 
-/// Lists the sidecars in `folder` that somebody has open or that hold something unfinished; others go.
+/// Lists the sidecars in `folder` that a process has open, or that hold an unfinished intent; removes the others.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone. One that is missing holds nothing.
+/// When the folder cannot be read or is accessible to others. A missing folder counts as empty.
 pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -173,7 +174,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     };
     let mut found = Vec::new();
     for identity in identities(&folder)? {
-        // Through the table: closing another descriptor would drop this process's locks.
+        // Open it through the table, since closing another descriptor would drop this process's locks.
         let Ok(sidecar) = table::open(&folder, identity) else { continue };
         let listed = look(&sidecar);
         if listed.unfinished || sidecar.is_used_elsewhere() || table::users(&sidecar) > 1 {
@@ -192,7 +193,7 @@ fn look(sidecar: &Sidecar) -> Listed {
         _ => None,
     };
     let intent = if read(&mut intent, INTENT) { Intent::decode(&intent) } else { None };
-    // A lock of this very process does not show.
+    // The kernel does not show this process its own lock.
     let is_inside = sidecar.is_entered_here() || locks::is_held_elsewhere(&sidecar.file, locks::ENTER).unwrap_or(false);
     let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.since_ns));
     Listed {

@@ -4,23 +4,23 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Byte that the one who appends has locked.
+/// Byte that is locked by the process that appends.
 pub const ENTER: i64 = 0;
-/// Byte that everybody who has the sidecar open shares.
+/// Byte that is locked, shared, by all processes that have the sidecar open.
 pub const USE: i64 = 1;
 
-/// What to do with a lock.
+/// State of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// Have it alone.
+    /// Held exclusively.
     Alone,
-    /// Have it with others.
+    /// Held together with others.
     Shared,
-    /// Give it back.
+    /// Released.
     Free,
 }
 
-/// Changes this process's lock on a byte at once. `Ok(false)`: other processes do not allow it.
+/// Changes this process's lock on a byte, without waiting. `Ok(false)` if another process's lock conflicts.
 pub fn set(file: &File, byte: i64, lock: Lock) -> io::Result<bool> {
     set_raw(file.as_raw_fd(), byte, lock)
 }
@@ -43,8 +43,8 @@ pub fn set_raw(descriptor: RawFd, byte: i64, lock: Lock) -> io::Result<bool> {
     }
 }
 
-/// Takes byte [`USE`] alone, which this process shares: lets go of it first, so that of several that end at the same
-/// time the last one has it.
+/// Takes byte [`USE`], which this process shares, exclusively. Releases it first: of several processes that end at the
+/// same time, the last one then succeeds.
 pub fn take_alone(file: &File) -> bool {
     take_alone_raw(file.as_raw_fd())
 }

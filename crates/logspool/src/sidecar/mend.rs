@@ -1,13 +1,13 @@
-//! Finishes what a dead writer began.
+//! Finishes an append that a dead writer began.
 //!
-//! The caller is inside, so the one whose intent is there is dead, or has given up. Every step may be cut by another
-//! kill; who comes then begins with what the file and the intent say, and comes to the same end:
+//! The caller is inside, so the owner of the intent is dead or has abandoned it. Another kill may interrupt every step.
+//! The next process then starts from the file and the intent, and reaches the same result:
 //!
-//! - How much of the copy is in the file tells the file, and the rest is appended.
-//! - Where other bytes stand between, the intent is first rewritten to what is still to be appended, and where.
-//! - Where there is no copy, the intent is first shortened to the whole lines that are in the file, and told to end the
-//!   torn one; its owner's recovery goes on behind them.
-//! - The owner's segment notes where it stands, and only then the intent is taken back.
+//! - The file shows how much of the copy it contains, and the rest is appended.
+//! - If other bytes are in between, the intent is first rewritten to the remaining bytes and their new position.
+//! - Without a copy, the intent is first shortened to the whole lines in the file, and marked to end the torn one. Its
+//!   owner's recovery continues after them.
+//! - The owner's segment notes the progress, and only then the intent is cleared.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -20,27 +20,27 @@ use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Tab
 use logspool_sys::folder::Folder;
 
 use super::intent::Intent;
-use super::shared_file::{is_appending, seek_behind};
+use super::log_file::{is_appending, seek_behind};
 use super::side::Sidecar;
 use super::steps::{self, Step};
 
-/// Bytes behind the beginning of what was intended in which it is looked for, where others appended too.
+/// Bytes after the intended position that are searched for the intended bytes, if others appended too.
 ///
-/// Chosen: more than other programs write in the moment of an append; beyond it lines may stand twice.
+/// Chosen: more than other programs write during an append; farther away, lines may be written twice.
 const SEARCH_BYTES: u64 = 1024 * 1024;
 
 thread_local! {
-    /// Lines that were torn by a kill and ended by this thread: a recovery is the work of one, and others may go on
-    /// beside it.
+    /// Torn lines that this thread has ended. Per thread, since one thread runs a recovery while others may run
+    /// another.
     static TORN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lines that were torn by a kill and ended by this thread, because their rest could not be told.
+/// Torn lines that this thread has ended because their rest was unknown.
 pub fn torn_lines() -> u64 {
     TORN.get()
 }
 
-/// Notes a torn line.
+/// Counts a torn line.
 pub(crate) fn count_torn() {
     TORN.set(TORN.get() + 1);
 }
@@ -48,22 +48,22 @@ pub(crate) fn count_torn() {
 /// How much of the intended bytes is in the file.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// So many, and they end the file, or are all of them.
+    /// This many bytes, and they are the end of the file, or are complete.
     Out(usize),
-    /// Whole lines of so many bytes; others appended before or behind them.
+    /// Whole lines with this many bytes; other processes appended before or after them.
     Among {
-        /// The bytes.
+        /// Number of bytes.
         out: usize,
-        /// Whether the beginning of another line stands there.
+        /// Whether the beginning of another line is there.
         torn: bool,
     },
 }
 
-/// Finishes the intent in `sidecar`, whose file is `target`.
+/// Finishes the intent in `sidecar`, whose log file is `target`.
 ///
 /// # Errors
 ///
-/// When a system call fails; the intent stays then.
+/// When a system call fails. The intent then stays.
 pub fn mend(sidecar: &Sidecar, target: &File) -> io::Result<()> {
     let Some(mut intent) = sidecar.intent()? else { return sidecar.clear() };
     let reader = reader_of(target);
@@ -108,10 +108,10 @@ fn append_rest(
     append(target, &copy[out..])
 }
 
-/// Where the file stands in its `size` bytes, with `copy` intended at `at`.
+/// Finds out how much of `copy`, intended at `at`, is in a file of `size` bytes.
 fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<Found> {
     let Some(behind) = size.checked_sub(at) else {
-        // Cut since. Rather twice than not at all.
+        // The file was truncated since. Bytes twice are better than bytes lost.
         return Ok(Found::Out(0));
     };
     let Some(reader) = reader else {
@@ -123,8 +123,8 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     if alike == there.len().min(copy.len()) {
         return Ok(Found::Out(alike));
     }
-    // Others appended in between: ours is behind, whole, or cut by the end, or by others again. A part of it counts
-    // only where it begins a line, as ours did; else it may be somebody's words.
+    // Others appended in between. Our bytes come after theirs: complete, cut by the end of the file, or cut by others
+    // again. A part counts only if it begins a line, as ours did; otherwise it may be another program's text.
     let mut best = 0;
     for start in (0..there.len()).filter(|start| there[*start] == copy[0]) {
         let alike = self::alike(&there[start..], copy);
@@ -138,12 +138,12 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     Ok(Found::Among { out, torn: alike > 0 && copy[alike - 1] != b'\n' })
 }
 
-/// Bytes that two begin with alike.
+/// Number of leading bytes that are equal.
 fn alike(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Without a copy: ends the line that is torn, if one is.
+/// Without a copy: ends the torn line, if there is one.
 fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Option<&File>) -> io::Result<()> {
     let size = target.metadata()?.len();
     let out = size.saturating_sub(intent.at).min(intent.length);
@@ -166,7 +166,7 @@ fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Optio
     Ok(())
 }
 
-/// Bytes of whole lines among the `length` bytes behind `at`.
+/// Bytes of whole lines among the `length` bytes from `at` on.
 fn whole_lines(reader: &File, at: u64, length: u64) -> io::Result<u64> {
     let mut end = at + length;
     let mut bytes = vec![0; 64 * 1024];
@@ -186,13 +186,13 @@ fn ends_with_line(reader: &File, size: u64) -> bool {
     size == 0 || reader.read_exact_at(&mut last, size - 1).is_ok() && last == *b"\n"
 }
 
-/// The same file, to be read from: log files are opened to be written.
+/// The same file, opened for reading, since log files are opened for writing.
 fn reader_of(target: &File) -> Option<File> {
     let path = format!("/proc/self/fd/{}", target.as_raw_fd());
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 
-/// Appends all of it, whatever the descriptor's own position.
+/// Appends all `bytes`, wherever the descriptor's position is.
 fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
 
@@ -211,8 +211,8 @@ fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes in the owner's segment how much of the batch is out. A segment that is gone, or a sink that is another one by
-/// now, wants to know nothing.
+/// Notes in the owner's segment how much of the batch is written. Does nothing if the segment is gone, or if the sink's
+/// slot has another owner.
 fn note(folder: &Folder, intent: &Intent) -> io::Result<()> {
     if intent.owner.contains('/') {
         return Ok(());
@@ -293,7 +293,8 @@ mod tests {
         assert_eq!(0, whole_lines(&file, 2, 150_000).unwrap());
     }
 
-    /// Mends `file`, whose dead writer wanted to append `copy` at `at`; returns it, and the torn lines counted.
+    /// Finishes an append of `copy` at `at` in `file` by a dead writer. Returns the file's text and the torn lines
+    /// counted.
     fn mended(file: &str, at: u64, copy: &str, with_copy: bool) -> (String, u64) {
         use std::os::unix::fs::PermissionsExt;
 

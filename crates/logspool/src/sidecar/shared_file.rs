@@ -1,28 +1,31 @@
-//! A log file as its sink, or a recoverer, appends to it: under the lock of its sidecar, with an intent.
+//! A log file to which a sink or recoverer appends, under the lock of its sidecar and with an intent.
 //!
-//! Use: [`SharedFile::begin`] a chunk; [`SharedFile::enter`]; look at the file, rotate it; [`SharedFile::append`]; have
-//! the segment note what was taken; [`SharedFile::settle`], or [`SharedFile::give_up`] when anything failed.
-//! Without an origin (a program without tmpfs, the tests of the sinks) it appends and does nothing else.
+//! Use, in this order:
+//! - [`SharedFile::begin`] a chunk;
+//! - [`SharedFile::enter`], then examine the file and rotate it;
+//! - [`SharedFile::append`], and let the segment note the accepted bytes;
+//! - [`SharedFile::settle`], or [`SharedFile::give_up`] after an error.
 //!
-//! A piece that the disk took half of keeps the lock: its rest comes from the queue, and nobody appends to it before.
+//! Without an origin (a program without tmpfs, the tests of the sinks) it only appends.
+//!
+//! If the disk accepted only part of a piece, the lock is kept: the rest comes from the queue, and no other process
+//! appends before it.
 
-use std::ffi::c_char;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::io::{self, Seek};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 
+use super::identity::Identity;
 use super::intent::Intent;
+use super::log_file::{birth_ns, is_appending, size_of, write_once};
 use super::steps::{self, Step};
 use super::table::{self, Handle};
 use super::{PIECE_BYTES, mend};
-use crate::sink::{Lines, SinkError};
+use crate::sink::{Lines, Origin, SharedLog, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.
 ///
@@ -32,84 +35,16 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// First pause while waiting.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
-/// Device and inode: which file it is, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// Device.
-    pub device: u64,
-    /// Inode.
-    pub inode: u64,
-}
-
-/// Bytes of a sidecar's name as a C string, at most.
-const NAME_BYTES: usize = 48;
-
-impl Identity {
-    /// Of a file.
-    pub fn of(metadata: &std::fs::Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
-
-    /// Name of its sidecar.
-    pub fn file_name(&self) -> String {
-        format!("file-{:x}-{:x}.side", self.device, self.inode)
-    }
-
-    /// Whose sidecar a file name is.
-    pub fn of_file_name(name: &str) -> Option<Self> {
-        let (device, inode) = name.strip_prefix("file-")?.strip_suffix(".side")?.split_once('-')?;
-        let number = |text: &str| u64::from_str_radix(text, 16).ok();
-        let identity = Self { device: number(device)?, inode: number(inode)? };
-        (identity.file_name() == name).then_some(identity)
-    }
-
-    /// The same without memory: for a signal handler.
-    pub(super) fn c_name(&self) -> [c_char; NAME_BYTES] {
-        let mut name = [0; NAME_BYTES];
-        let mut length = 0;
-        let mut put = |text: &[u8]| {
-            for byte in text {
-                name[length] = *byte as c_char;
-                length += 1;
-            }
-        };
-        put(b"file-");
-        for (number, behind) in [(self.device, &b"-"[..]), (self.inode, b".side")] {
-            let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-            for digit in (0..digits).rev() {
-                put(&[b"0123456789abcdef"[(number >> (4 * digit)) as usize & 15]]);
-            }
-            put(behind);
-        }
-        name
-    }
-}
-
-/// Whose records are appended.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// Folder of the segment.
-    pub folder: Folder,
-    /// NAME of the segment.
-    pub name: String,
-    /// Its random identity.
-    pub uuid: [u8; 16],
-    /// Id of the sink.
-    pub sink: u32,
-    /// Path of the log file.
-    pub path: PathBuf,
-}
-
 /// See the module documentation.
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,
     beside: Beside,
     birth_ns: u64,
-    /// Whether the kernel puts every write at the end.
+    /// Whether the descriptor appends every write (`O_APPEND`).
     appends: bool,
     entered: bool,
-    /// Whether the agreed time of rotation was asked for.
+    /// Whether the agreed time of rotation was read.
     has_agreed: bool,
     batch: u64,
     base: u64,
@@ -119,16 +54,16 @@ pub struct SharedFile {
 
 #[derive(Debug, Default)]
 enum Beside {
-    /// Not looked for yet.
+    /// Not determined yet.
     #[default]
     Unknown,
-    /// Nothing: no regular file, or no room.
+    /// No sidecar: the target is not a regular file, or there is no room.
     Nothing,
-    /// This.
+    /// The sidecar of the file.
     Sidecar(Handle),
 }
 
-/// What is about to be appended, or was in part. Offsets are those of the chunk.
+/// The bytes of an append, which may be partly done. Offsets are those of the chunk.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     batch: u64,
@@ -139,33 +74,23 @@ struct Piece {
 }
 
 impl SharedFile {
-    /// Says whose records come. Nothing is opened before the first of them.
-    pub(crate) fn attend(&mut self, origin: Origin) {
-        self.origin = Some(origin);
-    }
-
-    /// Whose records come, where there are sidecars at all.
+    /// The source of the records, if there are sidecars at all.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin.clone()
     }
 
-    /// The chunk of `batch` comes next, or its rest; its bytes before `base` are not in what is given.
-    pub fn begin(&mut self, batch: u64, base: u64) {
-        (self.batch, self.base) = (batch, base);
-    }
-
-    /// The sink has gone over to another file.
+    /// Notes that the sink has switched to another file.
     pub fn follow(&mut self) {
         self.leave();
         self.beside = Beside::Unknown;
         self.has_agreed = false;
     }
 
-    /// Waits until nobody else appends, and finishes what a dead writer began.
+    /// Waits until no other process appends, and finishes the append of a dead writer.
     ///
     /// # Errors
     ///
-    /// `Retry` with `WouldBlock` when another one stays inside; what the system said about the dead writer's rest.
+    /// `Retry` with `WouldBlock` if another process stays inside, and when the dead writer's append cannot be finished.
     pub fn enter(&mut self, file: &File) -> Result<(), SinkError> {
         self.enter_within(file, PATIENCE).map_err(SinkError::Retry)
     }
@@ -202,7 +127,7 @@ impl SharedFile {
                     nap(pause);
                     pause = (pause * 2).min(Duration::from_millis(1));
                 }
-                // No locks here, or no more of them.
+                // The file system has no record locks, or the kernel has no more of them.
                 Err(_) => {
                     self.beside = Beside::Nothing;
                     return Ok(());
@@ -217,7 +142,7 @@ impl SharedFile {
         mended
     }
 
-    /// Once inside: the sidecar is that of this file, and holds no intent.
+    /// Called inside: makes sure that the sidecar belongs to this file and holds no intent.
     fn make_ready(&mut self, file: &File) -> io::Result<()> {
         let Beside::Sidecar(sidecar) = &self.beside else { return Ok(()) };
         let path = self.origin.as_ref().map_or(Path::new(""), |origin| &origin.path);
@@ -232,7 +157,8 @@ impl SharedFile {
         if sidecar.has_intent()? { mend::mend(sidecar, file) } else { Ok(()) }
     }
 
-    /// When the file is to be rotated, for all who write to it: the first who says a time decides. Call it inside.
+    /// Agrees on the time of rotation with all writers of the file: the first one that proposes a time decides. Call it
+    /// inside.
     pub fn agree(&mut self, due: i64) -> i64 {
         let Beside::Sidecar(sidecar) = &self.beside else { return due };
         if self.has_agreed {
@@ -242,15 +168,15 @@ impl SharedFile {
         sidecar.agree(due).unwrap_or(due)
     }
 
-    /// Says another time for all.
+    /// Sets another time for all writers.
     pub fn agree_anew(&mut self, due: i64) {
         if let Beside::Sidecar(sidecar) = &self.beside {
-            // Should it not be taken, each process goes on by its own.
+            // After an error each process uses its own time.
             let _ = sidecar.agree_anew(due);
         }
     }
 
-    /// Whether `lines` are the rest of a piece that was taken in part.
+    /// Whether `lines` are the rest of a piece that was partly accepted.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {
         self.rest_of(lines).is_some()
     }
@@ -261,11 +187,11 @@ impl SharedFile {
         })
     }
 
-    /// Appends some of the first `part` bytes of `lines`, in one write. Returns how many, at least one.
+    /// Appends some of the first `part` bytes of `lines`, in one write. Returns their number, at least one.
     ///
     /// # Errors
     ///
-    /// As [`SinkError::from_write`] sorts them.
+    /// As classified by [`SinkError::from_write`].
     pub fn append(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
         if !self.entered {
             return write_once(file, &lines.bytes[..part]);
@@ -282,18 +208,19 @@ impl SharedFile {
         Ok(count)
     }
 
-    /// Says what is about to be appended.
+    /// Stores the intent of the next append.
     fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<Piece> {
         let (Beside::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
         if self.piece.take().is_some_and(|piece| piece.has_intent) {
-            // Given up in the middle: nothing of that record will follow from the queue.
+            // The previous append was abandoned in the middle; the rest of that record will not come from the queue.
             mend::mend(sidecar, file)?;
         }
         let length = lines.piece(part, PIECE_BYTES);
         let size = size_of(file)?;
-        // One that does not append stands where the program put it; elsewhere than at the end nothing can be told.
+        // A descriptor without `O_APPEND` writes at its own position. If that is not the end, an intent could not
+        // describe it.
         let at_end = self.appends || file.stream_position()? == size;
         let mut intent = Intent {
             batch: self.batch,
@@ -307,33 +234,18 @@ impl SharedFile {
             uuid: origin.uuid,
             owner: origin.name.clone(),
         };
-        // Without room for an intent the line is appended all the same: it may stand twice then, after a kill.
+        // Without room for an intent the line is still appended; after a kill it may be written twice.
         let has_intent = at_end && sidecar.intend(&mut intent, &lines.bytes[..length], &mut self.buffer).is_ok();
         let begin = lines.before;
         Ok(Piece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
     }
 
-    /// What was appended is noted in the segment: takes the intent back and leaves, unless a rest is to come.
-    pub fn settle(&mut self) {
-        if self.piece.is_none_or(|piece| piece.next == piece.end) {
-            steps::reach(Step::Noted);
-            self.clear_and_leave();
-        }
-    }
-
-    /// Something failed: leaves, unless a rest is to come.
-    pub fn give_up(&mut self) {
-        if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
-            self.clear_and_leave();
-        }
-    }
-
-    /// Leaves with the intent as it is: somebody else is to finish it.
+    /// Leaves without clearing the intent: another process must finish it.
     pub(crate) fn abandon(&mut self) {
         self.leave();
     }
 
-    /// Whether this one is inside.
+    /// Whether this process is inside.
     pub(crate) fn is_inside(&self) -> bool {
         self.entered
     }
@@ -342,7 +254,8 @@ impl SharedFile {
         if let (Some(piece), Beside::Sidecar(sidecar)) = (self.piece.take(), &self.beside)
             && piece.has_intent
         {
-            // tmpfs takes eight bytes where there were some; should it not, whoever enters next finds them appended.
+            // tmpfs overwrites eight existing bytes without failing. If it does fail, the next process finds the bytes
+            // appended.
             let _ = sidecar.clear();
             sidecar.shrink(piece.end - piece.begin);
         }
@@ -355,8 +268,31 @@ impl SharedFile {
         {
             sidecar.leave();
         }
-        // What was begun is finished by whoever enters next.
+        // The next process that enters finishes the begun append.
         self.piece = None;
+    }
+}
+
+impl SharedLog for SharedFile {
+    fn attend(&mut self, origin: Origin) {
+        self.origin = Some(origin);
+    }
+
+    fn begin(&mut self, batch: u64, base: u64) {
+        (self.batch, self.base) = (batch, base);
+    }
+
+    fn settle(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.end) {
+            steps::reach(Step::Noted);
+            self.clear_and_leave();
+        }
+    }
+
+    fn give_up(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
+            self.clear_and_leave();
+        }
     }
 }
 
@@ -366,76 +302,9 @@ impl Drop for SharedFile {
     }
 }
 
-/// The sidecar of an open file, and when the file was made. `None`: it has none.
+/// The sidecar of an open file, and the file's birth time. `None` if it has no sidecar.
 fn look_for(origin: &Origin, file: &File) -> Option<(Handle, u64)> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let handle = table::open(&origin.folder, Identity::of(&metadata)).ok()?;
     Some((handle, birth_ns(&metadata)))
-}
-
-/// When a file was made, nanoseconds since the epoch; 0 where nobody knows.
-pub(super) fn birth_ns(metadata: &std::fs::Metadata) -> u64 {
-    let since = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-/// Whether a descriptor puts every write at the end.
-pub(super) fn is_appending(file: &File) -> bool {
-    // SAFETY: a plain question about an open descriptor.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_APPEND != 0 }
-}
-
-/// Bytes in a file. Less work than `File::metadata`, for a question before every append.
-fn size_of(file: &File) -> io::Result<u64> {
-    // SAFETY: an all-zero stat is a valid value of that plain struct.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open and `status` a valid place.
-    if unsafe { libc::fstat(file.as_raw_fd(), &mut status) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(status.st_size as u64)
-}
-
-/// Writes once. Returns how many bytes were taken, at least one.
-///
-/// # Errors
-///
-/// As [`SinkError::from_write`] sorts them.
-pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
-    match file.write(bytes) {
-        Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
-        Ok(count) => Ok(count),
-        Err(error) => Err(SinkError::from_write(error)),
-    }
-}
-
-/// Puts a descriptor that does not append behind what was appended by another.
-pub(super) fn seek_behind(mut file: &File) -> io::Result<()> {
-    if !is_appending(file) {
-        file.seek(SeekFrom::End(0))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_made_alike_with_and_without_memory() {
-        for identity in [
-            Identity { device: 0, inode: 0 },
-            Identity { device: 0x801, inode: u64::MAX },
-            Identity { device: 16, inode: 1 },
-        ] {
-            let name = identity.file_name();
-            let c_name: Vec<u8> =
-                identity.c_name().iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
-
-            assert_eq!(name.as_bytes(), c_name);
-            assert_eq!(Some(identity), Identity::of_file_name(&name));
-        }
-        assert_eq!(None, Identity::of_file_name("file-0801-1.side"));
-        assert_eq!(None, Identity::of_file_name("file-1.side"));
-    }
 }

@@ -1,7 +1,9 @@
 //! One sidecar, open in this process.
 //!
-//! Atomics outside `queue` and `stats`: `inside` keeps the threads of this process apart, which record locks do not;
-//! `retired` says that the file was removed, and who goes on needs another one; `let_go` that others may remove it.
+//! Atomics outside `queue` and `stats`:
+//! - `inside` excludes the threads of this process from each other, which record locks do not;
+//! - `retired` says that the file was removed, so that a user must open another one;
+//! - `let_go` says that others may remove the file.
 
 use std::fs::File;
 use std::io;
@@ -15,33 +17,33 @@ use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 use logspool_sys::published::Entered;
 
+use super::identity::Identity;
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
 use super::locks::{self, ENTER, Lock, USE};
-use super::shared_file::Identity;
 use super::{PIECE_BYTES, steps};
 
-/// How long a sidecar that others remove at the moment is tried for, and the pause between two tries. Removing one takes
+/// How long, and with what pause, opening is retried while another process removes the sidecar. Removing takes
 /// microseconds.
 const OPEN_PATIENCE: Duration = Duration::from_millis(20);
 const OPEN_PAUSE: Duration = Duration::from_micros(200);
 
-/// How long a sidecar is taken to be still in its folder (logind removes a user's shared memory at logout).
+/// How long a sidecar is assumed to be still in its folder (logind removes a user's shared memory at logout).
 ///
-/// Chosen: a look costs a system call; in the second until then two processes may have two locks.
+/// Chosen: a check costs a system call. Within this second two processes may use two sidecars, and so two locks.
 const LINKED_NS: u64 = 1_000_000_000;
 
 /// See the module documentation.
 #[derive(Debug)]
 pub struct Sidecar {
-    /// Of which file.
+    /// The log file to which it belongs.
     pub identity: Identity,
-    /// Where it lies.
+    /// Folder of the sidecar.
     pub folder: Folder,
     pub(super) file: File,
     name: String,
     inside: AtomicBool,
     retired: AtomicBool,
-    /// Whether this process shares its use no longer: it was about to end.
+    /// Whether this process has released its shared use, when it was about to end.
     let_go: AtomicBool,
     /// Whether the head was compared with the file.
     known: AtomicBool,
@@ -49,7 +51,7 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    /// Opens or makes the sidecar of a file. Only `table.rs` may: a process has each of them open once.
+    /// Opens or creates the sidecar of a file. Only `table.rs` may call it: a process has each sidecar open once.
     pub(super) fn open(folder: Folder, identity: Identity) -> io::Result<Self> {
         let name = identity.file_name();
         let deadline = Instant::now() + OPEN_PATIENCE;
@@ -60,7 +62,8 @@ impl Sidecar {
             if !status.is_file() || status.uid() != unsafe { libc::geteuid() } {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of this user"));
             }
-            // Whoever removes it has this byte alone, so the name counts only once the byte is shared.
+            // A process that removes the file holds this byte exclusively. So the name counts only after the byte is
+            // shared.
             if locks::set(&file, USE, Lock::Shared)? && folder.is_named(&name, &file)? {
                 let linked_at = AtomicU64::new(monotonic_ns());
                 let [inside, retired, let_go, known] = [const { AtomicBool::new(false) }; 4];
@@ -73,7 +76,7 @@ impl Sidecar {
         }
     }
 
-    /// Whether the file was removed since.
+    /// Whether the file was removed.
     pub fn is_retired(&self) -> bool {
         if self.retired.load(Ordering::Relaxed) {
             return true;
@@ -89,14 +92,14 @@ impl Sidecar {
         false
     }
 
-    /// Enters it, if nobody is inside. Whoever enters calls [`Sidecar::leave`].
+    /// Enters, if no process or thread is inside. After `Ok(true)` the caller must call [`Sidecar::leave`].
     ///
     /// # Errors
     ///
-    /// What fcntl(2) said.
+    /// When fcntl(2) fails.
     pub fn try_enter(&self) -> io::Result<bool> {
-        // Pairs with `leave` of the flag: what another thread did inside is seen. Between processes that is
-        // the kernel's business.
+        // Pairs with `leave` of the flag: the changes of another thread inside are visible. Between
+        // processes the kernel's lock orders them.
         if !self.inside.try_enter() {
             return Ok(false);
         }
@@ -107,7 +110,7 @@ impl Sidecar {
                 return shared;
             }
             self.let_go.store(false, Ordering::Relaxed);
-            // Whoever enters asks next whether it is retired.
+            // The caller next checks whether the sidecar is retired.
             if matches!(self.folder.is_named(&self.name, &self.file), Ok(false)) {
                 self.retired.store(true, Ordering::Relaxed);
             }
@@ -125,14 +128,14 @@ impl Sidecar {
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// Leaves it.
+    /// Leaves: releases the lock.
     pub fn leave(&self) {
         let _ = locks::set(&self.file, ENTER, Lock::Free);
         self.inside.leave();
     }
 
-    /// Whether the file of this process's entry is the one that the sidecar was made for; makes the head where there
-    /// is none or that of a file that had the same inode. Call it inside. `false`: a version of another kind.
+    /// Checks that the head belongs to the opened file. Writes it if there is none, or if it is of an earlier file with
+    /// the same inode. Call it inside. Returns `false` for a sidecar of another version.
     ///
     /// # Errors
     ///
@@ -150,7 +153,7 @@ impl Sidecar {
         match read {
             Read::Foreign => return Ok(false),
             Read::Known(there) if there.identity == head.identity && there.birth_ns == head.birth_ns => {}
-            // The bytes of a file that is gone are nobody's any more.
+            // The earlier file is gone, so its intent has no purpose any more.
             Read::Known(_) => {
                 self.clear()?;
                 self.file.write_all_at(&head.encode(), 0)?;
@@ -161,7 +164,7 @@ impl Sidecar {
         Ok(true)
     }
 
-    /// What the head says, if it can be read.
+    /// The head, if it is valid.
     pub fn head(&self) -> Option<Head> {
         let mut bytes = [0; HEAD_BYTES];
         self.file.read_exact_at(&mut bytes, 0).ok()?;
@@ -171,32 +174,32 @@ impl Sidecar {
         }
     }
 
-    /// Whether an intent is there. Those that are inside find one of a dead writer, or their own.
+    /// Whether there is an intent. A process inside finds its own, or the one of a dead writer.
     pub fn has_intent(&self) -> io::Result<bool> {
         let mut state = [0; 8];
         read_up_to(&self.file, &mut state, INTENT)?;
         Ok(state != [0; 8])
     }
 
-    /// The intent that is there. `None`: there is none, or it cannot be read.
+    /// The intent. `None` if it is absent or invalid.
     pub fn intent(&self) -> io::Result<Option<Intent>> {
         let mut bytes = [0; INTENT_BYTES];
         read_up_to(&self.file, &mut bytes, INTENT)?;
         Ok(Intent::decode(&bytes))
     }
 
-    /// Writes an intent and the copy of its bytes; without the copy where there is no room. `buffer` is for this.
+    /// Stores an intent and the copy of its bytes; without the copy if there is no room. `buffer` is scratch space.
     ///
     /// # Errors
     ///
-    /// When a system call fails, when not even the intent alone could be written.
+    /// When not even the intent could be written.
     pub fn intend(&self, intent: &mut Intent, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<()> {
         if bytes.len() <= SMALL_COPY_BYTES {
             intent.copy = super::intent::SMALL_COPY;
             buffer.clear();
             buffer.extend_from_slice(&intent.encode());
             buffer.extend_from_slice(bytes);
-            // Inside one page: a kill cannot cut it.
+            // One write inside one page: a kill cannot cut it.
             self.file.write_all_at(buffer, INTENT)?;
         } else {
             let copied = self.file.write_all_at(bytes, LARGE_COPY).is_ok();
@@ -207,12 +210,12 @@ impl Sidecar {
         Ok(())
     }
 
-    /// Writes an intent whose copy is there.
+    /// Stores an intent whose copy is already there.
     pub fn rewrite(&self, intent: &Intent) -> io::Result<()> {
         self.file.write_all_at(&intent.encode(), INTENT)
     }
 
-    /// The copy of an intent's bytes. `None`: there is none.
+    /// The copy of an intent's bytes, if it is complete.
     pub fn copy(&self, intent: &Intent) -> io::Result<Option<Vec<u8>>> {
         let file_bytes = self.file.metadata()?.len();
         if intent.copy == 0 || intent.copy.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
@@ -223,14 +226,14 @@ impl Sidecar {
         Ok(Some(bytes))
     }
 
-    /// Takes the intent back, and the memory of an uncommonly long copy.
+    /// Clears the intent.
     pub fn clear(&self) -> io::Result<()> {
         self.file.write_all_at(&[0; 8], INTENT)?;
         steps::reach(steps::Step::Cleared);
         Ok(())
     }
 
-    /// Gives the memory of a copy of `bytes` back, where that is uncommonly much.
+    /// Releases the memory of a copy of `bytes`, if it was uncommonly long.
     pub fn shrink(&self, bytes: usize) {
         if bytes > PIECE_BYTES {
             let _ = self.file.set_len(LARGE_COPY);
@@ -242,12 +245,12 @@ impl Sidecar {
         self.file.write_all_at(&(self.word(TORN)? + 1).to_ne_bytes(), TORN)
     }
 
-    /// Torn lines so far.
+    /// Number of torn lines.
     pub fn torn(&self) -> u64 {
         self.word(TORN).unwrap_or(0)
     }
 
-    /// When the file is to be rotated: what the first one said who was asked. Call it inside.
+    /// Time of the next rotation: the one that the first caller proposed. Call it inside.
     pub fn agree(&self, due: i64) -> io::Result<i64> {
         match self.word(DUE)? {
             0 => self.agree_anew(due).map(|()| due),
@@ -255,7 +258,7 @@ impl Sidecar {
         }
     }
 
-    /// Says another time. Call it inside.
+    /// Sets another time of rotation. Call it inside.
     pub fn agree_anew(&self, due: i64) -> io::Result<()> {
         self.file.write_all_at(&due.to_ne_bytes(), DUE)
     }
@@ -266,33 +269,33 @@ impl Sidecar {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// Whether another process has it open.
+    /// Whether another process has the sidecar open.
     pub fn is_used_elsewhere(&self) -> bool {
         locks::is_held_elsewhere(&self.file, USE).unwrap_or(true)
     }
 
-    /// Removes the file, if nobody else has it open and no intent is in it. Shares the use of it no longer in any case:
-    /// of several processes that end at the same time, the last one finds itself alone.
+    /// Releases the shared use, and removes the file if no other process has it open and it holds no intent. Of several
+    /// processes that end at the same time, the last one finds itself alone.
     pub(super) fn retire(&self) {
-        // Not under a thread of this process that is about to append.
+        // Do nothing while a thread of this process is inside.
         if !self.inside.try_enter() {
             return;
         }
         self.let_go.store(true, Ordering::Relaxed);
         if locks::take_alone(&self.file) {
-            // Others may have removed it while the byte was free, and made another one of this name.
+            // While the byte was free, others may have removed the file and created another with this name.
             let is_gone = matches!(self.folder.is_named(&self.name, &self.file), Ok(false));
             if is_gone || matches!(self.has_intent(), Ok(false)) && self.folder.remove(&self.name).is_ok() {
                 self.retired.store(true, Ordering::Relaxed);
             }
-            // Those who wait to share the byte see now whether the name is gone.
+            // Processes that wait to share the byte can now see whether the name is gone.
             let _ = locks::set(&self.file, USE, Lock::Free);
         }
         self.inside.leave();
     }
 }
 
-/// Reads what is there. Returns how much that is.
+/// Reads until `bytes` is full or the file ends. Returns the number of bytes read.
 fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < bytes.len() {

@@ -1,11 +1,11 @@
-//! Places in the order of an append at which tests end or hold up a process. Nothing is done here otherwise.
+//! Steps of an append at which tests end or delay a process. Without a test they do nothing.
 //!
-//! An atomic outside `queue` and `stats`: the test's function, looked for with one load an append.
+//! An atomic outside `queue` and `stats`: the test's function, read with one load per append.
 
 use logspool_sys::published::Published;
 use std::sync::atomic::AtomicPtr;
 
-/// What was just done.
+/// The step that was just done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The lock was taken.
@@ -14,30 +14,31 @@ pub enum Step {
     Intended,
     /// Bytes were appended.
     Appended,
-    /// The segment has noted them; the intent is about to be taken back.
+    /// The segment has noted the bytes; the intent is about to be cleared.
     Noted,
-    /// The intent was taken back.
+    /// The intent was cleared.
     Cleared,
-    /// The rest of a dead writer's bytes was appended, and is not noted yet.
+    /// The rest of a dead writer's bytes was appended, but is not noted yet.
     Mended,
-    /// A file got another name.
+    /// A file was renamed.
     Renamed,
-    /// Half of a backup is compressed, or more.
+    /// At least half of a backup is compressed.
     Compressing,
-    /// A backup is compressed, under a name of its own.
+    /// A backup is compressed, under a temporary name.
     Compressed,
-    /// The compressed file has its name; the plain one is still there.
+    /// The compressed file has its final name; the plain one still exists.
     Placed,
-    /// The plain one is gone.
+    /// The plain file is removed.
     Removed,
 }
 
-/// How many of so many bytes may be appended now: fewer cuts the write, as a kill in the middle of it does.
+/// Returns how many of the given bytes may be appended now. Fewer bytes cut the write, as a kill during it does.
 pub type Watch = fn(Step, usize) -> usize;
 
 static WATCH: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has `watch` called at every step of this process, with 0 bytes, and before every append, as [`Step::Intended`].
+/// Calls `watch` at every step of this process, with 0 bytes. Also before every append, as [`Step::Intended`], with the
+/// bytes of the append.
 #[doc(hidden)]
 pub fn watch(watch: Watch) {
     WATCH.publish(watch as *mut ());

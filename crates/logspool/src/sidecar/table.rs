@@ -1,6 +1,6 @@
 //! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
 //!
-//! Opening and closing go through one gate, which a forked child can take whatever its parent's threads were doing.
+//! Opening and closing go through one gate. A forked child can take the gate, whatever the parent's threads were doing.
 
 use std::io;
 use std::ops::Deref;
@@ -13,13 +13,13 @@ use logspool_sys::folder::Folder;
 use logspool_sys::gate::PerProcess;
 
 use super::MAX_SIDECARS;
+use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
 use super::place::{Named, Place};
-use super::shared_file::Identity;
 use super::side::Sidecar;
 
-/// A sidecar in use; the last one of a process closes it.
+/// A sidecar in use. The last handle of a process closes it.
 #[derive(Debug)]
 pub struct Handle(Option<Arc<Sidecar>>);
 
@@ -53,11 +53,11 @@ struct Table {
 
 static TABLE: PerProcess<Table> = PerProcess::new();
 
-/// Opens or makes the sidecar of a file.
+/// Opens or creates the sidecar of a file.
 ///
 /// # Errors
 ///
-/// When the folder cannot be used or holds too many; what the system said.
+/// When the folder cannot be used or holds too many sidecars, or a system call fails.
 pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
     TABLE.with(|table| {
         let wanted = |entry: &&mut Entry| {
@@ -82,9 +82,10 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
     })
 }
 
-/// Whether a folder holds as many sidecars of other files as it may.
+/// Whether a folder already holds the maximum number of sidecars of other files.
 fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
-    // A folder takes at least a byte for each name, 20 on tmpfs. Some file systems report 0 for every folder.
+    // The size of a folder is at least one byte for each name, 20 on tmpfs. Some file systems report 0 for every
+    // folder.
     if (1..MAX_SIDECARS as u64).contains(&folder.size()?) {
         return Ok(false);
     }
@@ -93,13 +94,13 @@ fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
     Ok(others.count() >= MAX_SIDECARS)
 }
 
-/// How many in this process have it open.
+/// Number of handles of this sidecar in this process.
 pub fn users(handle: &Handle) -> u32 {
     let is_it = |entry: &&Entry| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
     TABLE.with(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
 }
 
-/// Closes a sidecar with its last user.
+/// Drops a handle. The last one closes the sidecar.
 fn release(sidecar: Arc<Sidecar>) {
     TABLE.with(|table| {
         let Some(at) = table.entries.iter().position(|entry| Arc::ptr_eq(&entry.sidecar, &sidecar)) else { return };
@@ -111,13 +112,13 @@ fn release(sidecar: Arc<Sidecar>) {
             }
             entry.sidecar.retire();
         }
-        // Inside the gate: nobody opens the same file while this closes it.
+        // Inside the gate, so that no thread opens the same file while this closes it.
         drop(sidecar);
     });
 }
 
-/// The process ends, or has nothing queued: removes the sidecars that nobody else has open. Who logs after it opens
-/// another one.
+/// Removes the sidecars that no other process has open. Call it when the process ends or has nothing queued; a later
+/// append opens them again.
 pub fn leave_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
@@ -144,7 +145,7 @@ pub fn unlink_async_signal_safe() {
             continue;
         }
         let mut state = [0_u8; 8];
-        // SAFETY: a valid place for eight bytes.
+        // SAFETY: a valid buffer of eight bytes.
         let read = unsafe { libc::pread(descriptor, state.as_mut_ptr().cast(), state.len(), INTENT as i64) };
         let identity = Identity { device, inode };
         let name = identity.c_name();

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_comes_after_the_first_look_at_a_closed_pipe_gets_there() {
         let (mut ends, mut read) = ([0; 2], [0; 100]);
-        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
         let (mut reader, writer) = unsafe {
             assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
             (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))

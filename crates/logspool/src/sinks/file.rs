@@ -17,7 +17,7 @@ use logspool_record::definition::Descriptor;
 
 use super::unsynced::Unsynced;
 use crate::sidecar::{Identity, SharedFile};
-use crate::sink::{Lines, Sink, SinkError, SyncError};
+use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Sink for FileSink {
         self.unsynced.keep();
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(&mut self.shared)
     }
 }

@@ -12,8 +12,8 @@ use logspool_record::definition::Descriptor;
 
 use super::file;
 use super::unsynced::Unsynced;
-use crate::sidecar::{Identity, Origin, SharedFile};
-use crate::sink::{Lines, SinkError, SyncError};
+use crate::sidecar::{Identity, SharedFile};
+use crate::sink::{Lines, Origin, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]

@@ -25,9 +25,8 @@ use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::wrong_kind;
-use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step as Reached, reach};
-use crate::sink::{Lines, Sink, SinkError, SyncError};
+use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -247,7 +246,7 @@ impl Sink for RotatingFileSink {
         self.compressing.as_ref()?.trouble()
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(self.file.shared())
     }
 

@@ -27,9 +27,8 @@ use super::named::{NamedFile, make_way, rename_existing};
 use super::schedule::{Options, Schedule};
 use super::torn::Torn;
 use super::wrong_kind;
-use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step, reach};
-use crate::sink::{Lines, Mark, Sink, SinkError, SyncError};
+use crate::sink::{Lines, Mark, SharedLog, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -221,7 +220,7 @@ impl Sink for TimedRotatingFileSink {
         self.compressing.as_ref()?.trouble()
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(self.file.shared())
     }
 

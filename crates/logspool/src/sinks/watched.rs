@@ -13,8 +13,7 @@ use logspool_record::definition::Descriptor;
 
 use super::named::NamedFile;
 use super::torn::Torn;
-use crate::sidecar::SharedFile;
-use crate::sink::{Lines, Sink, SinkError, SyncError};
+use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -60,7 +59,7 @@ impl Sink for WatchedFileSink {
         self.file.keep_unsynced();
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(self.file.shared())
     }
 }

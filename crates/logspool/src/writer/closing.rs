@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{NONE, Outlet, Waiting};
+use super::outlet::{NONE, Outlet, Waiting};
 use crate::stats::DropReason;
 use logspool_sys::published::Counted;
 

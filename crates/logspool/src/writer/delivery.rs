@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::published::Published;
 
-use super::entries::Entry;
-use super::{Order, Outlet, TEXT, Waiting};
+use super::entries::{Entry, Order};
+use super::outlet::{Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
 use crate::sink::{Courier, Lines, Next, Pace};

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 
-use super::Order;
 use crate::chunk::Chunk;
 use crate::overflow::Place;
 use crate::stats::PerLevel;
@@ -42,6 +41,15 @@ pub struct Entry {
     pub is_loaded: bool,
     /// Facts to note before the chunk is sent to a sink that numbers its records.
     pub order: Order,
+}
+
+/// Facts that must be noted before a batch is sent to a sink that numbers its records, see `delivery.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// Records of the sink were dropped directly before it.
+    pub follows_dropped: bool,
+    /// Its last record is a message on dropped records, which no lane holds.
+    pub is_told: bool,
 }
 
 /// The chunks that are only in the spool.

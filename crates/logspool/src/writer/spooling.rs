@@ -4,18 +4,16 @@
 //! Threads that log, the collector and the writers call nothing here except the bell. Every other call may block on the
 //! spool's disk.
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
 
-use logspool_lanes::segment::Segment;
 use logspool_spool::SpoolError;
 use logspool_sys::clock::monotonic_ns;
 
 use super::entries::{Entry, Spooled};
+use super::outlet::{Outlet, Waiting};
 use super::sink_spool::{Next, SinkSpool};
-use super::{Outlet, Waiting};
+use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
 use crate::durable::Outcome;
 use crate::stats::DropReason;
 
@@ -41,118 +39,9 @@ const SAVE_NS: u64 = 1_000_000_000;
 /// Chosen: a sink that stalls again soon finds its segments made.
 const EMPTY_NS: u64 = 10_000_000_000;
 
-/// A spool that has stored nothing for this long, while overflow files are full, hangs on its disk.
-///
-/// Chosen: ten segments filled with zeros on a slow disk; a queue that is full for longer refuses records anyway.
-const PATIENCE_NS: u64 = 500_000_000;
-
 /// First and longest pause before the disk is tried again, in nanoseconds.
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
-
-/// Location and size limit of the spools of a process.
-#[derive(Debug)]
-pub struct SpoolHome {
-    /// The folder that the user chose.
-    pub folder: PathBuf,
-    /// Name of the process, and of its folder below `folder`.
-    pub name: String,
-    /// Most bytes of one sink's spool.
-    pub max_bytes: u64,
-    /// Tells a recoverer where the spools are.
-    pub segment: Arc<Segment>,
-}
-
-impl SpoolHome {
-    /// The folder of this process.
-    pub fn path(&self) -> PathBuf {
-        self.folder.join(&self.name)
-    }
-
-    /// Makes the folders, and a file next to the segment that names them.
-    fn make(&self) -> Result<(), std::io::Error> {
-        std::fs::create_dir_all(&self.folder)?;
-        drop(logspool_sys::folder::Folder::open(&self.path())?);
-        match self.segment.home() {
-            Some((folder, name)) => logspool_spool::pointer::write(folder, name, &self.path()),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Wakes the spool's thread.
-#[derive(Debug, Default)]
-pub struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    /// Rings the bell.
-    pub fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_one();
-    }
-
-    /// Waits for the bell, at most for `longest`.
-    pub fn wait(&self, longest: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(rung, longest, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-}
-
-/// Spool state of an outlet, under the outlet's lock.
-#[derive(Debug, Default)]
-pub(super) struct SpoolState {
-    /// The number after the last written chunk of the spool.
-    acked: u64,
-    /// Set when the sink was abandoned, so that its spool is removed.
-    pub(super) is_over: bool,
-    /// Bytes of the spool's files.
-    pub(super) bytes: u64,
-    /// Why the spool accepts no records; empty if it does.
-    pub(super) error: String,
-    /// When the overflow files were found full (0 while they are not), and when a chunk was last moved out of them.
-    full_since: u64,
-    stored_at: u64,
-}
-
-impl SpoolState {
-    /// Whether the spool is expected to empty full overflow files: it works, or has not had enough time to hang.
-    pub(super) fn is_making_room(&mut self, is_full: bool, now: u64) -> bool {
-        if !is_full {
-            self.full_since = 0;
-            return false;
-        }
-        if self.full_since == 0 {
-            self.full_since = now;
-        }
-        self.error.is_empty() && now.saturating_sub(self.full_since.max(self.stored_at)) < PATIENCE_NS
-    }
-}
-
-/// State of an outlet that only the spool's thread uses.
-#[derive(Debug, Default)]
-pub(super) struct SpoolSlot {
-    open: Option<SinkSpool>,
-    /// When the disk may be tried again, and the last pause between tries.
-    try_at: u64,
-    pause: u64,
-    saved_at: u64,
-    used_at: u64,
-}
-
-/// Result of a turn at one outlet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpoolTurn {
-    /// There is no spool, and it is not needed.
-    Idle,
-    /// There is a spool, but nothing to do now.
-    Waits,
-    /// There may be more to do at once.
-    Worked,
-}
 
 impl Outlet {
     /// Whether the spool's thread has work here.
@@ -345,12 +234,5 @@ impl Outlet {
             self.changed.notify_all();
         }
         Ok(worked)
-    }
-}
-
-impl Waiting {
-    /// Number of entries that the writer holds or may hold.
-    fn hands(&self) -> usize {
-        self.taken.max(1)
     }
 }

@@ -4,15 +4,14 @@
 //! due sync between two chunks and before it sleeps. No batch counts as durable before its sync has returned. If the
 //! destination confirms, a batch is durable when it has arrived.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
 use logspool_sys::clock::monotonic_ns;
 
-use super::{Outlet, Waiting};
-use crate::durable::{Outcome, PendingSync};
+use super::outlet::{Outlet, Waiting};
+use super::syncs::{SyncRule, Syncs, Unsynced};
+use crate::durable::Outcome;
 use crate::meters::WRITE_SECONDS;
 use crate::sink::{Sink, SyncError};
 
@@ -34,58 +33,6 @@ const RETRY_NS: u64 = 1_000_000_000;
 
 /// A sync that has not returned for this long is reported as a stuck sink. Chosen: as for a silent service.
 const STUCK_NS: u64 = super::SILENT_NS;
-
-/// When a sink is synced without a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncRule {
-    /// Only when a call waits for it.
-    Asked,
-    /// In addition, this long after the oldest unsynced write.
-    Every(Duration),
-    /// Whenever its queue has become empty.
-    Always,
-}
-
-/// How sinks are made durable; the same for all sinks of a process.
-#[derive(Debug, Clone)]
-pub struct Syncs {
-    /// When to sync without a request.
-    pub rule: SyncRule,
-    /// Calls that wait for durability, if the options allow such waits.
-    pub pending_sync: Option<Arc<PendingSync>>,
-}
-
-impl Syncs {
-    /// Whether batches are tracked until they are synced.
-    pub fn tracks(&self) -> bool {
-        self.rule != SyncRule::Asked || self.pending_sync.is_some()
-    }
-
-    /// Whether calls are waiting.
-    pub fn has_waiters(&self) -> bool {
-        self.pending_sync.as_ref().is_some_and(|pending_sync| pending_sync.has_waiters())
-    }
-}
-
-/// Records written to a sink since its last sync.
-#[derive(Debug, Default)]
-pub(super) struct Unsynced {
-    batches: Vec<u64>,
-    counts: [u64; LEVEL_CLASSES],
-    bytes: usize,
-    /// When the oldest of them was written.
-    since: u64,
-    /// Numbers of the newest requested sync, the newest answered one, and the newest failed one.
-    requested: u64,
-    answered: u64,
-    failed: u64,
-    /// When a failed sync is retried; 0 if there is nothing to retry.
-    retry_at: u64,
-    /// Whether a sync has failed whose data is lost, so that no later sync repairs it.
-    is_lost: bool,
-    /// Whether a sync is under way.
-    is_under_way: bool,
-}
 
 /// When the next sync is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,15 +232,16 @@ impl Outlet {
 mod tests {
     use std::collections::VecDeque;
     use std::io;
+    use std::sync::Arc;
     use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use logspool_lanes::segment::Segment;
     use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::durable::{Share, Wait};
+    use crate::durable::{PendingSync, Share, Wait};
     use crate::overflow::Budget;
     use crate::sink::{Lines, SinkError, SyncError};
 

@@ -11,8 +11,9 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use super::delivery::error_number;
+use super::outlet::{Outlet, TEXT, Waiting};
 use super::syncing::Due;
-use super::{LARGE_BYTES, Outlet, TEXT, Waiting, count};
+use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};

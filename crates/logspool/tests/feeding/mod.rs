@@ -1,4 +1,4 @@
-//! Feeds a sink as its writer does: one chunk, from where the last write ended.
+//! Feeds a sink as its writer does: one chunk, continued after the last write.
 
 use logspool::sink::{Lines, Mark, Sink, SinkError};
 use logspool_record::definition::{RotationRules, SinkKind, Zone};
@@ -18,7 +18,7 @@ pub fn timed_kind(path: &str, when: &str, backup_count: u32, rollover_at: i64, r
     }
 }
 
-/// A chunk on its way into a sink.
+/// A chunk that is being written to a sink.
 pub struct Feed {
     bytes: Vec<u8>,
     marks: Vec<Mark>,
@@ -36,7 +36,7 @@ impl Feed {
         feed
     }
 
-    /// Writes once.
+    /// Writes once. Returns the bytes that the sink took.
     pub fn step(&mut self, sink: &mut dyn Sink) -> Result<usize, SinkError> {
         let first = self.marks.partition_point(|mark| mark.end as usize <= self.written);
         let lines = Lines { bytes: &self.bytes[self.written..], marks: &self.marks[first..], before: self.written };
@@ -47,12 +47,12 @@ impl Feed {
         Ok(count)
     }
 
-    /// Whether all is written.
+    /// Whether the whole chunk is written.
     pub fn is_done(&self) -> bool {
         self.written == self.bytes.len()
     }
 
-    /// Writes all. Returns how many writes it took.
+    /// Writes the rest. Returns the number of writes.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> usize {
         let mut writes = 0;
         while !self.is_done() {

@@ -1,4 +1,4 @@
-//! One pipeline per test process, and the few steps every behaviour test takes with it.
+//! One pipeline per test process, and the steps that most behaviour tests need.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -10,10 +10,10 @@ use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, S
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
-/// A deadline no healthy run comes near.
+/// A deadline that no healthy run comes near.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Gives the process its queue folder; the first call decides about the options.
+/// Gives the process its queue folder; the options of the first call apply.
 pub fn begin(options: Options) {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
@@ -27,13 +27,13 @@ pub fn begin(options: Options) {
     });
 }
 
-/// What is counted for a sink now. Nothing may be uncounted.
+/// The counters of a sink now. Fails if a record is not counted.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn counted(sink: u32) -> SinkCounts {
     counted_in(&pipeline::snapshot().unwrap(), sink)
 }
 
-/// What is counted for a sink in a snapshot. Nothing may be uncounted.
+/// The counters of a sink in a snapshot. Fails if a record is not counted.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
     let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
@@ -45,7 +45,7 @@ pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
     counts
 }
 
-/// Over all levels.
+/// The sum over all levels.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn sum(counts: PerLevel) -> u64 {
     counts.iter().sum()
@@ -58,17 +58,17 @@ pub fn file_sink(path: &Path) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
-/// A FIFO that nobody reads: its descriptor keeps it open, and reads it when somebody wants.
+/// A FIFO without a reader. The returned file keeps it open, and can read it.
 #[allow(dead_code, reason = "not every test program has an output that stalls")]
 pub fn make_fifo(path: &Path) -> std::fs::File {
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a valid C string.
     assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    // Opened for both: opening and writing do not fail for want of a reader, they wait.
+    // Opened for both directions: without a reader, opening and writing then block instead of failing.
     std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
-/// A sink that writes through a duplicate of an open file's descriptor, as a handler of Python has it.
+/// A sink that writes through a duplicate of an open file's descriptor, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has two handlers")]
 pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
@@ -76,7 +76,7 @@ pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
 }
 
-/// A sink that writes to a stream of the program's that has no name, as a handler of Python has it.
+/// A sink that writes to a stream of the program without a name, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has a stream")]
 pub fn lent_sink(writer: &std::fs::File) -> u32 {
     let number = std::os::fd::AsRawFd::as_raw_fd(writer);
@@ -84,22 +84,22 @@ pub fn lent_sink(writer: &std::fs::File) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
 }
 
-/// Native threads of this process.
+/// Number of native threads of this process.
 #[allow(dead_code, reason = "not every test program counts threads")]
 pub fn native_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
-    // Such a name has no more than 15 bytes, and that of the test's own thread is the test's.
+    // The kernel cuts such a name to 15 bytes. The test's own thread has the name of the test.
     names.filter(|name| name.starts_with("logspool")).count()
 }
 
-/// A route from logger `name` to one sink, the message alone on each line.
+/// A route from logger `name` to one sink, with only the message on each line.
 #[allow(dead_code, reason = "not every test program has one handler a logger")]
 pub fn route_to(name: &str, sink: u32) -> u32 {
     route_to_format(name, sink, &FormatSpec::text(Style::Percent, "%(message)s"))
 }
 
-/// A route from logger `name` to one sink, in a format.
+/// A route from logger `name` to one sink, in a given format.
 pub fn route_to_format(name: &str, sink: u32, format: &FormatSpec) -> u32 {
     let format = pipeline::define_format(format).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
@@ -118,7 +118,7 @@ pub fn log_around(route: u32, level: u16, message: &str, inside: impl Fn()) -> b
     loop {
         let pushed = pipeline::push(head, 5 + message.len(), |place| {
             inside();
-            // SAFETY: `push` gives room for the five and the message's bytes.
+            // SAFETY: `push` reserves five bytes and the bytes of the message.
             unsafe {
                 place.write(tag::MESSAGE);
                 place.add(1).cast::<u32>().write_unaligned(message.len() as u32);

@@ -1,4 +1,4 @@
-//! The judge of exactly once: every line whole, each thread's lines one after the other, none missing, none twice.
+//! The check of exactly-once delivery: every line is whole and occurs once, and each thread's lines are in order.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::{MAX_BYTES, Task, text};
 
-/// Judges the text of all files, oldest first. Returns the number of lines.
+/// Checks the text of all files, oldest first. Returns the number of lines.
 ///
-/// `accepted` has the newest accepted record of each thread. Lines that begin with one of `foreign` are left out.
+/// `accepted` has the newest accepted record of each thread. Lines that begin with a text of `foreign` are skipped.
 pub fn judge(task: Task, file: &str, accepted: &HashMap<u32, u32>, foreign: &[&str]) -> u64 {
     let mut next: HashMap<u32, u32> = HashMap::new();
     let mut lines = 0;
@@ -32,7 +32,7 @@ pub fn judge(task: Task, file: &str, accepted: &HashMap<u32, u32>, foreign: &[&s
     lines
 }
 
-/// The files that a rotating file has become, oldest first, the file itself last.
+/// The files of a rotated log, oldest first, the current file last.
 pub fn rotated(path: &Path) -> Vec<PathBuf> {
     let name = format!("{}.", path.file_name().unwrap().to_str().unwrap());
     let number_of = |file: &PathBuf| -> Option<u32> {
@@ -40,19 +40,19 @@ pub fn rotated(path: &Path) -> Vec<PathBuf> {
         rest.trim_end_matches(".gz").trim_end_matches(".zst").parse().ok()
     };
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
-    // A rotation that a kill has cut leaves a number free.
+    // A rotation that was cut by a kill leaves a number free.
     let mut files: Vec<PathBuf> = entries.filter(|file| number_of(file).is_some()).collect();
     files.sort_by_key(|file| std::cmp::Reverse(number_of(file)));
     files.push(path.to_owned());
     files
 }
 
-/// The text of some files.
+/// The text of several files.
 pub fn text_of(files: &[PathBuf]) -> String {
     files.iter().map(|file| plain_text(file)).collect()
 }
 
-/// The text of a file in whatever form. A plain one may not be there.
+/// The text of a file, decompressed if needed. A missing uncompressed file counts as empty.
 fn plain_text(file: &Path) -> String {
     let bytes = std::fs::read(file);
     let mut text = String::new();
@@ -68,7 +68,7 @@ fn plain_text(file: &Path) -> String {
     text
 }
 
-/// Each backup was full when it was rotated: a file that was rotated twice would show.
+/// Checks that each backup was full when it was rotated. A file that was rotated twice would be too small.
 pub fn check_sizes(files: &[PathBuf]) {
     let longest_line = 200;
     for backup in &files[..files.len() - 1] {

@@ -1,9 +1,9 @@
-//! Processes that log and are killed, and what must be in their files afterwards.
+//! Processes that log and are killed, and the checks of their files afterwards.
 //!
-//! A child is this very test binary, run again for its test `child_process`. Its standard input is the writing
-//! end of a pipe: there it reports each record that was accepted, so what the pipe holds is what was promised.
+//! A child is this same test binary, which runs its test `child_process`. Its standard input is the writing end of a
+//! pipe, where it reports each accepted record. So the pipe holds exactly the records that must be delivered.
 
-// Each test binary uses its own part of this.
+// Each test binary uses a part of this.
 #![allow(dead_code)]
 
 pub mod exact;
@@ -28,58 +28,59 @@ use logspool_record::definition::{
 };
 use logspool_record::format::{Extras, FormatSpec, Style};
 
-/// Threads of a child that logs.
+/// Number of threads of a logging child.
 pub const THREADS: u32 = 3;
 
-/// What a child does.
+/// The work of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Logs short lines without end.
+    /// Logs short lines for ever.
     Log,
-    /// Logs lines of which some are far larger than a lane.
+    /// Logs lines, some of them far larger than a lane.
     LogLarge,
-    /// Logs short lines without end to a file that several processes rotate.
+    /// Logs short lines for ever to a file that several processes rotate.
     LogRotating,
-    /// The same with backups that become `.gz`.
+    /// The same with backups compressed to `.gz`.
     LogRotatingGzip,
-    /// The same with backups that become `.zst`.
+    /// The same with backups compressed to `.zst`.
     LogRotatingZstd,
-    /// Logs short lines to the target and to a second file beside it.
+    /// Logs short lines to the target and to a second file next to it.
     LogTwice,
     /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
     LogLittle,
-    /// Logs short lines without end, with a spool behind little room on tmpfs.
+    /// Logs short lines without end, with a spool and little room on tmpfs.
     LogSpooled,
-    /// Logs short lines without end to the service whose address is the target.
+    /// Logs short lines for ever to the service whose address is the target.
     LogToService,
-    /// The same with no room for what the service does not take: records are refused.
+    /// The same without room for records that the service does not take: records are refused.
     LogToServiceTight,
-    /// The same with little room, and to a file: records are dropped, so that the file gets its own.
+    /// The same with little room, and also to a file: records are dropped, so that the file gets its own messages about
+    /// them.
     LogToServiceBeside,
-    /// Logs ten lines to a pipe that is full.
+    /// Logs ten lines to a full pipe.
     LogToConsole,
-    /// Logs a record of [`OVERSIZED`] bytes and a short one, with no room for what the target does not take, and reports
-    /// the ids of three formats: theirs, and two that show the message thousands of times.
+    /// Logs a record of [`OVERSIZED`] bytes and a short one, without room for records that the target does not take.
+    /// Reports the ids of three formats: the format of both records, and two that show the message thousands of times.
     LogOversized,
-    /// Logs a thousand lines, reports them, and drains when it is told to.
+    /// Logs a thousand lines, reports them, and drains when the test asks for it.
     LogAndWait,
-    /// Recovers the queue folder and reports the records that it delivered.
+    /// Recovers the queue folder and reports the number of delivered records.
     Recover,
-    /// Recovers the spools, with room for so many bytes in the target as [`SPOOL_ROOM`] says, and reports as `Recover`.
+    /// Recovers the spools with room for [`SPOOL_ROOM`] bytes in the target, and reports as `Recover`.
     RecoverSpools,
     /// As `Recover`, with little memory.
     RecoverInLittle,
-    /// Reports how many orphans it sees.
+    /// Reports the number of orphans that it sees.
     Scan,
 }
 
 /// Bytes of the long record of [`Task::LogOversized`].
 pub const OVERSIZED: usize = 16 * 1024 * 1024;
 
-/// Bytes of memory that a child of [`Task::RecoverInLittle`] has.
+/// Bytes of memory of a child with [`Task::RecoverInLittle`].
 const LITTLE: u64 = 2 << 30;
 
-/// Bytes that a child of [`Task::RecoverSpools`] can append.
+/// Bytes that a child with [`Task::RecoverSpools`] can append.
 pub const SPOOL_ROOM: u64 = 256 * 1024;
 
 const TASKS: [Task; 18] = [
@@ -103,7 +104,7 @@ const TASKS: [Task; 18] = [
     Task::Scan,
 ];
 
-/// A queue folder on tmpfs and a target file beside nothing else.
+/// A queue folder on tmpfs and the path of a target file in a folder of its own.
 pub struct Scene {
     pub queue: tempfile::TempDir,
     pub files: tempfile::TempDir,
@@ -120,7 +121,7 @@ impl Scene {
         Self { queue, files, target }
     }
 
-    /// With a service as the target.
+    /// A scene whose target is a service.
     pub fn with_service() -> Self {
         let mut scene = Self::new();
         scene.target = format!("unix://{}", scene.files.path().join("service").display()).into();
@@ -131,7 +132,7 @@ impl Scene {
         second_target(&self.target)
     }
 
-    /// Names in the queue folder.
+    /// File names in the queue folder.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.queue.path()).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -139,7 +140,7 @@ impl Scene {
         names
     }
 
-    /// Waits until a record lies in an overflow file; the file alone says nothing, it is made first.
+    /// Waits until an overflow file contains a record. The file is made before its first record.
     pub fn await_overflow(&self) {
         await_that("the records move to overflow files", || {
             let entries = std::fs::read_dir(self.queue.path()).unwrap().map(Result::unwrap);
@@ -149,18 +150,18 @@ impl Scene {
         });
     }
 
-    /// Where the spools of children are.
+    /// The folder of the children's spools.
     pub fn spool_folder(&self) -> PathBuf {
         spool_folder(&self.target)
     }
 
-    /// Waits until a record lies in a spool.
+    /// Waits until a spool contains a record.
     pub fn await_spool(&self) {
         let is_segment = |path: &Path| path.extension().is_some_and(|extension| extension == "seg");
         await_that("the records move to a spool", || walk(&self.spool_folder()).iter().any(|path| is_segment(path)));
     }
 
-    /// Recovers everything that is for the target.
+    /// Recovers all records whose target is the target file.
     pub fn recover(&self) -> recover::Report {
         recover::recover(self.queue.path(), |path| path == self.target, recover::Options::default()).unwrap()
     }
@@ -173,25 +174,25 @@ impl Scene {
         self.spawn_as(task, 0, None)
     }
 
-    /// Starts a child whose threads have the numbers from `who` times [`THREADS`] on, and that does `order` at a step.
+    /// Starts a child whose threads have the numbers from `who` times [`THREADS`] on, and which obeys `order`.
     pub fn spawn_as(&self, task: Task, who: u32, order: Option<seam::Order>) -> Witness {
         Witness::spawn(task, self.queue.path(), &self.target, who, order)
     }
 
-    /// Makes the target a FIFO that nobody reads; the file keeps it open.
+    /// Makes the target a FIFO without a reader; the returned file keeps it open.
     pub fn freeze(&self) -> File {
         freeze(&self.target)
     }
 
-    /// As `freeze`, with not a byte of room: nothing at all is written to the target.
+    /// As `freeze`, with a full FIFO: not a byte can be written to the target.
     pub fn freeze_full(&self) -> File {
         freeze_full(&self.target)
     }
 
-    /// Returns what the FIFO holds and makes room for a regular file.
+    /// Returns the contents of the FIFO and removes it, so that a regular file can be made.
     pub fn thaw(&self, mut fifo: File) -> String {
         let mut bytes = Vec::new();
-        // Ends with EAGAIN: the FIFO is open for writing here too.
+        // Ends with EAGAIN, since the FIFO is also open for writing here.
         let _ = fifo.read_to_end(&mut bytes);
         std::fs::remove_file(&self.target).unwrap();
         String::from_utf8(bytes).unwrap()
@@ -206,7 +207,7 @@ fn freeze(path: &Path) -> File {
     std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
 }
 
-/// As [`Scene::freeze_full`] for any path.
+/// As [`Scene::freeze_full`], for any path.
 pub fn freeze_full(path: &Path) -> File {
     let mut fifo = freeze(path);
     while fifo.write(&[b'.'; 4096]).is_ok() {}
@@ -217,7 +218,7 @@ fn spool_folder(target: &Path) -> PathBuf {
     target.with_file_name("spool")
 }
 
-/// All files below a folder.
+/// All files in a folder and its subfolders.
 pub fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
@@ -227,14 +228,14 @@ fn second_target(target: &Path) -> PathBuf {
     target.with_extension("second")
 }
 
-/// A child and what it has reported.
+/// A child and its reports.
 pub struct Witness {
     process: Process,
     reports: JoinHandle<HashMap<u32, u32>>,
     first: std::sync::mpsc::Receiver<()>,
 }
 
-/// Does not outlive the test.
+/// The child's process, which is killed when this is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -247,7 +248,7 @@ impl Drop for Process {
 impl Witness {
     fn spawn(task: Task, queue: &Path, target: &Path, who: u32, order: Option<seam::Order>) -> Self {
         let mut ends = [0; 2];
-        // SAFETY: a valid place for two descriptors, which belong to nobody else.
+        // SAFETY: a valid place for two descriptors, and nothing else owns them.
         let (mut reader, writer) = unsafe {
             assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
             (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
@@ -294,8 +295,8 @@ impl Witness {
         self.reports.join().unwrap()
     }
 
-    /// Waits until the child was killed by its own order, or another reason. Returns what it reported, and whether it
-    /// ended well.
+    /// Waits until the child has died, by its order or another cause. Returns its reports, and whether it ended without
+    /// an error.
     pub fn await_end(mut self) -> (HashMap<u32, u32>, bool) {
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
@@ -308,7 +309,7 @@ impl Witness {
         (self.reports.join().unwrap(), status.success())
     }
 
-    /// Waits for the child's own end. Returns what it reported.
+    /// Waits until the child ends by itself. Returns its reports.
     pub fn end(mut self) -> HashMap<u32, u32> {
         assert!(self.process.0.wait().unwrap().success());
         self.reports.join().unwrap()
@@ -319,21 +320,21 @@ fn report(thread: u32, index: u32) {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&thread.to_ne_bytes());
     bytes[4..].copy_from_slice(&index.to_ne_bytes());
-    // SAFETY: the pointer and length are of one array. Eight bytes go into a pipe whole.
+    // SAFETY: pointer and length belong to one array. A pipe takes eight bytes as a whole.
     if unsafe { libc::write(0, bytes.as_ptr().cast(), bytes.len()) } != 8 {
-        // Nobody listens any more: the test failed. Nothing here may run on.
+        // The reader is gone, because the test failed. This process must not continue.
         std::process::abort();
     }
 }
 
-/// The line of one record.
+/// The text of one record.
 pub fn text(task: Task, thread: u32, index: u32) -> String {
     let large = task == Task::LogLarge && index % 50 == 7 || task == Task::LogLittle && index % 50 == 25;
     let padding = if large { 70_000 + (index as usize % 7) * 30_000 } else { 10 + index as usize % 40 };
     format!("{thread} {index} {}", "x".repeat(padding))
 }
 
-/// What `child_process` runs: nothing in the test run itself.
+/// The body of the test `child_process`; does nothing in the test run itself.
 pub fn child_main() {
     let Ok(name) = std::env::var("LOGSPOOL_CHILD") else { return };
     let task = *TASKS.iter().find(|task| format!("{task:?}") == name).expect("a task");
@@ -350,7 +351,7 @@ pub fn child_main() {
             return report(0, done.records() as u32);
         }
         Task::RecoverSpools => {
-            // SAFETY: a plain system call; without the signal a write says that the disk is full.
+            // SAFETY: a plain system call. With the signal ignored, a write beyond the limit fails as on a full disk.
             unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
             limit(libc::RLIMIT_FSIZE, std::fs::metadata(&target).unwrap().len() + SPOOL_ROOM);
             let done = recover::recover_spools(&spool_folder(&target), None, |path| path == target).unwrap();
@@ -359,7 +360,7 @@ pub fn child_main() {
         Task::Scan => return report(0, recover::scan(&queue).unwrap().len() as u32),
         _ => {}
     }
-    // The little one's segment is small, so that thousands of copies are cheap.
+    // The segment of `LogLittle` is small, so that thousands of copies are cheap.
     let queue_total_bytes = (task == Task::LogLittle).then_some(1024 * 1024);
     let overflow_bytes = match task {
         Task::LogToServiceTight | Task::LogOversized => Some(0),
@@ -414,14 +415,14 @@ pub fn child_main() {
     }
 }
 
-/// Lets this process have so much of something.
+/// Sets one limit of this process.
 fn limit(resource: libc::__rlimit_resource_t, most: u64) {
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: a plain system call with a valid limit.
     assert_eq!(0, unsafe { libc::setrlimit(resource, &limit) });
 }
 
-/// Size below which the rotating file stays. Small, so that it is rotated often.
+/// Upper limit of the rotating file's size. Small, so that it is rotated often.
 pub const MAX_BYTES: u64 = 50_000;
 
 fn rotating_sink(path: &Path, compress: Option<Compression>) -> u32 {
@@ -444,11 +445,11 @@ fn route_to_service(address: &Path, file: Option<&Path>) -> u32 {
 fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {
     for index in 0.. {
         let line = text(task, thread, index);
-        // A refused record was never accepted: the same again.
+        // A refused record was not accepted: log it again.
         while !log(route, 20, &line) || second.is_some_and(|second| !log(second, 20, &line)) {}
         report(thread, index);
         if matches!(task, Task::LogRotatingGzip | Task::LogRotatingZstd) && index % 20 == 0 {
-            // Some twenty backups a second: what has the lowest priority is to come to its turn.
+            // Some twenty backups a second, so that the compressing thread of lowest priority gets to run.
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -470,9 +471,9 @@ fn log_oversized(target: &Path) {
 
 fn log_to_full_pipe() {
     let mut ends = [0; 2];
-    // SAFETY: a valid place for two descriptors, which stay open.
+    // SAFETY: a valid buffer for two descriptors, which stay open.
     unsafe { assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), 0)) };
-    // SAFETY: the descriptor is open and stays so.
+    // SAFETY: the descriptor is open and stays open.
     let mut pipe = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(ends[1]) });
     // SAFETY: plain system calls on an open descriptor.
     unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
@@ -486,12 +487,12 @@ fn log_to_full_pipe() {
     }
 }
 
-/// Whether a file name in the queue folder is that of an overflow file.
+/// Whether a name in the queue folder belongs to an overflow file.
 pub fn is_overflow(name: &std::ffi::OsStr) -> bool {
     name.to_string_lossy().contains(".over-")
 }
 
-/// Waits for a file beside the target.
+/// Waits for a file beside the target, by which the test asks the child to drain.
 fn await_word(target: &Path) {
     let word = target.with_extension("go");
     let deadline = Instant::now() + DEADLINE;
@@ -501,12 +502,12 @@ fn await_word(target: &Path) {
     }
 }
 
-/// Waits until something is true.
+/// Waits until `is_true` returns true.
 pub fn await_that(what: &str, is_true: impl FnMut() -> bool) {
     await_within(DEADLINE, what, is_true);
 }
 
-/// As [`await_that`], with a deadline of one's own.
+/// As [`await_that`], with a given deadline.
 pub fn await_within(time: Duration, what: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + time;
     while !is_true() {
@@ -515,7 +516,7 @@ pub fn await_within(time: Duration, what: &str, mut is_true: impl FnMut() -> boo
     }
 }
 
-/// Numbers that look random; the seed is printed, so that a run can be repeated.
+/// Random numbers; the seed is printed, so that a run can be repeated.
 pub struct Dice(u64);
 
 impl Dice {
@@ -538,16 +539,17 @@ impl Dice {
     }
 }
 
-/// What a check of the lines adds up to.
+/// The result of a check of lines.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Checked {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Lines that stand a second time.
+    /// Lines that occur a second time.
     pub repeated: u64,
 }
 
-/// Checks that every witnessed line is there, every line whole, and each thread in order but for one stretch.
+/// Checks that no accepted line is missing, that every line is whole, and that each thread's lines are in order except
+/// for one repeated stretch.
 pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
     let mut checked = Checked::default();
     let mut next = [0_u32; THREADS as usize];
@@ -556,7 +558,7 @@ pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
     for line in file.split_inclusive('\n') {
         checked.lines += 1;
         if line.ends_with("records dropped: the queue was full\n") {
-            // Refused on a busy machine: the child tried again.
+            // Refused on a busy machine; the child logged it again.
             continue;
         }
         let words: Vec<u32> = line.split(' ').take(2).filter_map(|word| word.parse().ok()).collect();
@@ -577,7 +579,7 @@ pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
     for (thread, newest) in witnessed {
         assert!(next[*thread as usize] > *newest, "thread {thread}: {newest} was accepted, {next:?} is there");
     }
-    // One for the repeated stretch, one for a torn line in front of it that was completed.
+    // One step for the repeated stretch, one for a torn line before it that was completed.
     assert!(steps_back.iter().all(|steps| *steps <= 2), "steps back: {steps_back:?}");
     checked
 }

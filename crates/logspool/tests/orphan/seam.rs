@@ -1,4 +1,4 @@
-//! What a child does to itself at a step of an append: it dies, dies with half of the bytes out, or hangs.
+//! Failures of a child at a step of an append: it dies, dies with half of the bytes written, or hangs.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,29 +6,29 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logspool::sidecar::steps::{self, Step};
 
-/// What is done.
+/// A failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// SIGKILL at the step.
     Die(Step),
-    /// Half of the bytes of an append go out, then SIGKILL.
+    /// Half of the bytes of an append are written, then SIGKILL.
     DieHalfway,
-    /// The thread stays inside for ever.
+    /// The thread never returns from the step.
     Hang,
 }
 
-/// A deed, and at which time the step is reached.
+/// A failure, and at which time of reaching its step it happens; 1 is the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     pub deed: Deed,
     pub time: u32,
 }
 
-/// Every deed that ends a process that compresses backups.
+/// Every failure that ends a process that compresses backups.
 pub const DEATHS_OF_COMPRESSION: [Deed; 4] =
     [Deed::Die(Step::Compressing), Deed::Die(Step::Compressed), Deed::Die(Step::Placed), Deed::Die(Step::Removed)];
 
-/// Every deed that ends a writer or a recoverer.
+/// Every failure that ends a writer or a recoverer.
 pub const DEATHS: [Deed; 8] = [
     Deed::Die(Step::Entered),
     Deed::Die(Step::Intended),
@@ -50,7 +50,7 @@ static ORDER: OnceLock<Order> = OnceLock::new();
 static TIMES: AtomicU32 = AtomicU32::new(0);
 static HALF: AtomicBool = AtomicBool::new(false);
 
-/// Reads an order; an empty one is none.
+/// Reads an order and obeys it; an empty text is no order.
 pub fn obey(text: &str) {
     let Some((deed, time)) = text.rsplit_once(' ') else { return };
     let known = DEATHS.into_iter().chain(DEATHS_OF_COMPRESSION).chain([Deed::Hang]);
@@ -64,14 +64,14 @@ fn is_time() -> bool {
 }
 
 fn die() {
-    // SAFETY: ends this very process.
+    // SAFETY: ends this process.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     loop {
         std::thread::park();
     }
 }
 
-/// `bytes` is 0 but before an append.
+/// Called at each step. `bytes` is 0 except before an append.
 fn watch(step: Step, bytes: usize) -> usize {
     match ORDER.get().unwrap().deed {
         Deed::Die(wanted) if bytes == 0 && step == wanted && is_time() => die(),

@@ -1,7 +1,7 @@
-//! A receiver of Fluent Forward that does to its senders what networks and services do, and keeps what it got.
+//! A receiver of Fluent Forward that fails as networks and services do, and stores the entries that it received.
 //!
-//! It judges chunks by the rule of logspool's service: what is stored is known again, also as the beginning of a chunk; one
-//! that does not follow is a mistake of its sender, who here has lost nothing.
+//! It judges chunks by the rule of logspool's service. A stored chunk is recognised, even as the beginning of a longer
+//! one. A chunk that does not follow the last one is a mistake of the sender, because no sender here has lost records.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 
 use logspool_record::msgpack::{Item, Missing, Reader, push_map, push_text};
 
-/// What is done with a chunk that came whole.
+/// Treatment of a chunk that arrived completely.
 #[allow(dead_code, reason = "not every test program needs each of them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It is kept and acked.
+    /// It is stored and acked.
     Ack,
-    /// It is kept, and acked when [`Service::release`] is called.
+    /// It is stored, and acked when [`Service::release`] is called.
     Hold,
-    /// It is kept, and the connection is cut before the ack.
+    /// It is stored, and the connection is cut before the ack.
     KeepAndCut,
-    /// Not even read: the connection is cut after so many bytes.
+    /// It is not read: the connection is cut after this number of bytes.
     CutAt(usize),
 }
 
-/// One chunk as it came.
+/// One chunk as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// Number of its connection.
+    /// Number of the connection.
     pub connection: usize,
-    /// Its id.
+    /// Id of the chunk.
     pub id: String,
     /// Bytes of the whole message.
     pub bytes: usize,
-    /// Whether its entries were gzipped.
+    /// Whether the entries were gzipped.
     pub gzipped: bool,
 }
 
@@ -55,7 +55,7 @@ struct State {
 
 /// See the module documentation.
 pub struct Service {
-    /// Where it listens.
+    /// The address it listens at.
     pub address: String,
     state: Arc<(Mutex<State>, Condvar)>,
     listening: Option<std::thread::JoinHandle<()>>,
@@ -91,7 +91,7 @@ enum Listener {
 
 #[allow(dead_code, reason = "each test program takes what it needs")]
 impl Service {
-    /// One that listens at `address`; `tcp://127.0.0.1:0` takes any free port.
+    /// Starts a service at `address`; `tcp://127.0.0.1:0` takes any free port.
     pub fn start(address: &str) -> Self {
         let mut service = Self { address: address.to_owned(), state: Arc::default(), listening: None };
         service.lock().answer = Some(Answer::Ack);
@@ -103,7 +103,7 @@ impl Service {
         self.state.0.lock().unwrap()
     }
 
-    /// Listens, also again after [`stop`](Self::stop): what it kept it still has.
+    /// Listens, also after [`stop`](Self::stop): it still has the stored entries.
     pub fn listen(&mut self) {
         self.lock().stopped = false;
         let listener = match self.address.strip_prefix("unix://") {
@@ -137,10 +137,10 @@ impl Service {
         }));
     }
 
-    /// Ends all connections and listens no more.
+    /// Ends all connections and stops listening.
     pub fn stop(&mut self) {
         self.lock().stopped = true;
-        // Wakes the listener, which sees that it is to end.
+        // Wakes the listener, which then stops.
         match self.address.strip_prefix("unix://") {
             Some(path) => drop(UnixStream::connect(path)),
             None => drop(TcpStream::connect(self.address.strip_prefix("tcp://").unwrap())),
@@ -154,12 +154,12 @@ impl Service {
         self.lock().connections.iter().for_each(|wire| wire.cut());
     }
 
-    /// What to do with chunks from here on.
+    /// Sets the treatment of chunks from now on.
     pub fn set(&self, answer: Answer) {
         self.lock().answer = Some(answer);
     }
 
-    /// Acks what is held, newest first, and goes on with acks.
+    /// Acks the held chunks, newest first, and acks every further chunk.
     pub fn release(&self) {
         let mut state = self.lock();
         state.answer = Some(Answer::Ack);
@@ -168,7 +168,7 @@ impl Service {
         }
     }
 
-    /// Waits until `is_so` holds of what arrived.
+    /// Waits until `is_so` is true for the arrivals.
     pub fn wait(&self, what: &str, is_so: impl Fn(&[Arrival]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -178,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Waits until a stream has ended; its name.
+    /// Waits until a stream has ended; returns its name.
     pub fn wait_for_end(&self) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -191,22 +191,22 @@ impl Service {
         }
     }
 
-    /// Streams that came.
+    /// Number of streams that arrived.
     pub fn streams(&self) -> usize {
         self.lock().watermarks.len()
     }
 
-    /// Every chunk in the order in which they came.
+    /// Every chunk in the order of arrival.
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.lock().arrivals.clone()
     }
 
-    /// The entries that are kept, one after the other.
+    /// The stored entries, joined.
     pub fn entries(&self) -> Vec<u8> {
         self.lock().entries.concat()
     }
 
-    /// The messages of the records that are kept. Nothing a sender did may have been a mistake.
+    /// The messages of the stored records. Fails if a sender made a mistake.
     pub fn messages(&self) -> Vec<String> {
         let state = self.lock();
         assert_eq!(Vec::<String>::new(), state.mistakes);
@@ -292,7 +292,7 @@ fn serve(state: &(Mutex<State>, Condvar), connection: usize, mut wire: Box<dyn W
 }
 
 impl State {
-    /// Keeps what is new of a chunk. Returns its id.
+    /// Stores the new entries of a chunk. Returns its id.
     fn keep(&mut self, connection: usize, chunks: usize, message: &[u8]) -> String {
         let mut reader = Reader::new(message);
         assert_eq!(Ok(Item::Array(3)), reader.item());
@@ -311,7 +311,7 @@ impl State {
         }
         self.arrivals.push(Arrival { connection, id: id.clone(), bytes: message.len(), gzipped });
         let same = self.bytes_of.entry(id.clone()).or_insert_with(|| message.to_vec());
-        // What a process had to tell of refused records comes from a recoverer without their number.
+        // A recoverer sends a process's message about refused records without their number.
         let told = b"records dropped: ";
         if same != message && !message.windows(told.len()).any(|part| part == told) {
             self.mistakes.push(format!("{id} came with other bytes"));

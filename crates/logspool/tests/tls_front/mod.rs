@@ -13,10 +13,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
-/// How long each side may be silent before the other is looked at.
+/// Time for which one side may be silent before the other is read.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Who issues certificates.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, as PEM.
@@ -40,18 +40,18 @@ impl Authority {
         Issued { certificate: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
     }
 
-    /// Its own certificate, in a file.
+    /// Writes the authority's own certificate to a file.
     pub fn write(&self, path: &Path) {
         std::fs::write(path, self.0.pem()).unwrap();
     }
 
-    /// Its own certificate and key, for who shows what nobody should.
+    /// The authority's own certificate and key, for a server that wrongly presents them.
     pub fn itself(&self) -> Issued {
         Issued { certificate: self.0.pem(), key: self.0.key().serialize_pem() }
     }
 }
 
-/// What the front shows, and whose certificates it asks for.
+/// Configuration of a front that presents `shown`, and requires client certificates of `clients` if given.
 pub fn config(shown: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
@@ -69,23 +69,23 @@ pub fn config(shown: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> 
     Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
 }
 
-/// A listener that ends TLS and hands on what is in it.
+/// A listener that terminates TLS and forwards the decrypted bytes.
 pub struct Front {
-    /// Where it listens.
+    /// The address it listens at.
     pub place: SocketAddr,
     shown: Shown,
 }
 
-/// `None`: the front is none, and hands on what comes.
+/// The configuration for new connections; with `None` bytes are forwarded without TLS.
 type Shown = Arc<Mutex<Option<Arc<ServerConfig>>>>;
 
 impl Front {
-    /// In front of a service at `tcp://...`.
+    /// Starts a front for the service at `tcp://...`, at any free port.
     pub fn start(config: Arc<ServerConfig>, service: &str) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), config, service)
     }
 
-    /// The same at a place.
+    /// As [`start`](Self::start), at a given address.
     pub fn start_at(place: SocketAddr, config: Arc<ServerConfig>, service: &str) -> Self {
         let to: SocketAddr = service.strip_prefix("tcp://").unwrap().parse().unwrap();
         let listener = TcpListener::bind(place).unwrap();
@@ -104,7 +104,7 @@ impl Front {
         Self { place, shown }
     }
 
-    /// Shows this to the next connections; `None`: it is no front any more.
+    /// Sets the configuration for the next connections; with `None` they are forwarded without TLS.
     pub fn show(&self, config: Option<Arc<ServerConfig>>) {
         *self.shown.lock().unwrap() = config;
     }

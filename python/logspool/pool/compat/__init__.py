@@ -1,4 +1,4 @@
-"""fastthreadpool's names and call shapes over `logspool.pool`: change the import, keep the program.
+"""The interface of fastthreadpool on top of `logspool.pool`: change the import, keep the program.
 
     from logspool.pool import compat as fastthreadpool
 

@@ -1,4 +1,4 @@
-"""Jobs: from those that give them to the workers that do them."""
+"""The part of the pool that accepts jobs and runs them in workers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Job = tuple[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]]
 
 
 class PoolStopped(RuntimeError):
-    """The pool takes no more jobs, because it was shut down."""
+    """The pool accepts no more jobs, because it was shut down."""
 
 
 class Jobs:
-    """The part of `Pool` that takes jobs and does them."""
+    """The part of `Pool` that accepts jobs and runs them."""
 
     def __init__(self, outcomes: Outcomes, open_workers: Callable[[], Workers], *, default: bool) -> None:
-        #: `done_callback` of jobs that have none.
+        #: `done_callback` of jobs without one of their own.
         self._default = default
         self._outcomes, self._open_workers = outcomes, open_workers
         self._numbers = itertools.count(1)
         self._next_number = _next_of(self._numbers)
-        # A job is here until a worker takes it out; one that is gone by then was cancelled.
+        # A job stays here until a worker takes it out; if it is missing by then, it was cancelled.
         self._waiting: dict[int, Job] = {}
         self._begun: set[int] = set()
         self._open()
@@ -53,7 +53,7 @@ class Jobs:
         return number
 
     def _give(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a method of the workers and say why where it refuses."""
+        """Call a method of the workers; if it refuses, raise the reason."""
         if self._broken is not None:
             raise BrokenPool("init_callback failed, the pool is not usable anymore") from self._broken
         try:
@@ -64,7 +64,7 @@ class Jobs:
             raise
 
     def _pending(self) -> int:
-        # In this order: a job is among those that run before it leaves those that wait.
+        # In this order: a job is added to the running jobs before it leaves the waiting jobs.
         waiting = len(self._waiting)
         return waiting + len(self._begun)
 
@@ -81,7 +81,7 @@ class Jobs:
         self._waiting.clear()
         self._begun.clear()
 
-    # From here on in the workers.
+    # The methods below run in the workers.
 
     def _run(self, number: int, due: Job | None = None) -> None:
         self._begun.add(number)
@@ -114,12 +114,12 @@ class Jobs:
             self._outcomes.failure(number, error, args, kwargs)
 
     def _do_part(self, fn: Callable[..., Any], items: list[Any], take: Any, unpack: bool | None) -> None:
-        """Do a part of a `map`."""
+        """Run a part of a `map`."""
         for item in items:
             if self._skipping:
                 break
             unpacked = isinstance(item, (tuple, list)) if unpack is None else unpack
-            # Unpacked in the call: what cannot be unpacked is a failure of its item.
+            # Unpack inside the call, so that an item that cannot be unpacked is a failure of that item.
             self._do(0, fn, take, item if unpacked else (item,), {})
 
 

@@ -1,4 +1,4 @@
-"""Where results and failures go: into their deques, to callbacks, to the log."""
+"""Results and failures of jobs: kept in deques, passed to callbacks, or logged."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _LOG_FORMAT = "[%(levelname)s/%(processName)s] %(message)s"
 
 
 class PoolCallback(Exception):
-    """Results cannot be taken one by one, because the pool hands them to a callback."""
+    """Results cannot be taken one by one, because the pool passes them to a callback."""
 
 
 class Entries(deque[Any]):
     """Results or failures, the oldest on the left.
 
-    After `bound` `put` waits while so many are there; `popleft` and `clear` make room.
+    After `bound(most)`, `put` waits while `most` entries are there; `popleft` and `clear` make room.
     """
 
     def __init__(self, entries: Iterable[Any] = ()) -> None:
         super().__init__(entries)
-        #: One for each entry, for those who wait for some.
+        #: A permit for each entry; consumers wait on it.
         self.permits = Semaphore(0)
         self._room: Semaphore | None = None
 
     def bound(self, most: int) -> None:
-        """Have at most so many from now on, of which there are none yet. 0: no limit."""
+        """Hold at most `most` entries from now on; 0: no limit. Call it while the deque is empty."""
         self._room = Semaphore(most) if most > 0 else None
 
     def put(self, entry: Any) -> None:
@@ -44,11 +44,11 @@ class Entries(deque[Any]):
         try:
             self.permits.release()
         except ValueError:
-            # It is full: whoever takes the entries takes no permits.
+            # The semaphore is full: the consumer takes entries without taking permits.
             pass
 
     def take(self) -> Any:
-        """Return the oldest entry, and take its permit. Raises `IndexError` where there is none."""
+        """Return the oldest entry, and take its permit. Raises `IndexError` if there is no entry."""
         entry = self.popleft()
         self.permits.acquire(False)
         return entry
@@ -67,14 +67,14 @@ class Entries(deque[Any]):
                 return
 
     def lift(self, waiting: int) -> None:
-        """Bound them no longer, and let those go on that wait, at most `waiting`."""
+        """Remove the limit, and release at most `waiting` waiting producers."""
         room, self._room = self._room, None
         if room is not None:
             room.release(waiting)
 
 
 class Outcomes:
-    """What came of a pool's jobs."""
+    """Results and failures of a pool's jobs."""
 
     def __init__(
         self,
@@ -96,19 +96,19 @@ class Outcomes:
         self.open()
 
     def open(self) -> None:
-        """Begin, or begin anew after an end."""
+        """Start the threads of the callbacks, at first or again after a shutdown."""
         self.done.bound(self._done_max)
-        # A thread for each callback: it need not be thread-safe.
+        # One thread for each callback, so a callback need not be thread-safe.
         self._done_caller = Workers(1, "ThreadPoolDone", queue_size=self._done_max) if self._done_callback else None
         self._failed_caller = Workers(1, "ThreadPoolFailed") if self._failed_callback else None
 
     @property
     def callers(self) -> list[Workers]:
-        """The threads of the callbacks, as pools."""
+        """The threads of the callbacks, each a pool with one worker."""
         return [caller for caller in (self._done_caller, self._failed_caller) if caller is not None]
 
     def result(self, number: int, value: Any) -> None:
-        """Take what job `number` returned or yielded; with `done_max` wait until there is room for it."""
+        """Take a result of job `number`; with `done_max`, wait for room."""
         entry = (number, value) if self._result_id else value
         if self._done_caller is not None:
             self._done_caller.push(self._done_callback, entry)
@@ -117,7 +117,7 @@ class Outcomes:
             self.wake()
 
     def failure(self, number: int, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Take what job `number` raised."""
+        """Take the exception of job `number`."""
         what = "".join(traceback.format_exception(error)) if self._exc_stack else error
         entry = (number,) * self._result_id + (what,) + (args, kwargs) * self._exc_args
         if self._logger is not None:
@@ -129,17 +129,17 @@ class Outcomes:
             self.wake()
 
     def clear(self) -> None:
-        """Drop all there are."""
+        """Drop all results and failures."""
         self.done.clear()
         self.failed.clear()
 
     def wake(self) -> None:
-        """Have all who take results look again."""
+        """Wake all consumers, so that they check again."""
         for taker in list(self._takers):
             taker.release()
 
     def completed(self, idle: Callable[[], bool], deadline: float | None) -> Iterator[Any]:
-        """Return an iterator over entries as they come, until `idle()` or until the deadline. Raises `PoolCallback`."""
+        """Return an iterator over entries as they come, until `idle()` or the deadline. Raises `PoolCallback`."""
         for name, used in (
             ("done_callback", self._done_callback),
             ("failed_callback", self._failed_callback),
@@ -160,7 +160,7 @@ class Outcomes:
         self._takers.add(news)
         try:
             while True:
-                # Asked first: what a job leaves is there before it has ended.
+                # Check this first: the results of a job are stored before the job counts as ended.
                 ended = idle()
                 try:
                     taken = [self._take()]
@@ -178,7 +178,7 @@ class Outcomes:
 
 
 def _logger(level: int | str) -> logging.Logger:
-    """Return the logger of failed jobs; the first time it gets a handler, where the program gave it none."""
+    """Return the logger of failed jobs. The first call adds a handler if the program has added none."""
     logger = logging.getLogger(_LOGGER)
     if not logger.handlers:
         handler = logging.StreamHandler()

@@ -1,4 +1,4 @@
-"""The pool under fastthreadpool's names."""
+"""The pool with the interface of fastthreadpool."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from logspool.pool.compat._timed import Timed
 
 # Up to here `max_children` means "as many as there are cores".
 _ALL_CORES = -9999
-# Chosen: parts of a `map` for each worker; more spread the last items better, fewer cost less.
+# Parts of a `map` for each worker. Chosen: more parts spread the last items better, fewer cost less.
 _PARTS = 4
 
 
 class Pool(Timed):
-    """Threads that do jobs; what comes of them lies in `done` and `failed`. All methods are thread-safe.
+    """Threads that run jobs; results are in `done`, failures in `failed`. All methods are thread-safe.
 
-    - `max_children`: most threads; 0 and below: so many fewer than the process has cores; by default as many.
-      They are started when jobs come and none is idle.
-    - `child_name_prefix`: what their names begin with.
-    - `init_callback(thread, *init_args)` is called in each thread before its first job; what it sets on the `Thread`
-      its jobs find on `threading.current_thread()`. Where it raises, the pool is broken. `finish_callback()` is called
-      in each thread at its end.
+    - `max_children`: most threads. 0 and below: that many fewer than the process has cores. Default: one per core.
+      A thread is started when a job comes and no thread is idle.
+    - `child_name_prefix`: prefix of the threads' names.
+    - `init_callback(thread, *init_args)` is called in each thread before its first job. Attributes that it sets on the
+      `Thread` are available to jobs by `threading.current_thread()`. If it raises, the pool is broken.
+      `finish_callback()` is called in each thread at its end.
     - `done_callback`: called with each result, in a thread of its own; False: results are dropped.
     - `failed_callback`: called with each entry that would go to `failed`, in a thread of its own.
-    - `log_level`: level of the logger `fastthreadpool`, which gets each failure as an error; `failed` gets none then.
-    - `result_id`: an entry of `done` is `(id, result)`, one of `failed` begins with the id; 0 with `map`.
-    - `exc_stack`: entries of `failed` hold the formatted traceback in place of the exception.
+    - `log_level`: level of the logger `fastthreadpool`, which logs each failure as an error; `failed` stays empty then.
+    - `result_id`: an entry of `done` is `(id, result)`, an entry of `failed` begins with the id; the id is 0 for `map`.
+    - `exc_stack`: entries of `failed` have the formatted traceback instead of the exception.
     - `exc_args`: entries of `failed` end with the positional arguments and the keywords of the job.
     - `done_max`: most entries of `done`; workers wait until some are taken. 0: no limit.
 
-    An entry of `failed` that has one part is that part, without a tuple. Where `fn` is a generator function each value
-    that it yields is a result. Raises `ValueError` where `max_children` leaves no thread.
+    An entry of `failed` with a single part is that part, not a tuple. If `fn` is a generator function, each value that
+    it yields is a result. Raises `ValueError` if `max_children` leaves no thread.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Pool(Timed):
             max_children = len(os.sched_getaffinity(0)) + (max_children if max_children > _ALL_CORES else 0)
         if max_children <= 0:
             raise ValueError("number of child threads must be greater than 0")
-        # What the threads have must not hold the pool.
+        # The threads must not hold a strong reference to the pool.
         initializer = None if init_callback is None else _prepare
         initargs = (weakref.ref(self), init_callback, *(init_args or ()))
         outcomes = Outcomes(
@@ -96,22 +96,22 @@ class Pool(Timed):
     # Jobs.
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
-        """Have `fn(*args, **kwargs)` called and return the id of the job. Raises `PoolStopped` after `shutdown`."""
+        """Call `fn(*args, **kwargs)` in a worker and return the job's id. Raises `PoolStopped` after `shutdown`."""
         return self._submit(self._workers.push, (fn, self._default, args, kwargs))
 
     def submit_done(self, fn: Callable[..., Any], done_callback: Any, /, *args: Any, **kwargs: Any) -> int:
-        """As `submit`; `done_callback`: True: results go where those of the pool go, False: nowhere, else called.
+        """Like `submit`. `done_callback`: True uses the callback of the pool, False drops results, else it is called.
 
-        It is called in the worker, with several at a time; what it raises is the job's failure.
+        Several workers may call it at the same time; an exception of it is a failure of the job.
         """
         return self._submit(self._workers.push, (fn, done_callback, args, kwargs))
 
     def submit_first(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
-        """As `submit`, before all jobs that wait."""
+        """Like `submit`, before all waiting jobs."""
         return self._submit(self._workers.submit_first, (fn, self._default, args, kwargs))
 
     def submit_done_first(self, fn: Callable[..., Any], done_callback: Any, /, *args: Any, **kwargs: Any) -> int:
-        """As `submit_done`, before all jobs that wait."""
+        """Like `submit_done`, before all waiting jobs."""
         return self._submit(self._workers.submit_first, (fn, done_callback, args, kwargs))
 
     def map(
@@ -122,10 +122,10 @@ class Pool(Timed):
         direct: bool = True,
         unpack_args: bool | None = None,
     ) -> None:
-        """Have `fn` called with each item; results come in no order, as those of `submit_done`.
+        """Call `fn` with each item in the workers; results come in any order, as with `submit_done`.
 
-        `unpack_args`: whether the parts of an item are arguments of their own; None: those of tuples and lists.
-        `direct` is taken and changes nothing.
+        `unpack_args`: whether to pass the parts of an item as separate arguments; None: only for tuples and lists.
+        `direct` is accepted and has no effect.
         """
         items = list(itr)
         size = -(-len(items) // (_PARTS * self._workers._max_workers)) or 1
@@ -136,19 +136,19 @@ class Pool(Timed):
     def as_completed(self, wait: float | bool | None = None, cnt_max: int = 0) -> Iterator[Any]:
         """Return an iterator that takes entries out of `done` and `failed` as they come.
 
-        `wait`: None: until no job waits or runs; False: what is there; else seconds from now. `cnt_max`: most entries,
-        0 for no limit. Jobs that wait for their time do not count. Raises `PoolCallback` where a callback or the log
-        gets the results or the failures.
+        `wait`: None: until no job waits or runs; False: only the present entries; else seconds from now. `cnt_max`:
+        most entries, 0 for no limit. Jobs that are not due yet do not count. Raises `PoolCallback` if a callback or
+        the log receives the results or the failures.
         """
         deadline = None if wait is None or wait is True else time.monotonic() + wait
         entries = self._outcomes.completed(lambda: not self._pending(), deadline)
         return itertools.islice(entries, cnt_max if cnt_max > 0 else None)
 
     def cancel(self, jobid: int | None = None, timer: Any = None) -> bool:
-        """Cancel jobs that wait, and timers; return whether the job was there.
+        """Cancel waiting jobs and timers; return whether the job was found.
 
-        `jobid`: None for all, False for none, else one that `submit` returned. `timer`: True for all that are delayed
-        or scheduled, else one of them. What runs goes on.
+        `jobid`: None for all, False for no job, else an id from `submit`. `timer`: True for all delayed and scheduled
+        jobs, else a single timer. Running jobs continue.
         """
         if timer is True:
             self._cancel_timers()
@@ -159,40 +159,40 @@ class Pool(Timed):
         return jobid is None or jobid is False or self._waiting.pop(jobid, None) is not None
 
     def clear(self) -> None:
-        """Drop the jobs that wait, and all results and failures; after `shutdown` take jobs again."""
+        """Drop the waiting jobs and all results and failures; after `shutdown` accept jobs again."""
         self._waiting.clear()
         self._outcomes.clear()
         if self._is_shutdown:
             self._open()
 
-    # The end.
+    # Shutdown.
 
     def shutdown(self, timeout: float | None = None, soon: bool = False) -> bool:
-        """Take no more jobs, do those that wait (not with `soon`), cancel all timers, and wait until the threads end.
+        """Accept no more jobs, run the waiting ones (not with `soon`), cancel all timers, wait for the threads to end.
 
-        Returns False where they still run after `timeout` seconds. With `done_max` and without `soon` it waits until
-        the results were taken. Raises `RuntimeError` where a job waits for its own pool.
+        Returns False if they still run after `timeout` seconds. With `done_max` and without `soon` it waits until the
+        results were taken. Raises `RuntimeError` if a job waits for its own pool.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._stop(soon)
         return all(_end(workers, deadline) for workers in (self._workers, *self._outcomes.callers))
 
     def join(self, timeout: float | None = None) -> bool:
-        """As `shutdown(timeout)`."""
+        """Call `shutdown(timeout)`."""
         return self.shutdown(timeout)
 
     def shutdown_children(self) -> None:
-        """As `shutdown(soon=True)`, without waiting."""
+        """Like `shutdown(soon=True)`, without waiting."""
         self._stop(soon=True)
 
     def cleanup_children(self) -> None:
-        """Do nothing: threads that ended are in no list."""
+        """Do nothing: ended threads are in no list."""
 
     def wait_idle(self, timeout: float | None = None) -> bool:
-        """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
+        """Wait until no job waits and no job runs. Returns False if `timeout` seconds passed first."""
         return self._workers.wait_idle(timeout)
 
-    # What there is.
+    # State.
 
     @property
     def children(self) -> tuple[threading.Thread, ...]:
@@ -201,37 +201,37 @@ class Pool(Timed):
 
     @property
     def child_cnt(self) -> int:
-        """How many threads there are."""
+        """Number of threads."""
         return len(self._workers._threads)
 
     @property
     def alive(self) -> int:
-        """How many of them live."""
+        """Number of threads that are alive."""
         return sum(thread.is_alive() for thread in self._workers._threads)
 
     @property
     def busy(self) -> int:
-        """How many jobs run."""
+        """Number of running jobs."""
         return len(self._begun)
 
     @property
     def pending(self) -> int:
-        """How many jobs wait or run."""
+        """Number of waiting and running jobs."""
         return self._pending()
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The jobs that wait, as they were given: function, done_callback, arguments, keywords."""
+        """The waiting jobs as submitted: function, done_callback, arguments, keywords."""
         return tuple(self._waiting.copy().values())
 
     @property
     def done(self) -> deque[Any]:
-        """The results. Take them with `popleft`, which makes room where `done_max` is set, or with `as_completed`."""
+        """The results. Take them with `popleft`, which makes room under `done_max`, or with `as_completed`."""
         return self._outcomes.done
 
     @property
     def done_cnt(self) -> Semaphore:
-        """A semaphore with a permit for each result: acquire it to wait for one, then take it from `done`."""
+        """A semaphore with a permit for each result: acquire it to wait for a result, then take it from `done`."""
         return self._outcomes.done.permits
 
     @property
@@ -257,18 +257,18 @@ def _end(workers: Workers, deadline: float | None) -> bool:
 
 
 def _prepare(pool_reference: weakref.ref[Pool], init_callback: Callable[..., object], *init_args: Any) -> None:
-    """Prepare a worker, in it."""
+    """Run the initializer in a worker thread."""
     try:
         init_callback(threading.current_thread(), *init_args)
     except BaseException as error:
-        # The thread goes on: the jobs that wait fail with this, instead of waiting for good.
+        # The thread continues: waiting jobs fail with this error instead of waiting forever.
         pool = pool_reference()
         if pool is not None:
             pool._broken = error
 
 
 def Shutdown(now: bool = True) -> None:
-    """Shut all pools down and wait for their threads; with `now` without the jobs that wait."""
+    """Shut all pools down and wait for their threads; with `now`, waiting jobs are dropped."""
     pools = all_of(_pools)
     for pool in pools:
         pool._stop(now)
@@ -281,9 +281,9 @@ def _after_fork() -> None:
         pool._begin_anew_after_fork()
 
 
-# By `id`.
+# Key: `id` of the pool.
 _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 
-# At the interpreter's end, before the pools beneath would do all that waits.
+# Runs at the end of the interpreter, before the underlying pools would run all waiting jobs.
 threading._register_atexit(Shutdown)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_after_fork)

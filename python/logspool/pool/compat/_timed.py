@@ -1,4 +1,4 @@
-"""Jobs that wait for their time."""
+"""Delayed and scheduled jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from logspool._native import Schedule, Timer
 
 
-# Chosen: so late may a caller be on a busy machine. What lies further back is a mistake.
+# Most seconds that a given time may be in the past. Chosen: a caller on a busy machine may be this late; an earlier
+# time is a mistake.
 _LATE_SECONDS = 60
 
 
@@ -20,16 +21,16 @@ class TimerObj:
     """A job of `schedule` or `submit_at`, for `Pool.cancel`."""
 
     def __init__(self) -> None:
-        #: The timer that waits now.
+        #: The timer that is waiting.
         self.timer_id: Timer[None] | Schedule | None = None
-        #: The one before it, with `submit_at` and an interval.
+        #: The previous timer, for `submit_at` with an interval.
         self.old_timer_id: Timer[None] | Schedule | None = None
         #: Whether `Pool.cancel` ended it.
         self.cancelled = False
 
 
 class Timed(Jobs):
-    """The part of `Pool` that does jobs at their time."""
+    """The part of `Pool` that runs jobs at a given time."""
 
     def _open(self) -> None:
         self._delayed: set[Timer[None]] = set()
@@ -37,23 +38,23 @@ class Timed(Jobs):
         super()._open()
 
     def submit_later(self, delay: float, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Timer[None]:
-        """As `submit_first`, `delay` seconds from now; returns its timer, which has `cancel()`."""
+        """Like `submit_first`, `delay` seconds from now; returns the timer, which has `cancel()`."""
         return self._submit_later(delay, (fn, self._default, args, kwargs))
 
     def submit_done_later(
         self, delay: float, fn: Callable[..., Any], done_callback: Any, /, *args: Any, **kwargs: Any
     ) -> Timer[None]:
-        """As `submit_done_first`, `delay` seconds from now; returns its timer, which has `cancel()`."""
+        """Like `submit_done_first`, `delay` seconds from now; returns the timer, which has `cancel()`."""
         return self._submit_later(delay, (fn, done_callback, args, kwargs))
 
     def submit_at(
         self, when: float | time.struct_time, interval: float, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> TimerObj:
-        """As `submit_first`, at a time of the wall clock, and with `interval` above 0 every `interval` seconds then.
+        """Like `submit_first`, at a time of the wall clock; with `interval` above 0, repeated every `interval` seconds.
 
-        `when`: seconds since the epoch, as `time.time()` has them, or a `struct_time` of local time; one that has just
-        passed is now. Times that pass while the job still runs are let go. Raises `ValueError` for a time more than a
-        minute ago: a value of `time.monotonic()` is such a one.
+        `when`: seconds since the epoch, as from `time.time()`, or a `struct_time` of local time. A time that has just
+        passed means now. Times that pass while the job still runs are skipped. Raises `ValueError` for a time more
+        than a minute ago, such as a value of `time.monotonic()`.
         """
         return self._submit_at(when, interval, (fn, self._default, args, kwargs))
 
@@ -67,27 +68,27 @@ class Timed(Jobs):
         *args: Any,
         **kwargs: Any,
     ) -> TimerObj:
-        """As `submit_at`, with a `done_callback` as in `submit_done`."""
+        """Like `submit_at`, with a `done_callback` as in `submit_done`."""
         return self._submit_at(when, interval, (fn, done_callback, args, kwargs))
 
     def schedule(self, interval: float, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TimerObj:
-        """As `submit_first`, every `interval` seconds, counted from now, without drift."""
+        """Like `submit_first`, every `interval` seconds from now on, without drift."""
         return self._schedule(interval, (fn, self._default, args, kwargs))
 
     def schedule_done(
         self, interval: float, fn: Callable[..., Any], done_callback: Any, /, *args: Any, **kwargs: Any
     ) -> TimerObj:
-        """As `schedule`, with a `done_callback` as in `submit_done`."""
+        """Like `schedule`, with a `done_callback` as in `submit_done`."""
         return self._schedule(interval, (fn, done_callback, args, kwargs))
 
     @property
     def delayed(self) -> tuple[Timer[None], ...]:
-        """The timers of `submit_later` that wait."""
+        """The waiting timers of `submit_later`."""
         return tuple(timer for timer in self._delayed.copy() if not timer.running())
 
     @property
     def scheduled(self) -> tuple[Timer[None] | Schedule, ...]:
-        """The timers of `schedule` and `submit_at`: what `timer_id` of their objects is now."""
+        """The current timers (`timer_id`) of `schedule` and `submit_at`."""
         return tuple(self._scheduled.copy())
 
     def _submit_later(self, delay: float, job: Job) -> Timer[None]:
@@ -106,13 +107,13 @@ class Timed(Jobs):
         return timer
 
     def _arm(self, timer: TimerObj, first: float, steps: float, interval: float, job: Job) -> None:
-        """Have a job done `steps` intervals after its first time."""
+        """Set the timer for the time `steps` intervals after the first one."""
         when = first + steps * interval
         armed: Timer[None] = self._give(self._workers.submit_at, when, self._tick, timer, first, steps, interval, job)
         timer.old_timer_id, timer.timer_id = timer.timer_id, armed
         self._scheduled[armed] = timer
         armed.add_done_callback(lambda _: self._scheduled.pop(armed, None))
-        # Whoever cancelled it meanwhile did not see the new one.
+        # A caller that cancelled meanwhile did not see the new timer.
         if timer.cancelled:
             self._cancel_timer(timer)
 
@@ -121,7 +122,7 @@ class Timed(Jobs):
             return
         self._do_now(job)
         if interval > 0 and not timer.cancelled:
-            # From the first time, not from now: the lateness of one call is not that of the next.
+            # Counted from the first time, not from now, so that a late call does not delay the next.
             passed = (time.time() - first) // interval
             self._arm(timer, first, max(steps, passed) + 1, interval, job)
 
@@ -133,7 +134,7 @@ class Timed(Jobs):
         return timer
 
     def _cancel_timer(self, timer: Any) -> None:
-        """Cancel a timer of `submit_later`, a `TimerObj`, or what is its `timer_id`."""
+        """Cancel a timer of `submit_later`, a `TimerObj`, or the timer in its `timer_id`."""
         found = timer if isinstance(timer, TimerObj) else self._scheduled.get(timer)
         if found is not None:
             found.cancelled = True

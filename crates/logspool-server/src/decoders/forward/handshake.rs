@@ -169,9 +169,9 @@ impl<'a> Ping<'a> {
 /// The client's side.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
-    /// How it calls itself.
+    /// Host name sent to clients.
     pub hostname: &'a str,
-    /// What both sides know.
+    /// The shared key.
     pub shared_key: &'a str,
     /// Name and password; empty if the server does not ask for them.
     pub user: (&'a str, &'a str),

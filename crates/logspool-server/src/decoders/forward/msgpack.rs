@@ -80,11 +80,11 @@ impl<'a> Reader<'a> {
         let token = match items.item() {
             Ok(Item::Nil) => Token::Nil,
             Ok(Item::Bool(value)) => Token::Bool(value),
-            // The format has no number beyond `u64`.
+            // The format has no integers above `u64`.
             Ok(Item::Int(number)) => i64::try_from(number).map_or(Token::Large(number as u64), Token::Int),
             Ok(Item::Float(number)) => Token::Float(number),
             Ok(Item::Text(text) | Item::Bytes(text)) => Token::Text(text),
-            // The format has no count beyond `u32`.
+            // The format has no counts above `u32`.
             Ok(Item::Array(count)) => Token::List(count as u32),
             Ok(Item::Map(count)) => Token::Map(count as u32),
             Ok(Item::Extension(kind, bytes)) => Token::Extension(kind, bytes),

@@ -103,7 +103,7 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// The call of a node.
+    /// The call that a node represents; `None` for other nodes.
     fn call_at<'p>(&'p self, node: &Node<'a>) -> Option<Call<'p, 'a>> {
         let Node::Object(object) = node else { return None };
         self.call_of(object)

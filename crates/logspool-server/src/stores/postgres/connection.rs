@@ -18,11 +18,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::tls::{self, Mode, Tls};
 use crate::stores::{CANCELLED, StoreError};
 
-/// What to do about tables that were dropped or changed.
+/// How to repair tables that were dropped or changed.
 pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
                                the records that are in them: DROP SCHEMA logspool CASCADE";
 
-/// How long connecting may take, with the password's check.
+/// Time limit for connecting, including the password check.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the server's machine may be silent before the connection counts as lost.
@@ -165,7 +165,7 @@ fn mend(code: &str) -> Option<&'static str> {
         "3D000" => "make the database with CREATE DATABASE, or name another one in the address of the store",
         "42501" => "grant the role of the service what is named, or make it the owner of the schema logspool",
         "25006" => "the server only reads, as a standby does: name the one that is written to",
-        // A table, a schema, a column, its type, a key.
+        // A missing or changed table, schema, column, type or key.
         "42P01" | "3F000" | "42703" | "42804" | "42P10" => MEND,
         _ => return None,
     })

@@ -9,10 +9,10 @@ use tokio_postgres::{Client, Error, ToStatement};
 use super::rows;
 use crate::batch::Row;
 
-/// Bytes of rows handed to the connection at once: what is encoded while the server reads what came before.
+/// Bytes of rows sent to the connection at once. While the server reads them the next ones are encoded.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// Copies rows to where a statement says, in the form that `put` gives them.
+/// Copies rows with a COPY statement; `put` encodes each row.
 pub(super) async fn copy<'a>(
     client: &Client,
     statement: &(impl ToStatement + ?Sized),

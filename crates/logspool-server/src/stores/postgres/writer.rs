@@ -24,7 +24,7 @@ use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
 
-/// Streams whose watermarks are kept in mind; beyond that all are read anew.
+/// Watermarks kept in memory; beyond this number all are dropped and read again.
 const MARKS: usize = 100_000;
 
 /// Attempts to write a group whose watermarks another service moves meanwhile.
@@ -332,8 +332,8 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     Ok(Some(quarantined))
 }
 
-/// Whether the server refuses what a row holds: data it cannot read (class 22), that breaks a constraint (23), that is
-/// beyond its limits (54), or that a trigger refuses (P0). Anything else may be gone the next time.
+/// True if the server refuses a row's data: it cannot read the data (class 22), the data breaks a constraint (23) or a
+/// server limit (54), or a trigger refuses it (P0). Other errors may be gone the next time.
 fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     // 22P04 reports a malformed copy. The copy is encoded here, so no row is to blame.

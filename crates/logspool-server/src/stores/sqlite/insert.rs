@@ -18,7 +18,7 @@ const QUARANTINE_BYTES: usize = 4 << 20;
 /// Nanoseconds of a minute.
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
 
-/// Records of a minute, a logger and a level.
+/// Numbers of records by minute, logger and level.
 pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;
 
 /// Whether a record that SQLite refuses ends the transaction.

@@ -1,7 +1,7 @@
-//! The forms of a backup: plain, `.gz`, `.zst`; which is a copy of which; and how they move up together.
+//! The forms of a backup (plain, `.gz`, `.zst`): which of them are copies, and how all of them are renamed together.
 //!
-//! A compressed file says whose copy it is in 96 bytes of text: in the comment of a gzip header, in a frame behind the
-//! data that every reader of zstd skips.
+//! A compressed file identifies its original in 96 bytes of text: in the comment of a gzip header, or in a frame after
+//! the data that every reader of zstd skips.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,27 +13,27 @@ use logspool_record::definition::Compression;
 use super::super::named::{make_way, rename_existing};
 use crate::sidecar::steps::{Step, reach};
 
-/// Endings of compressed backups.
+/// File name endings of compressed backups.
 const ENDINGS: [(&str, Compression); 2] = [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];
 
-/// Bytes of the text that says whose copy a file is.
+/// Bytes of the text that identifies the original.
 const NOTE_BYTES: usize = 96;
-/// A frame of zstd that readers skip: RFC 8878, 3.1.2.
+/// Magic of a zstd frame that readers skip: RFC 8878, 3.1.2.
 const SKIPPED_FRAME: u32 = 0x184D_2A5C;
 const GZIP_HEADER_BYTES: usize = 10;
 const GZIP_HAS_COMMENT_ONLY: u8 = 0x10;
 
-/// Whether a compressed form of a backup is there.
+/// Whether a compressed form of a backup exists.
 pub fn any_exists(plain: &str) -> bool {
     ENDINGS.iter().any(|(ending, _)| Path::new(&format!("{plain}{ending}")).exists())
 }
 
-/// The name of a backup without the ending of its form.
+/// Name of a backup without the ending of its form.
 pub fn plain_name(name: &[u8]) -> &[u8] {
     ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending.as_bytes())).unwrap_or(name)
 }
 
-/// Moves a backup one number up in all its forms; number 0 is the file itself.
+/// Renames all forms of a backup to the next number; number 0 is the log file itself.
 ///
 /// # Errors
 ///
@@ -61,18 +61,18 @@ pub fn shift(path: &str, number: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a plain backup whose copy has its name: whoever made it was killed before he could.
+/// Removes a plain backup if its compressed copy exists: a process was killed between the two steps.
 ///
 /// # Errors
 ///
-/// What unlink(2) said.
+/// When unlink(2) fails.
 pub fn settle(plain: &str) -> io::Result<()> {
     let Ok(metadata) = fs::symlink_metadata(plain) else { return Ok(()) };
     let is_copied = ENDINGS.iter().any(|(ending, how)| is_copy(&format!("{plain}{ending}"), *how, &metadata));
     if is_copied { fs::remove_file(plain) } else { Ok(()) }
 }
 
-/// Says which file a compressed one is the copy of.
+/// The text that identifies the original of a compressed file.
 pub fn note(plain: &Metadata) -> [u8; NOTE_BYTES] {
     let text = format!(
         "backup of inode {:016x}, {:016x} bytes, written at {:016x}.{:08x}",
@@ -86,7 +86,7 @@ pub fn note(plain: &Metadata) -> [u8; NOTE_BYTES] {
     bytes
 }
 
-/// The frame that holds a note, behind the data of zstd.
+/// The frame with a note, which follows the zstd data.
 pub fn skipped_frame(note: &[u8; NOTE_BYTES]) -> Vec<u8> {
     [&SKIPPED_FRAME.to_le_bytes()[..], &(NOTE_BYTES as u32).to_le_bytes(), note].concat()
 }

@@ -1,4 +1,4 @@
-//! One backup: read, compressed, put in the place of the plain file.
+//! One backup: read, compressed, and put in place of the plain file.
 
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,20 +13,21 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 
 use logspool_record::definition::Compression;
 
+use super::forms;
 use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
-use super::{Task, forms};
+use super::task::Task;
 use crate::sidecar::Identity;
 use crate::sidecar::locks::{self, Lock};
 use crate::sidecar::steps::{Step, reach};
 
-/// Bytes read at a time; between two of them the thread may be asked to leave for a fork.
+/// Bytes read at a time. Between two reads the thread may be asked to leave for a fork.
 ///
-/// Chosen: some two milliseconds of gzip. Double would make a fork wait longer, half compresses no worse.
+/// Chosen: some two milliseconds of gzip. Double would make a fork wait longer; half compresses no worse.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Compressed bytes after which they are synced, so that the disk is never asked for many at once.
+/// Compressed bytes after which the file is synced, so that the disk never gets many at once.
 const SYNC_BYTES: u64 = 4 * 1024 * 1024;
-/// Levels: the defaults of both programs.
+/// Compression levels: the defaults of both programs.
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -36,7 +37,7 @@ pub struct Job {
     status: Metadata,
     read: u64,
     begun: PathBuf,
-    /// The file that is made. One descriptor: closing any other would give its record lock back.
+    /// The compressed file. Only one descriptor: closing another would drop the record lock.
     file: Arc<File>,
     synced: u64,
     encoder: Option<Encoder>,
@@ -57,17 +58,17 @@ impl Encoder {
     }
 }
 
-/// How far a job came.
+/// Progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It is to be gone on with.
+    /// The job must be continued.
     Partly,
-    /// Nothing is left to do.
+    /// The job is finished.
     Wholly,
 }
 
 impl Job {
-    /// Begins a backup. `None`: it is gone, or somebody else compresses it.
+    /// Begins to compress a backup. `None` if it is gone, or if another process is compressing it.
     ///
     /// # Errors
     ///
@@ -104,11 +105,11 @@ impl Job {
         Ok(Some(Self { source, status, read: 0, begun, file, synced: 0, encoder, is_placed: false }))
     }
 
-    /// Goes on until all is done, or the thread is to leave.
+    /// Continues until the job is finished, or until the thread must leave.
     ///
     /// # Errors
     ///
-    /// When a system call fails. The plain file is as it was.
+    /// When a system call fails. The plain file is unchanged.
     pub fn go_on(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
         let mut piece = vec![0; PIECE_BYTES];
         while let Some(encoder) = &mut self.encoder {
@@ -136,7 +137,7 @@ impl Job {
         self.place(task, is_asked_to_leave)
     }
 
-    /// Ends the compressed file and makes it last.
+    /// Finishes the compressed file and syncs it.
     fn seal(&mut self) -> io::Result<()> {
         match self.encoder.take() {
             Some(Encoder::Gzip(encoder)) => drop(encoder.finish()?),
@@ -145,7 +146,7 @@ impl Job {
             }
             None => {}
         }
-        // Only root may give a file away; others have made it as their own, as the plain one was.
+        // Only root may change the owner. Other users have created the file as their own, as the plain one was.
         let _ = fchown(&*self.file, Some(self.status.uid()), Some(self.status.gid()));
         self.file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
         self.file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
@@ -154,7 +155,7 @@ impl Job {
         Ok(())
     }
 
-    /// Gives the compressed file the name that the plain one has by now, and removes that.
+    /// Renames the compressed file to the current name of the plain one plus its ending, and removes the plain file.
     fn place(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
         if !self.is_placed {
             let placed = while_nobody_rotates(task, is_asked_to_leave, || {
@@ -166,7 +167,8 @@ impl Job {
                 Ok(true)
             })?;
             match placed {
-                // Expired meanwhile, written to again, or another form has its place: what was made is given up.
+                // The backup has expired or was written to, or another form has its name: the compressed file is
+                // discarded.
                 Some(false) => return Ok(Done::Wholly),
                 None => return Ok(Done::Partly),
                 Some(true) => self.is_placed = true,
@@ -184,13 +186,13 @@ impl Job {
         Ok(if removed.is_some() { Done::Wholly } else { Done::Partly })
     }
 
-    /// The name of the plain file, if it is what was read.
+    /// Current name of the plain file, if it still has the contents that were read.
     fn plain(&self, task: &Task) -> io::Result<Option<String>> {
         let found = scan::look(task)?.plain.into_iter().find(|backup| backup.inode == self.status.ino());
         let Some(path) = found.and_then(|backup| backup.path.into_os_string().into_string().ok()) else {
             return Ok(None);
         };
-        // It is open here, so its inode belongs to no other file of this device.
+        // The file is open here, so no other file of this device can have its inode.
         let is_it = fs::symlink_metadata(&path)
             .is_ok_and(|there| there.dev() == self.status.dev() && there.ino() == self.status.ino());
         let now = self.source.metadata()?;
@@ -198,7 +200,7 @@ impl Job {
         Ok((is_it && is_as_read).then_some(path))
     }
 
-    /// Descriptors that a forked child closes.
+    /// Descriptors that a forked child must close.
     pub fn descriptors(&self) -> [RawFd; 2] {
         [self.source.as_raw_fd(), self.file.as_raw_fd()]
     }
@@ -212,7 +214,7 @@ impl Drop for Job {
     }
 }
 
-/// Opens what was begun, or begins it, locked. `None`: somebody else is at it.
+/// Opens a `.part` file, or creates it if `make`, and locks it. `None` if another process is working on it.
 fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
@@ -230,13 +232,13 @@ fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
     if !locks::set(&file, 0, Lock::Alone)? {
         return Ok(None);
     }
-    // Whoever had the lock may have given the file its last name, or removed it.
+    // The previous holder of the lock may have renamed or removed the file.
     let is_it = fs::symlink_metadata(path)
         .is_ok_and(|there| file.metadata().is_ok_and(|here| Identity::of(&there) == Identity::of(&here)));
     Ok(is_it.then_some(file))
 }
 
-/// Removes what was begun by a process that is dead, if nothing is to become of it.
+/// Removes the `.part` file of a dead process.
 ///
 /// # Errors
 ///

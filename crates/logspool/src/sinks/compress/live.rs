@@ -1,4 +1,4 @@
-//! The lock of the live file, taken from beside the line: as long as it is held nobody rotates.
+//! Takes the lock of the live file from the compressing thread: while it is held, no process rotates.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,21 +8,23 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::nap::nap;
 
-use super::Task;
+use super::task::Task;
 use crate::sidecar::{Identity, SharedFile};
+use crate::sink::SharedLog;
 
-/// How long one try waits inside for others, and the pause between two.
+/// How long one try waits for others, and the pause between two tries.
 const TRY: Duration = Duration::from_millis(5);
-/// How long the lock is tried for: somebody hangs in a write to the live file, or it is not there.
+/// How long the lock is tried for, if a writer hangs in the live file or the file does not exist.
 ///
-/// Chosen: a disk that hangs for longer has other troubles; the next turn asks again.
+/// Chosen: a disk that hangs for longer has other problems; the next rotation requests it again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs `work` while nobody rotates the file. `Ok(None)`: `is_asked_to_leave`, or it could not be had for long.
+/// Runs `work` while no process rotates the file. `Ok(None)` if `is_asked_to_leave`, or if the lock was not available
+/// in time.
 ///
 /// # Errors
 ///
-/// Those of `work`; what the system said about the live file.
+/// Errors of `work`, and when a system call on the live file fails.
 pub fn while_nobody_rotates<R>(
     task: &Task,
     is_asked_to_leave: &dyn Fn() -> bool,
@@ -44,15 +46,16 @@ pub fn while_nobody_rotates<R>(
     }
 }
 
-/// Enters the sidecar of the file that is at the path now. `None`: not now.
+/// Enters the sidecar of the file that is now at the path. `None` if this is not possible now.
 fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
     let mut shared = SharedFile::default();
     let Some(origin) = &task.origin else { return Ok(Some((None, shared))) };
-    // Whoever enters may have to append what a dead writer began. A pipe without a reader must not hold this up.
+    // Entering may have to append the rest of a dead writer. Non-blocking, so that a pipe without a reader does not
+    // block.
     let opened = OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(&task.path);
     let file = match opened {
         Ok(file) => file,
-        // Just renamed, and not made anew yet.
+        // The file was just renamed, and is not created again yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! What lies beside a log file: plain backups, and what was begun of compressed ones.
+//! The files next to a log file: its plain backups and `.part` files.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
-use super::{Naming, Task};
+use super::task::{Naming, Task};
 
 /// A plain backup.
 #[derive(Debug, Clone)]
@@ -17,25 +17,25 @@ pub struct Backup {
     pub inode: u64,
 }
 
-/// What a look at the folder found.
+/// Result of a scan of the folder.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Oldest first.
+    /// Plain backups, oldest first.
     pub plain: Vec<Backup>,
-    /// What was begun, and for which inode.
+    /// `.part` files, with the inode of their backup.
     pub begun: Vec<(PathBuf, u64)>,
 }
 
-/// Where a backup of that inode is made.
+/// Path of the `.part` file for a backup with this inode.
 pub fn begun_path(task: &Task, inode: u64) -> PathBuf {
     format!("{}.{inode:x}{}.part", task.path, task.how.ending()).into()
 }
 
-/// Looks at the folder, and at no file in it: there may be thousands.
+/// Scans the folder without opening its files, since there may be thousands.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// When the folder cannot be read.
 pub fn look(task: &Task) -> io::Result<Found> {
     let path = Path::new(&task.path);
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -57,7 +57,7 @@ pub fn look(task: &Task) -> io::Result<Found> {
     Ok(Found { plain: plain.into_iter().map(|(_, backup)| backup).collect(), begun })
 }
 
-/// The inode in the name of what was begun.
+/// The inode in the name of a `.part` file.
 fn inode_of(rest: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(rest).ok()?.strip_suffix(".part")?;
     let digits = text.strip_suffix(".gz").or_else(|| text.strip_suffix(".zst"))?;
@@ -65,7 +65,7 @@ fn inode_of(rest: &[u8]) -> Option<u64> {
     (format!("{inode:x}") == digits).then_some(inode)
 }
 
-/// What the oldest backup has least of.
+/// Sort key of a backup: the smallest is the oldest. `None` if the name is not a backup's.
 fn age_of(naming: Naming, rest: &[u8]) -> Option<(Reverse<u32>, Vec<u8>)> {
     match naming {
         Naming::Numbers => {

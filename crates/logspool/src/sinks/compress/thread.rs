@@ -1,6 +1,6 @@
-//! The thread that compresses, and what waits for it: one errand for each log file.
+//! The compressing thread and its queue: one errand for each log file.
 //!
-//! A forked child begins with nothing: what its parent has begun is the parent's.
+//! A forked child starts with an empty queue: unfinished jobs belong to the parent.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -13,7 +13,8 @@ use logspool_sys::threads::spawn;
 
 use super::job::{self, Done, Job};
 use super::live::while_nobody_rotates;
-use super::{Task, forms, scan};
+use super::task::Task;
+use super::{forms, scan};
 
 /// How long a fork waits for the thread to leave. Specified: as for the other threads.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
@@ -21,12 +22,12 @@ const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
 const LOWEST_IO: libc::c_long = 2 << 13 | 7;
 const IO_OF_ONE: libc::c_long = 1;
 
-/// All that is to be done for one log file.
+/// All compression work for one log file.
 struct Errand {
     task: Task,
-    /// What earlier processes left was looked for.
+    /// Whether `.part` files and copies left by earlier processes were handled.
     is_swept: bool,
-    /// Inodes of backups that were begun by this errand.
+    /// Inodes of backups that this errand has begun.
     tried: HashSet<u64>,
     job: Option<Job>,
 }
@@ -35,15 +36,15 @@ struct Errand {
 struct State {
     waiting: VecDeque<Errand>,
     runs: bool,
-    /// A fork is about to happen.
+    /// Set before a fork.
     leave: bool,
-    /// The process ends, as far as is known: the next request says otherwise.
+    /// Set at the end of the process; a later request clears it.
     ends: bool,
 }
 
 static STATE: PerProcess<State> = PerProcess::new();
 
-/// Has the backups of a file compressed, soon.
+/// Requests compression of a file's backups. Returns at once.
 pub fn request(task: Task) {
     let starts = STATE.with(|state| {
         state.ends = false;
@@ -57,14 +58,14 @@ pub fn request(task: Task) {
     }
 }
 
-/// Before a fork: has the thread leave, at most for 50 ms.
+/// Call before a fork. Makes the thread leave, and waits at most 50 ms.
 pub fn leave() {
     STATE.with(|state| state.leave = true);
     await_leaving();
 }
 
-/// At the end of the process: has the thread leave, so that no sidecar is opened behind it. What was begun is left to the
-/// next process, unless a sink writes again.
+/// Call at the end of the process. Makes the thread leave, so that no sidecar is opened later. Unfinished backups are
+/// left to the next process, unless a sink writes again.
 pub fn end() {
     STATE.with(|state| state.ends = true);
     await_leaving();
@@ -77,7 +78,7 @@ fn await_leaving() {
     }
 }
 
-/// After a fork, in the parent: goes on.
+/// Call after a fork, in the parent: continues.
 pub fn come_back() {
     let starts = STATE.with(|state| {
         state.leave = false;
@@ -88,14 +89,14 @@ pub fn come_back() {
     }
 }
 
-/// After a fork, in the child: closes the descriptors of what the parent has put aside.
+/// Call after a fork, in the child: closes the inherited descriptors of unfinished jobs.
 pub fn forget() {
     STATE.show_inherited(|state| {
         if state.runs {
             return;
         }
         for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
-            // SAFETY: this child's copies; the state they belong to is never looked at again here.
+            // SAFETY: the descriptors are this child's copies, and the state that holds them is never used again here.
             unsafe { libc::close(descriptor) };
         }
     });
@@ -106,7 +107,7 @@ impl State {
         self.leave || self.ends
     }
 
-    /// Whether the thread is to be started; it counts as running then.
+    /// Whether the thread must be started. If so, it counts as running.
     fn is_to_start(&mut self) -> bool {
         let starts = !self.runs && !self.is_to_leave() && !self.waiting.is_empty();
         self.runs |= starts;
@@ -143,9 +144,9 @@ fn run() {
     }
 }
 
-/// Whatever else wants the processor or the disk comes first.
+/// Takes the lowest priority for processor and disk.
 fn take_lowest_priority() {
-    // SAFETY: plain system calls; on Linux both are about the calling thread.
+    // SAFETY: plain system calls; on Linux both affect only the calling thread.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, 19);
         libc::syscall(libc::SYS_ioprio_set, IO_OF_ONE, 0, LOWEST_IO);
@@ -159,7 +160,7 @@ impl Errand {
                 Ok(Some(done)) => return done,
                 Ok(None) => {}
                 Err(error) => {
-                    // The file it was about stays as it is; the next one may do.
+                    // The failed file stays as it is; the next one may succeed.
                     let was_at_one = self.job.take().is_some();
                     self.task.note(error);
                     if !was_at_one {
@@ -170,7 +171,7 @@ impl Errand {
         }
     }
 
-    /// Does a part. `None`: another part is to be done.
+    /// Does one step. `None` if another step follows.
     fn advance(&mut self) -> io::Result<Option<Done>> {
         if let Some(job) = &mut self.job {
             if job.go_on(&self.task, &is_asked_to_leave)? == Done::Partly {
@@ -183,7 +184,7 @@ impl Errand {
         }
         if !self.is_swept {
             if !self.sweep()? {
-                // Somebody hangs in the live file, or the thread is to leave.
+                // A writer hangs in the live file, or the thread must leave.
                 return Ok(Some(if is_asked_to_leave() { Done::Partly } else { Done::Wholly }));
             }
             self.is_swept = true;
@@ -201,7 +202,8 @@ impl Errand {
         Ok(None)
     }
 
-    /// Ends what dead processes have begun. Says whether it could.
+    /// Cleans up after dead processes: `.part` files without a backup, and plain files with a copy. Returns whether it
+    /// could.
     fn sweep(&self) -> io::Result<bool> {
         let found = scan::look(&self.task)?;
         for (path, inode) in &found.begun {

@@ -1,43 +1,53 @@
-//! A connection that speaks Fluent Forward: chunks come, acks go when every store has committed.
+//! A connection with Fluent Forward: it receives chunks, and sends an ack when every store has committed the chunk.
 //!
-//! Chunks are read on while earlier ones are being stored, and acks go in the order in which the chunks came. A late ack
-//! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
+//! More chunks are read while earlier ones are being stored. Acks are sent in the order of the chunks. Late acks slow
+//! down the sender. A refused chunk (see `stores::watermark`) gets no ack: the connection is closed.
 //!
-//! Room for records is reserved before they are decoded. A message for whose records there is not enough room at once is
-//! handed over in parts, each as soon as it has room, and acknowledged when all of them are committed (`message.rs`).
+//! Room for records is reserved before they are decoded. If there is not enough room for all records of a message, it
+//! is handed over in parts, each as soon as it has room. It is acknowledged when all parts are committed
+//! (`message.rs`).
 
 mod chunks;
 mod message;
 
-use std::time::Duration;
-
-use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use self::chunks::{Chunks, Waiting};
-use super::framing::{FrameError, Protocol};
-use super::input::{FRAMES, Input, More};
-use super::key::Key;
-use super::reading::Reader;
-use super::shared::{End, Shared};
+use self::chunks::Chunks;
 use crate::decoders::forward::handshake::{Answer, Server};
 use crate::decoders::forward::{self, Frame, Scanner};
-use crate::delivery::Outcome;
-use crate::peer::Peer;
+use crate::protocol::{Connection, Protocol, Speech};
+use crate::sources::acks::{self, Waiting};
+use crate::sources::admission::Door;
+use crate::sources::framing::FrameError;
+use crate::sources::input::{FRAMES, Input, More};
+use crate::sources::key::Key;
+use crate::sources::reading::Reader;
+use crate::sources::shared::{End, Shared};
 
-/// Chunks of a connection that wait for their commit. More are not read: a sender has far fewer in flight.
-const WAITING_CHUNKS: usize = 256;
-
-/// Bytes of a message of the handshake.
+/// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;
 
-/// Serves a connection of which `first` has come.
-pub async fn serve<S>(stream: S, first: BytesMut, peer: &Peer, asks_for_key: bool, shared: &Shared) -> End
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+/// See the file head.
+pub const FORWARD: Protocol = Protocol {
+    name: "forward",
+    senders: "logspool's own client, Fluentd, Fluent Bit, Docker",
+    // A MessagePack array.
+    begins: &[(0x92, 0x94), (0xDC, 0xDD)],
+    tie: None,
+    datagrams: None,
+    door: Door::Records,
+    speech: Speech::Conversation {
+        // A server that asks for a key sends its challenge first.
+        speaks_first: |shared| shared.shared_key.is_some(),
+        serve: |connection| Box::pin(serve(connection)),
+    },
+};
+
+async fn serve(connection: Connection<'_>) -> End {
+    let Connection { protocol, stream, first, peer, shared, .. } = connection;
+    let asks_for_key = first.is_empty();
     let (read, mut write) = tokio::io::split(stream);
     let mut input = Input::new(read, first, peer.origin(), shared);
     let limits = forward::Limits { frame: shared.limits.frame_bytes.saturating_mul(FRAMES), ..Default::default() };
@@ -49,11 +59,12 @@ where
             Ok(Ok(())) => {}
         }
     }
-    let (waiting, acks) = mpsc::channel(WAITING_CHUNKS);
-    let acking = tokio::spawn(acknowledge(acks, write, shared.limits.frame_time()));
+    let (waiting, receiver) = mpsc::channel(acks::WAITING);
+    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
     let mut chunks = Chunks { streams: Vec::new(), limits };
-    let ended = chunks.read(&mut input, peer, shared, &waiting).await;
-    // With the rights to a large frame that a peer has left in the middle: the acks may take long.
+    let ended =
+        chunks.read(&mut input, Reader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting).await;
+    // Free the room of a large frame that the peer has not finished, because the acks may take long.
     drop(input);
     drop(waiting);
     match (acking.await, ended) {
@@ -62,40 +73,15 @@ where
     }
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed. A peer that takes none is not waited for.
-async fn acknowledge<W: AsyncWrite + Unpin>(
-    mut waiting: mpsc::Receiver<Waiting>,
-    mut to: W,
-    most: Duration,
-) -> Result<(), End> {
-    while let Some((ack, outcome)) = waiting.recv().await {
-        match outcome.await {
-            Ok(Outcome::Committed) => {}
-            // Also where a store has ended without a word.
-            _ => return Err(End::Refused),
-        }
-        let Some(ack) = ack else { continue };
-        let written = timeout(most, async {
-            to.write_all(&ack).await?;
-            to.flush().await
-        });
-        written.await.map_err(|_| End::Deaf)??;
-    }
-    // The sender may have more to say, but nobody reads it any more.
-    drop(timeout(most, to.shutdown()).await);
-    Ok(())
-}
-
 impl Chunks {
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
         input: &mut Input<R>,
-        peer: &Peer,
+        mut reader: Reader<'_>,
         shared: &Shared,
         waiting: &mpsc::Sender<Waiting>,
     ) -> Result<(), End> {
         let mut scanner = Scanner::default();
-        let mut reader = Reader::new(Protocol::Forward, peer.clone(), &shared.intake.metrics);
         loop {
             reader.arrive();
             while !input.buffer.is_empty() {
@@ -105,9 +91,9 @@ impl Chunks {
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
                         let bytes = input.buffer.len();
-                        let room = shared.intake.room_to_decode(peer.origin(), bytes, bytes).await;
+                        let room = shared.intake.room_to_decode(reader.origin(), bytes, bytes).await;
                         shared.intake.leave(reader.take(), room).await;
-                        return Err(End::Frame(FrameError::Forward));
+                        return Err(End::Frame(FrameError::Malformed("forward")));
                     }
                 };
                 reader.count_frame();
@@ -125,7 +111,7 @@ impl Chunks {
     }
 }
 
-/// The handshake of a server that asks for a key.
+/// The server side of a handshake with a shared key.
 async fn shake_hands<R, W>(input: &mut Input<R>, write: &mut W, key: &Key) -> Result<(), End>
 where
     R: AsyncRead + Unpin,

@@ -1,46 +1,47 @@
-//! One message of Forward on its way to the stores: its records get room, are decoded, and are handed over.
+//! Hands over one Forward message: its records get room, are decoded, and go to the stores.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::chunks::{Chunks, Waiting};
+use super::chunks::Chunks;
 use crate::budget::Room;
 use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
 use crate::delivery::{Chunk, Place};
+use crate::sources::acks::Waiting;
 use crate::sources::reading::Reader;
 use crate::sources::shared::{End, Shared};
 
 /// Bytes of entries for which memory is reserved at a time; more is reserved as they are decoded. Chosen: the memory is
-/// 1 MiB, that of some 2,000 records.
+/// 1 MiB, enough for some 2,000 records.
 const RESERVED_INPUT: usize = 32 * 1024;
 
-/// How long a message is decoded until another one has its turn. Chosen: ten times what taking turns costs.
+/// How long a message is decoded before another task gets its turn. Chosen: ten times the cost of changing turns.
 const TURN_TIME: Duration = Duration::from_millis(1);
 
-/// The most memory for the records of one part.
+/// Maximum memory for the records of one part.
 ///
-/// Chosen: the records of a chunk of logspool's own client take less, so they are stored in one piece.
+/// Chosen: the records of a chunk from logspool's own client take less, so they are handed over as one part.
 const PART_BYTES: usize = 8 << 20;
 
-/// Records between two looks at the clock.
+/// Records between two checks of the clock.
 const LOOK_EACH: usize = 32;
 
-/// Bytes of decompressed entries that a message may have in memory at a time. A message with a longer entry is
-/// decompressed once more, with a larger buffer.
+/// Decompressed bytes of a message that are in memory at a time. If an entry is longer, the message is decompressed
+/// again with a larger buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Memory of a decompressor beside its buffer: a window of 32 KiB and its tables.
+/// Memory of a decompressor without its buffer: a window of 32 KiB and tables.
 const INFLATER_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// A buffer for decompressed entries, from one message to the next.
+    /// A buffer for decompressed entries, reused by the next message.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a message and hands over its records. Where it cannot be read there is a record that says so; such a message
-/// is acknowledged like any other, because it would not come better the next time.
+/// Reads a message and hands over its records. If it cannot be read, it becomes a record with the reason. Such a
+/// message is acknowledged too, because a retry would fail in the same way.
 pub async fn hand_over(
     frame: &[u8],
     chunks: &mut Chunks,
@@ -78,7 +79,7 @@ struct Delivery<'a> {
     waiting: &'a mpsc::Sender<Waiting>,
     /// The numbers of the records that are not handed over yet.
     numbers: Option<Numbers>,
-    /// What the sender waits for.
+    /// The ack for the sender.
     ack: Option<Vec<u8>>,
 }
 
@@ -91,10 +92,10 @@ impl Delivery<'_> {
     ) -> Result<(), End> {
         let shared = self.shared;
         let budget = &shared.intake.budget;
-        // A few compressed bytes may be many.
+        // A few compressed bytes may expand to many.
         let input = if message.is_compressed() { BUFFER_BYTES } else { self.frame.len() };
         let most = self.chunks.limits.expanded;
-        // Records in the parts that are handed over.
+        // Number of records in the parts that are handed over.
         let mut done = 0;
         for most_buffer in [BUFFER_BYTES.min(most), most] {
             let _inflating = match message.is_compressed() {
@@ -147,14 +148,15 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Waits for room for the records in so many bytes. A sender that waits for no ack will not send the message again.
+    /// Waits for room for the records in `input_bytes` bytes. A sender without acks will not send the message again, so
+    /// its bytes count as undecoded meanwhile.
     async fn room(&self, reader: &Reader<'_>, input_bytes: usize) -> Room {
         let kept_by_us = if self.ack.is_none() { self.frame.len() } else { 0 };
         self.shared.intake.room_to_decode(reader.origin(), input_bytes, kept_by_us).await
     }
 
-    /// Hands over so many records, after which others follow. `false`: the message names fewer records than it holds, and
-    /// the rest of it is not taken.
+    /// Hands over this number of records; more of the message follow. Returns false if the message has more records
+    /// than its id says. The rest is dropped then.
     async fn part(&mut self, reader: &mut Reader<'_>, records: u64, room: Room) -> Result<bool, End> {
         let chunk = match &mut self.numbers {
             None => None,
@@ -171,13 +173,13 @@ impl Delivery<'_> {
         Ok(true)
     }
 
-    /// Hands over the last records; `None`: it is not known how many the message has.
+    /// Hands over the last records. `None`: the number of records in the message is unknown.
     async fn last(&mut self, reader: &mut Reader<'_>, records: Option<u64>, room: Room) -> Result<(), End> {
         let chunk = self.numbers.take().and_then(|numbers| numbers.rest(records));
         self.submit(reader, chunk, Has::Ended, room).await
     }
 
-    /// Hands over the records that were read before the message could not be read on, with a record that says so.
+    /// Hands over the records before the error, and a record with the reason.
     async fn fail(&mut self, reader: &mut Reader<'_>, why: &str, room: Room) -> Result<(), End> {
         reader.reject(self.frame, why);
         self.last(reader, None, room).await
@@ -194,33 +196,33 @@ impl Delivery<'_> {
         let room = intake.fit(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
         let ack = if has == Has::Ended { self.ack.take() } else { None };
-        self.waiting.send((ack, outcome)).await.map_err(|_| End::Refused)
+        self.waiting.send(Waiting { ack, outcome }).await.map_err(|_| End::Refused)
     }
 }
 
-/// Whether records of a message follow.
+/// True if more records of a message follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has {
     More,
     Ended,
 }
 
-/// Whether another record may be decoded now: its part is not full, and there is room, or `step` more bytes can be had at
-/// once.
+/// True if another record may be decoded now: its part is not full, and there is room or `step` more bytes are
+/// available at once.
 fn has_room(used: usize, room: &mut Room, step: usize) -> bool {
-    // A buffer that grows doubles, so it has up to twice the bytes in use.
+    // A growing buffer doubles, so it may take twice the bytes in use.
     let needed = 2 * used;
     room.holds(needed) || (needed <= PART_BYTES && room.try_grow(step))
 }
 
-/// The numbers that the records of a message have in their stream, as far as they are not handed over.
+/// The numbers in their stream of the records that are not handed over yet.
 struct Numbers {
     rest: Chunk,
     is_whole: bool,
 }
 
 impl Numbers {
-    /// Those of a message whose sender numbers its records.
+    /// The numbers of a message, if its sender numbers records.
     fn of(message: &Message<'_>) -> Option<Self> {
         let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
         let stream = stream.to_owned();
@@ -228,7 +230,7 @@ impl Numbers {
         Some(Self { rest, is_whole: true })
     }
 
-    /// The chunk of the next records, which others follow; `None`: fewer numbers are left.
+    /// The chunk for the next records, if more follow. `None`: fewer numbers are left.
     fn part(&mut self, records: u64) -> Option<Chunk> {
         let next = self.rest.first.checked_add(records).filter(|next| *next <= self.rest.last)?;
         let part = Chunk { last: next - 1, end: false, ..self.rest.clone() };
@@ -237,8 +239,8 @@ impl Numbers {
         Some(part)
     }
 
-    /// The chunk of the last records. `None`: the message is no part of a stream, because its numbers are not those of
-    /// its records. Where the number of records is not known, or some are stored, the numbers count.
+    /// The chunk for the last records. `None`: the numbers do not match the records, so the message is not part of a
+    /// stream. If the number of records is unknown, or some are stored already, the numbers are used as they are.
     fn rest(self, records: Option<u64>) -> Option<Chunk> {
         let Self { rest, is_whole } = self;
         let fits = |records: u64| rest.last - (rest.first - 1) == records;

@@ -1,20 +1,15 @@
-//! The streams that one connection sends, and their chunks on the way to the stores.
-
-use tokio::sync::oneshot;
+//! The streams that one connection sends, and the positions of their chunks.
 
 use crate::decoders::forward;
-use crate::delivery::{Chunk, Outcome, Place};
+use crate::delivery::{Chunk, Place};
 use crate::fence::Fence;
 use crate::sources::shared::{End, Shared};
 
-/// Streams that one connection may send. logspool's own client sends one.
+/// Maximum number of streams per connection. logspool's own client sends one.
 const STREAMS: usize = 64;
 
-/// A part of a stream, and the right to send it.
+/// A part of a stream, and the fence that permits this connection to send it.
 pub(super) type Numbered = (Chunk, Fence);
-
-/// The outcome of a part of a message, and the ack that may go then; only the last part has one.
-pub(super) type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
 
 /// Reads the chunks of one connection.
 pub(super) struct Chunks {
@@ -24,7 +19,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Where a chunk stands on this connection.
+    /// Sets the position of a chunk in its stream as seen by this connection.
     pub fn place(&mut self, mut chunk: Chunk, shared: &Shared) -> Result<Numbered, End> {
         if let Some((_, fence)) = self.streams.iter().find(|(stream, _)| *stream == chunk.stream) {
             chunk.place = Place::Following;

@@ -1,10 +1,10 @@
-//! Thread pools on the page of [`crate::openmetrics`].
+//! Metrics of thread pools on the page of [`crate::openmetrics`].
 
 use logspool_pool::PoolReading;
 
-use crate::openmetrics::Page;
+use super::page::Page;
 
-/// Name, kind, help and value of each family but the histograms.
+/// Name, kind, help text and value of each family except the histograms.
 type Family = (&'static str, &'static str, &'static str, fn(&PoolReading) -> f64);
 
 const FAMILIES: [Family; 11] = [
@@ -21,8 +21,8 @@ const FAMILIES: [Family; 11] = [
     ("pool_wakes", "counter", "Times a sleeping worker was woken.", |pool| pool.counts.wakes as f64),
 ];
 
-/// Adds the families of pools to a page.
-pub(crate) fn families(page: &mut Page, pools: &[PoolReading]) {
+/// Adds the families of thread pools to a page.
+pub(super) fn families(page: &mut Page, pools: &[PoolReading]) {
     for (name, kind, help, value) in FAMILIES {
         page.family(name, kind, help);
         let sample = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };

@@ -1,0 +1,171 @@
+//! The declaration of a sender's protocol. The table of all protocols is in [`crate::protocols`].
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use chrono::{DateTime, FixedOffset};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::peer::Peer;
+use crate::record::Record;
+use crate::sources::admission::{Door, Slot};
+use crate::sources::framing::Framer;
+use crate::sources::shared::{End, Shared};
+
+/// Ranges of first bytes, both ends included.
+pub type FirstBytes = &'static [(u8, u8)];
+
+/// The declaration of a protocol.
+pub struct Protocol {
+    /// Its name in addresses (`?protocol=NAME`), metrics and messages.
+    pub name: &'static str,
+    /// The senders that use it, for the reference page.
+    pub senders: &'static str,
+    /// The bytes with which a connection can begin.
+    pub begins: FirstBytes,
+    /// Decides between this protocol and another one that can begin with the same byte.
+    pub tie: Option<TieBreaker>,
+    /// How datagrams of the protocol are read; `None`: the protocol has no datagrams.
+    pub datagrams: Option<Datagrams>,
+    /// Kind of slot that its connections need: for requests or for records.
+    pub door: Door,
+    /// How a connection is read.
+    pub speech: Speech,
+}
+
+/// Decides between two protocols that begin with the same byte.
+pub struct TieBreaker {
+    /// Name of the other protocol.
+    pub with: &'static str,
+    /// Inspects the bytes received until now. `Some(true)`: the protocol that declares this. `Some(false)`: the other
+    /// one. `None`: more bytes are needed.
+    pub decide: fn(&[u8]) -> Option<bool>,
+}
+
+/// How connections of a protocol are read.
+pub enum Speech {
+    /// As frames that hold one record each. The sender gets no answers.
+    Frames(Frames),
+    /// By a function of the protocol, which answers the sender.
+    Conversation {
+        /// True if the service sends the first bytes on a listener for this protocol alone.
+        speaks_first: fn(&Shared) -> bool,
+        /// Serves one connection to its end.
+        serve: for<'c> fn(Connection<'c>) -> Served<'c>,
+    },
+}
+
+/// The result of serving a connection.
+pub type Served<'c> = Pin<Box<dyn Future<Output = End> + Send + 'c>>;
+
+/// A protocol whose frames hold one record each.
+#[derive(Clone, Copy)]
+pub struct Frames {
+    /// Creates a framer for one connection. The argument is the maximum length of a frame in bytes.
+    pub framer: fn(usize) -> Box<dyn Framer>,
+    /// Decodes a frame that arrived at this time. The error is the reason why it cannot be decoded.
+    pub read: for<'f> fn(&'f [u8], DateTime<FixedOffset>) -> Result<Record<'f>, String>,
+    /// Handling of white space at the end of a frame.
+    pub space: Space,
+}
+
+/// White space at the end of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Space {
+    /// White space is not part of the frame. A frame of only white space is skipped.
+    Trimmed,
+    /// White space is part of the frame.
+    Kept,
+}
+
+/// How datagrams of a protocol are read.
+pub struct Datagrams {
+    /// The bytes with which a datagram can begin.
+    pub begins: FirstBytes,
+    /// Creates the state of one socket.
+    pub open: fn() -> Box<dyn Unpack>,
+}
+
+/// Takes the frame of a datagram, or the reason why the datagram is refused.
+pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
+
+/// Finds the frames in datagrams.
+pub trait Unpack: Send {
+    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is refused.
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
+
+    /// Time of the next [`Self::expire`] that has an effect.
+    fn next_expiry(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Drops incomplete messages that have waited too long.
+    fn expire(&mut self, _now: Instant) {}
+
+    /// Drops all incomplete messages.
+    fn end(&mut self) {}
+
+    /// Number of messages dropped because parts of them were missing.
+    fn dropped(&self) -> u64 {
+        0
+    }
+}
+
+/// A connection whose protocol is known.
+pub struct Connection<'c> {
+    /// Its protocol.
+    pub protocol: &'static Protocol,
+    /// The stream to read from and write to.
+    pub stream: Box<dyn Duplex>,
+    /// The bytes received before; empty if the service sends first.
+    pub first: BytesMut,
+    /// The sender.
+    pub peer: &'c Peer,
+    /// Its slot.
+    pub slot: &'c Slot,
+    /// State shared by all connections.
+    pub shared: &'c Shared,
+}
+
+/// A stream in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+
+impl Protocol {
+    /// True if a connection can begin with this byte.
+    pub fn may_begin_with(&self, byte: u8) -> bool {
+        contains(self.begins, byte)
+    }
+
+    /// The declaration of the frames; `None` for a conversation.
+    pub fn frames(&self) -> Option<Frames> {
+        match self.speech {
+            Speech::Frames(frames) => Some(frames),
+            Speech::Conversation { .. } => None,
+        }
+    }
+}
+
+/// True if a byte is in one of the ranges.
+pub fn contains(ranges: FirstBytes, byte: u8) -> bool {
+    ranges.iter().any(|(first, last)| (*first..=*last).contains(&byte))
+}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name)
+    }
+}
+
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Protocol {}

@@ -1,0 +1,12 @@
+//! The protocols of senders. Each has one file, and one line in the table (`table.rs`).
+
+pub mod forward;
+pub mod http;
+pub mod json;
+pub mod octet_counted;
+pub mod pickle;
+pub mod relp;
+pub mod syslog;
+mod table;
+
+pub use table::{ALL, Rest, named, of_beginning, of_datagram};

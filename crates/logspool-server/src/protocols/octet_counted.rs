@@ -1,0 +1,81 @@
+//! Syslog with its length in decimal before it (RFC 6587, 3.4.1).
+
+use super::syslog;
+use crate::protocol::{Frames, Protocol, Space, Speech};
+use crate::sources::admission::Door;
+use crate::sources::framing::{FrameError, Framer, Step};
+
+/// See the file head.
+pub const OCTET_COUNTED: Protocol = Protocol {
+    name: "syslog-octets",
+    senders: "rsyslog and syslog-ng with counted octets",
+    begins: &[(b'1', b'9')],
+    tie: None,
+    datagrams: None,
+    door: Door::Records,
+    speech: Speech::Frames(Frames { framer, read: syslog::read, space: Space::Trimmed }),
+};
+
+fn framer(limit: usize) -> Box<dyn Framer> {
+    Box::new(CountedOctets { limit })
+}
+
+struct CountedOctets {
+    limit: usize,
+}
+
+impl Framer for CountedOctets {
+    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
+        octet_counted(bytes, self.limit)
+    }
+}
+
+fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // Nine digits exceed any limit.
+    if digits > 9 {
+        return Err(FrameError::TooLong(limit));
+    }
+    let length = match bytes.get(digits) {
+        None => return Ok(Step::Incomplete),
+        // Some senders add a line feed after a message.
+        Some(b'\n') if digits == 0 => return Ok(Step::Frame { from: 0, to: 0, next: 1 }),
+        Some(b' ') if digits > 0 => {
+            bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
+        }
+        Some(_) => return Err(FrameError::Length),
+    };
+    if length > limit {
+        return Err(FrameError::TooLong(limit));
+    }
+    // RFC 6587, 3.4.1: a length does not begin with a zero.
+    if length == 0 {
+        return Err(FrameError::Length);
+    }
+    let from = digits + 1;
+    let to = from + length;
+    Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from, to, next: to } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::framed::{LIMIT, check};
+
+    #[test]
+    fn octets_are_counted() {
+        check(framer, b"6 <14>a\n8 <14>b\nc\n\n5 <14>d", &[b"<14>a\n", b"<14>b\nc\n", b"", b"<14>d"], b"");
+        assert_eq!(Err(FrameError::Length), framer(LIMIT).step(b"<14>"));
+    }
+
+    #[test]
+    fn a_length_of_zero_or_beyond_the_limit_is_refused_before_anything_is_kept() {
+        for (expected, stream) in [
+            (FrameError::Length, &b"0 0 0 "[..]),
+            (FrameError::TooLong(LIMIT), b"65 "),
+            (FrameError::TooLong(LIMIT), b"9999999999"),
+        ] {
+            assert_eq!(Err(expected), framer(LIMIT).step(stream));
+        }
+    }
+}

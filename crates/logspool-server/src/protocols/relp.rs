@@ -1,0 +1,344 @@
+//! RELP, the protocol of rsyslog's `omrelp`: syslog messages that the service acknowledges when they are stored.
+//!
+//! ```text
+//! frame = NUMBER SP COMMAND SP LENGTH [SP DATA] LF
+//! ```
+//!
+//! `open` comes first and is answered with the offers of the service. Each `syslog` holds one message; its answer
+//! (`rsp`) is `200 OK` when every store has committed the record, and a batch that is not committed gets no answer: the
+//! sender keeps its messages and sends them again on its next connection. A message that cannot be decoded is stored as
+//! a record of `logspool.undecoded` and acknowledged, because it would not be better the next time. `500` is the answer
+//! to a command that the service refuses; it closes the connection after it.
+//!
+//! The numbers begin at 1 on each connection, so they do not identify a message on the next one. A message that was
+//! committed before its answer arrived is stored twice.
+
+use std::str;
+
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, oneshot};
+
+use super::syslog;
+use crate::delivery::Outcome;
+use crate::protocol::{Connection, Protocol, Speech, TieBreaker};
+use crate::sources::acks::{self, Waiting};
+use crate::sources::admission::Door;
+use crate::sources::framing::FrameError;
+use crate::sources::input::{Input, More};
+use crate::sources::reading::Reader;
+use crate::sources::shared::{End, Shared};
+
+/// See the file head.
+pub const RELP: Protocol = Protocol {
+    name: "relp",
+    senders: "rsyslog (`omrelp`), acknowledged",
+    begins: &[(b'1', b'9')],
+    tie: Some(TieBreaker { with: "syslog-octets", decide: is_open }),
+    datagrams: None,
+    door: Door::Records,
+    speech: Speech::Conversation { speaks_first: |_| false, serve: |connection| Box::pin(serve(connection)) },
+};
+
+/// Digits of a number or length (RELP specification: 999999999 is the largest).
+const DIGITS: usize = 9;
+
+/// Bytes of a command (RELP specification).
+const COMMAND_BYTES: usize = 32;
+
+/// Messages of one batch. Chosen: the window of `omrelp` is 128 messages, and others send more at a time.
+const BATCH_MESSAGES: usize = 1024;
+
+/// A frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame<'b> {
+    number: &'b str,
+    command: &'b str,
+    data: &'b [u8],
+    /// Bytes of all of it.
+    length: usize,
+}
+
+const MALFORMED: FrameError = FrameError::Malformed("relp");
+
+/// The frame at the beginning of `bytes`, whose data has at most `limit` bytes; `None` while it is not complete. Each part
+/// of the header is checked before the next one is waited for.
+fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
+    let Some((number, at)) = word(bytes, 0, DIGITS, |byte| byte.is_ascii_digit(), b" ")? else { return Ok(None) };
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric();
+    let Some((command, at)) = word(bytes, at, COMMAND_BYTES, is_letter, b" ")? else { return Ok(None) };
+    let Some((length, at)) = word(bytes, at, DIGITS, |byte| byte.is_ascii_digit(), b" \n")? else { return Ok(None) };
+    let length: usize = length.parse().map_err(|_| MALFORMED)?;
+    if length > limit {
+        return Err(FrameError::TooLong(limit));
+    }
+    // Without data there may be no space after the length.
+    let from = if bytes[at - 1] == b'\n' { at - 1 } else { at };
+    if from < at && length > 0 {
+        return Err(MALFORMED);
+    }
+    match bytes.get(from + length) {
+        None => Ok(None),
+        Some(b'\n') => {
+            Ok(Some(Frame { number, command, data: &bytes[from..from + length], length: from + length + 1 }))
+        }
+        Some(_) => Err(MALFORMED),
+    }
+}
+
+/// The word from `at` to one of `ends`, and the place after that. At least one and at most `most` bytes, all of a kind.
+fn word<'b>(
+    bytes: &'b [u8],
+    at: usize,
+    most: usize,
+    is_part: impl Fn(u8) -> bool,
+    ends: &[u8],
+) -> Result<Option<(&'b str, usize)>, FrameError> {
+    let rest = &bytes[at..];
+    let length = rest.iter().take_while(|byte| is_part(**byte)).count();
+    match rest.get(length) {
+        _ if length > most => Err(MALFORMED),
+        None => Ok(None),
+        Some(end) if length > 0 && ends.contains(end) => {
+            let word = str::from_utf8(&rest[..length]).map_err(|_| MALFORMED)?;
+            Ok(Some((word, at + length + 1)))
+        }
+        Some(_) => Err(MALFORMED),
+    }
+}
+
+/// True if the bytes are the beginning of an `open` command: of syslog with counted octets, a priority follows the number.
+fn is_open(bytes: &[u8]) -> Option<bool> {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (found, expected) = (&bytes[digits..], b" open ");
+    let known = found.len().min(expected.len());
+    if digits > DIGITS || found[..known] != expected[..known] {
+        return Some(false);
+    }
+    found.get(expected.len()).map(u8::is_ascii_digit)
+}
+
+async fn serve(connection: Connection<'_>) -> End {
+    let Connection { protocol, stream, first, peer, shared, .. } = connection;
+    let (read, write) = tokio::io::split(stream);
+    let mut input = Input::new(read, first, peer.origin(), shared);
+    let (waiting, receiver) = mpsc::channel(acks::WAITING);
+    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
+    let reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
+    let session = Session { reader, shared, waiting, is_open: false };
+    let ended = session.run(&mut input).await;
+    drop(input);
+    match (acking.await, ended) {
+        (Ok(Err(end)), _) | (_, Err(end)) => end,
+        _ => End::Peer,
+    }
+}
+
+/// One connection, from its `open` to its `close`.
+struct Session<'a> {
+    reader: Reader<'a>,
+    shared: &'a Shared,
+    waiting: mpsc::Sender<Waiting>,
+    is_open: bool,
+}
+
+impl Session<'_> {
+    async fn run<R: AsyncRead + Unpin>(mut self, input: &mut Input<R>) -> Result<(), End> {
+        let limit = self.shared.limits.frame_bytes;
+        loop {
+            self.reader.arrive();
+            while let Some(found) = self.frame(&input.buffer, limit).await? {
+                let length = match found.command {
+                    "syslog" if self.is_open => self.messages(&input.buffer, limit).await?,
+                    _ => {
+                        let length = found.length;
+                        if self.command(found).await? == Then::Close {
+                            return Ok(());
+                        }
+                        length
+                    }
+                };
+                input.advance(length);
+            }
+            let more = tokio::select! {
+                more = input.more(None) => more?,
+                () = self.waiting.closed() => return Err(End::Refused),
+            };
+            if more != More::Came {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next frame. One that cannot be read ends the connection, and the sender is told so.
+    async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<Frame<'b>>, End> {
+        match frame(bytes, limit) {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                self.answer(b"0 serverclose 0\n".to_vec()).await?;
+                Err(End::Frame(error))
+            }
+        }
+    }
+
+    /// Hands over the messages at the beginning of `bytes` as one batch, as far as there is room. Returns their bytes.
+    async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, End> {
+        let (intake, origin) = (&self.shared.intake, self.reader.origin());
+        // The sender keeps what is not acknowledged.
+        let room = intake.room_to_decode(origin, bytes.len(), 0).await;
+        let turn = intake.budget.turn(origin, bytes.len()).await;
+        let (mut at, mut count, mut ack) = (0, 0, Vec::new());
+        // An error is found again, as the first frame of the next call.
+        while let Ok(Some(Frame { number, command: "syslog", data, length })) = frame(&bytes[at..], limit) {
+            self.reader.read_as(&syslog::FRAMES, data);
+            ack.extend_from_slice(&response(number, "200 OK"));
+            at += length;
+            count += 1;
+            // A buffer that grows doubles, so it has up to twice the bytes in use.
+            if count == BATCH_MESSAGES || !room.holds(2 * self.reader.used_bytes()) {
+                break;
+            }
+        }
+        drop(turn);
+        let batch = self.reader.take();
+        if batch.is_empty() {
+            // Blank messages.
+            self.answer(ack).await?;
+            return Ok(at);
+        }
+        let room = intake.fit(room, &batch).await;
+        let outcome = intake.submit(batch, None, room);
+        self.send(Waiting { ack: Some(ack), outcome }).await?;
+        Ok(at)
+    }
+
+    async fn command(&mut self, found: Frame<'_>) -> Result<Then, End> {
+        let Frame { number, command, data, .. } = found;
+        let refused = match command {
+            "open" if self.is_open => "500 the session is open",
+            "open" => match offers(data) {
+                Ok(()) => {
+                    self.is_open = true;
+                    let version = env!("CARGO_PKG_VERSION");
+                    let offers = format!("200 OK\nrelp_version=0\nrelp_software=logspool,{version}\ncommands=syslog");
+                    self.answer(response(number, &offers)).await?;
+                    return Ok(Then::GoOn);
+                }
+                Err(why) => why,
+            },
+            "close" => {
+                let mut last = response(number, "200 OK");
+                last.extend_from_slice(b"0 serverclose 0\n");
+                self.answer(last).await?;
+                return Ok(Then::Close);
+            }
+            "syslog" => "500 the first command has to be open",
+            _ => "500 the command is not known",
+        };
+        let mut last = response(number, refused);
+        last.extend_from_slice(b"0 serverclose 0\n");
+        self.answer(last).await?;
+        Err(End::Frame(MALFORMED))
+    }
+
+    /// Sends an answer after those to all that came before.
+    async fn answer(&self, ack: Vec<u8>) -> Result<(), End> {
+        let (to, outcome) = oneshot::channel();
+        let _ = to.send(Outcome::Committed);
+        self.send(Waiting { ack: Some(ack), outcome }).await
+    }
+
+    async fn send(&self, waiting: Waiting) -> Result<(), End> {
+        self.waiting.send(waiting).await.map_err(|_| End::Refused)
+    }
+}
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Close,
+}
+
+/// Looks whether a sender offers what the service needs: any version, and the command `syslog` where it lists commands.
+fn offers(data: &[u8]) -> Result<(), &'static str> {
+    let mut has_version = false;
+    for line in data.split(|byte| *byte == b'\n') {
+        match str::from_utf8(line).ok().and_then(|line| line.split_once('=')) {
+            Some(("relp_version", version)) => {
+                has_version = version.trim().parse::<u32>().is_ok();
+            }
+            Some(("commands", commands)) if !commands.split(',').any(|command| command.trim() == "syslog") => {
+                return Err("500 the command syslog is needed");
+            }
+            _ => {}
+        }
+    }
+    if has_version { Ok(()) } else { Err("500 relp_version is missing") }
+}
+
+fn response(number: &str, data: &str) -> Vec<u8> {
+    format!("{number} rsp {} {data}\n", data.len()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::{self, Rest};
+
+    #[test]
+    fn a_frame_is_found_however_small_the_pieces_are() {
+        let bytes = b"12 syslog 9 <14>a\nb c\n13 close 0\n";
+        for end in 0..22 {
+            assert_eq!(Ok(None), frame(&bytes[..end], 64), "{end}");
+        }
+        let first = frame(bytes, 64).unwrap().unwrap();
+        assert_eq!(Frame { number: "12", command: "syslog", data: b"<14>a\nb c", length: 22 }, first);
+        let second = Frame { number: "13", command: "close", data: b"", length: 11 };
+        assert_eq!(Ok(Some(second)), frame(&bytes[22..], 64));
+        assert_eq!(Ok(Some(Frame { length: 12, ..second })), frame(b"13 close 0 \n", 64));
+    }
+
+    #[test]
+    fn a_hostile_frame_is_refused_before_more_of_it_is_waited_for() {
+        for bytes in [
+            &b"1234567890"[..],
+            b" syslog 1 a\n",
+            b"x",
+            b"1 \x00",
+            b"1  syslog",
+            b"1 sys-log",
+            b"1 abcdefghijklmnopqrstuvwxyzabcdefg",
+            b"1 syslog x",
+            b"1 syslog -1",
+            b"1 syslog 1234567890",
+            b"1 syslog 3\nabc",
+            b"1 syslog 3 abcd\n",
+        ] {
+            assert_eq!(Err(MALFORMED), frame(bytes, 64), "{}", bytes.escape_ascii());
+        }
+        assert_eq!(Err(FrameError::TooLong(64)), frame(b"1 syslog 65 ", 64));
+        assert_eq!(Err(FrameError::TooLong(64)), frame(b"1 syslog 999999999 ", 64));
+    }
+
+    #[test]
+    fn an_open_command_is_told_from_counted_octets() {
+        let name = |bytes: &[u8], rest| protocols::of_beginning(bytes, rest).unwrap().map(|found| found.name);
+        for end in 1..8 {
+            assert_eq!(None, name(&b"1 open 85"[..end.min(7)], Rest::Open));
+        }
+        assert_eq!(Some("relp"), name(b"1 open 8", Rest::Open));
+        for octets in [&b"12 <14>text"[..], b"12 open the door", b"12 opener", b"1234567890"] {
+            assert_eq!(Some("syslog-octets"), name(octets, Rest::Open), "{}", octets.escape_ascii());
+        }
+        assert_eq!(Some("syslog-octets"), name(b"12", Rest::Closed));
+    }
+
+    #[test]
+    fn offers_need_a_version_and_the_command_syslog() {
+        assert_eq!(Ok(()), offers(b"relp_version=0\nrelp_software=librelp,1.11.0\ncommands=syslog"));
+        assert_eq!(Ok(()), offers(b"relp_version=1\ncommands=starttls,syslog\n"));
+        for refused in [&b""[..], b"relp_version=x", b"relp_version=0\ncommands=eventlog", b"\xFF=\n"] {
+            assert!(offers(refused).unwrap_err().starts_with("500 "));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Syslog messages that end in NUL or LF, and syslog in datagrams.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use chrono::{DateTime, FixedOffset};
+
+use crate::decoders::syslog;
+use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
+use crate::record::Record;
+use crate::sources::admission::Door;
+use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
+
+/// See the file head.
+pub const SYSLOG: Protocol = Protocol {
+    name: "syslog",
+    senders: "Python's `SysLogHandler`, `logger`, rsyslog, syslog-ng",
+    begins: &[(b'<', b'<')],
+    tie: None,
+    // All bytes with which no other protocol begins.
+    datagrams: Some(Datagrams {
+        begins: &[(0x01, 0x1D), (0x20, 0x77), (0x79, 0x7A), (0x7C, 0xFF)],
+        open: || Box::new(Messages),
+    }),
+    door: Door::Records,
+    speech: Speech::Frames(FRAMES),
+};
+
+/// The messages, which frames of other protocols contain too.
+pub(super) const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
+
+fn framer(limit: usize) -> Box<dyn Framer> {
+    Box::new(Lines { limit, scanned: 0, first_end: None })
+}
+
+/// Decodes a message.
+pub(super) fn read(frame: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
+    syslog::read(frame, arrived).map_err(|error| error.to_string())
+}
+
+struct Lines {
+    limit: usize,
+    scanned: usize,
+    /// The byte that ended the first frame.
+    first_end: Option<u8>,
+}
+
+impl Framer for Lines {
+    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
+        within(self.limit, lines(bytes, &mut self.scanned, &mut self.first_end), bytes)
+    }
+
+    /// A pause can end a line unless the sender ends messages with NUL.
+    fn ends_in_silence(&self, bytes: &[u8]) -> bool {
+        self.first_end != Some(0) && bytes.ends_with(b"\n")
+    }
+
+    fn rest(&mut self, bytes: &[u8], ended: Ended) -> Option<Step> {
+        if ended != Ended::Stream && !bytes.ends_with(b"\n") {
+            return None;
+        }
+        self.scanned = 0;
+        self.first_end.get_or_insert(b'\n');
+        let to = bytes.len() - usize::from(bytes.ends_with(b"\n"));
+        Some(Step::Frame { from: 0, to, next: bytes.len() })
+    }
+}
+
+/// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF before
+/// the next `<` also does, and a NUL between lines ends only its own frame.
+fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step {
+    let mut at = *scanned;
+    while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {
+        at += ahead;
+        let is_end = match bytes[at] {
+            0 => true,
+            _ if *first_end == Some(0) => false,
+            _ => match bytes.get(at + 1..at + 3) {
+                Some([b'<', digit]) => digit.is_ascii_digit(),
+                Some(_) => false,
+                None => {
+                    *scanned = at;
+                    return Step::Incomplete;
+                }
+            },
+        };
+        if is_end {
+            first_end.get_or_insert(bytes[at]);
+            *scanned = 0;
+            return Step::Frame { from: 0, to: at, next: at + 1 };
+        }
+        at += 1;
+    }
+    *scanned = bytes.len();
+    Step::Incomplete
+}
+
+struct Messages;
+
+impl Unpack for Messages {
+    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: Each<'_>) {
+        each(Ok(datagram.strip_suffix(b"\0").unwrap_or(datagram)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::framed::{LIMIT, check};
+
+    #[test]
+    fn syslog_ends_at_a_line_end_before_the_next_message() {
+        check(
+            framer,
+            b"<14>one\n<14>two\n  at line 2\n<html>\n<9>three\n",
+            &[b"<14>one", b"<14>two\n  at line 2\n<html>"],
+            b"<9>three\n",
+        );
+    }
+
+    #[test]
+    fn syslog_ends_at_nul_once_the_sender_has_used_one() {
+        check(framer, b"<14>a\nb\0<14>c\n<14>d\0<", &[b"<14>a\nb", b"<14>c\n<14>d"], b"<");
+    }
+
+    #[test]
+    fn a_nul_among_lines_of_syslog_ends_its_own_frame_alone() {
+        check(
+            framer,
+            b"<14>one\n<14>t\0wo\n<14>three\n<14>four\n",
+            &[b"<14>one", b"<14>t", b"wo", b"<14>three"],
+            b"<14>four\n",
+        );
+
+        let mut framer = framer(LIMIT);
+        let line = b"<14>text\n";
+        framer.rest(line, Ended::Burst).unwrap();
+        assert_eq!(Step::Frame { from: 0, to: 1, next: 2 }, framer.step(b"a\0").unwrap());
+        assert!(framer.ends_in_silence(line));
+    }
+
+    #[test]
+    fn silence_ends_a_line_of_syslog_and_the_end_of_the_stream_ends_more() {
+        let mut framer = framer(LIMIT);
+        let line = b"<14>text\n";
+        assert_eq!(Ok(Step::Incomplete), framer.step(line));
+        assert!(framer.ends_in_silence(line) && !framer.ends_in_silence(b"<14>te"));
+        assert_eq!(Some(Step::Frame { from: 0, to: 8, next: 9 }), framer.rest(line, Ended::Burst));
+        assert_eq!(None, framer.rest(b"<14>te", Ended::Burst));
+        assert_eq!(Some(Step::Frame { from: 0, to: 6, next: 6 }), framer.rest(b"<14>te", Ended::Stream));
+    }
+
+    #[test]
+    fn a_frame_beyond_the_limit_is_refused() {
+        let mut framer = framer(LIMIT);
+        assert_eq!(Ok(Step::Incomplete), framer.step(&[b'{'; 64]));
+        assert_eq!(Err(FrameError::TooLong(64)), framer.step(&[b'{'; 65]));
+    }
+}

@@ -1,0 +1,171 @@
+//! The table of protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
+
+use crate::nearest::nearest;
+use crate::protocol::{FirstBytes, Protocol, contains};
+use crate::sources::framing::FrameError;
+
+/// All protocols. A new one needs a file in this folder and a line here.
+#[rustfmt::skip]
+pub const ALL: &[&Protocol] = &[
+    &super::pickle::PICKLE,
+    &super::json::JSON,
+    &super::syslog::SYSLOG,
+    &super::octet_counted::OCTET_COUNTED,
+    &super::forward::FORWARD,
+    &super::http::HTTP,
+    &super::relp::RELP,
+];
+
+/// The first byte of a TLS connection.
+const TLS: u8 = 0x16;
+
+/// Whether the connection may send more bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// More bytes can arrive.
+    Open,
+    /// No more bytes arrive, or not in time.
+    Closed,
+}
+
+/// Returns the protocol for the first bytes of a connection; there must be at least one. `None`: more bytes are needed
+/// to decide between two protocols.
+///
+/// # Errors
+///
+/// No protocol begins with these bytes.
+pub fn of_beginning(bytes: &[u8], rest: Rest) -> Result<Option<&'static Protocol>, FrameError> {
+    let first = bytes[0];
+    let mut found = None;
+    for protocol in ALL.iter().filter(|protocol| protocol.may_begin_with(first)) {
+        match protocol.tie.as_ref().map(|tie| (tie.decide)(bytes)) {
+            Some(Some(true)) => return Ok(Some(protocol)),
+            Some(None) if rest == Rest::Open => return Ok(None),
+            Some(_) => {}
+            None => found = Some(*protocol),
+        }
+    }
+    match found {
+        Some(protocol) => Ok(Some(protocol)),
+        None if first == TLS => Err(FrameError::Tls),
+        None => Err(FrameError::Unknown(first)),
+    }
+}
+
+/// Returns the protocol for the first byte of a datagram.
+pub fn of_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
+    let first = *datagram.first()?;
+    let takes = |protocol: &Protocol| protocol.datagrams.as_ref().is_some_and(|how| contains(how.begins, first));
+    ALL.iter().find(|protocol| takes(protocol)).copied()
+}
+
+/// Returns the protocol with this name.
+///
+/// # Errors
+///
+/// The name is unknown. The text has the nearest name, and all names.
+pub fn named(name: &str) -> Result<&'static Protocol, String> {
+    let found = ALL.iter().find(|protocol| protocol.name == name);
+    found.copied().ok_or_else(|| {
+        let names = ALL.iter().map(|protocol| protocol.name);
+        let near = nearest(name, names.clone()).map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+        format!("the protocol {name:?} is not known{near}: {}", names.collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// Two protocols that begin with the same byte do not compile, unless one of them declares a tie-breaker for the other.
+const _: () = {
+    let mut one = 0;
+    while one < ALL.len() {
+        let mut other = 0;
+        while other < one {
+            let (first, second) = (ALL[one], ALL[other]);
+            assert!(!same(first.name, second.name), "two protocols have one name");
+            assert!(
+                !overlap(first.begins, second.begins) || breaks_tie(first, second) != breaks_tie(second, first),
+                "two protocols begin with the same byte: exactly one of them needs a tie-breaker with the other"
+            );
+            if let (Some(first), Some(second)) = (&first.datagrams, &second.datagrams) {
+                assert!(!overlap(first.begins, second.begins), "datagrams of two protocols begin with the same byte");
+            }
+            other += 1;
+        }
+        one += 1;
+    }
+};
+
+const fn breaks_tie(protocol: &Protocol, other: &Protocol) -> bool {
+    match &protocol.tie {
+        Some(tie) => same(tie.with, other.name),
+        None => false,
+    }
+}
+
+const fn overlap(one: FirstBytes, other: FirstBytes) -> bool {
+    let mut at = 0;
+    while at < one.len() {
+        let mut beside = 0;
+        while beside < other.len() {
+            if one[at].0 <= other[beside].1 && other[beside].0 <= one[at].1 {
+                return true;
+            }
+            beside += 1;
+        }
+        at += 1;
+    }
+    false
+}
+
+const fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_tells_the_protocol() {
+        let name = |bytes: &[u8]| of_beginning(bytes, Rest::Open).map(|found| found.unwrap().name);
+
+        assert_eq!(Ok("pickle"), name(b"\0\0\x02\x01}q"));
+        assert_eq!(Ok("json"), name(b"{\"a\":1}"));
+        assert_eq!(Ok("syslog"), name(b"<14>text"));
+        assert_eq!(Ok("syslog-octets"), name(b"12 <14>text"));
+        assert_eq!(Ok("forward"), name(b"\x93\xA3tag"));
+        assert_eq!(Ok("http"), name(b"POST / HTTP/1.1"));
+        assert_eq!(Err(FrameError::Tls), name(b"\x16\x03\x01"));
+        assert_eq!(Err(FrameError::Unknown(b'z')), name(b"z"));
+    }
+
+    #[test]
+    fn a_datagram_is_of_one_protocol_whatever_its_first_byte() {
+        for byte in 0..=u8::MAX {
+            let expected = match byte {
+                0 => "pickle",
+                b'{' | 0x1E | 0x1F | 0x78 => "json",
+                _ => "syslog",
+            };
+            assert_eq!(expected, of_datagram(&[byte]).unwrap().name, "{byte:#04x}");
+        }
+        assert_eq!(None, of_datagram(b""));
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest() {
+        assert_eq!(Ok(&super::super::pickle::PICKLE), named("pickle"));
+        assert!(named("sylog").unwrap_err().contains("did you mean syslog?"));
+        assert!(!named("smoke").unwrap_err().contains("did you mean"));
+    }
+}

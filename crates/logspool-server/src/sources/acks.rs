@@ -1,0 +1,48 @@
+//! Acks for senders that wait for them. An ack is sent when every store has committed its records.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::shared::End;
+use crate::delivery::Outcome;
+
+/// Maximum number of batches of a connection that wait for their commit. When it is reached the service stops reading.
+/// A sender has far fewer in flight.
+pub const WAITING: usize = 256;
+
+/// A batch that waits for its commit.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The ack to send after the commit; `None`: send no ack. If the batch is not committed, the connection is closed.
+    pub ack: Option<Vec<u8>>,
+    /// Receives the outcome of the batch.
+    pub outcome: oneshot::Receiver<Outcome>,
+}
+
+/// Sends acks in the order of the chunks, each when its chunk is committed. Ends when the peer does not read them in
+/// time.
+pub async fn acknowledge<W: AsyncWrite + Unpin>(
+    mut waiting: mpsc::Receiver<Waiting>,
+    mut to: W,
+    most: Duration,
+) -> Result<(), End> {
+    while let Some(Waiting { ack, outcome }) = waiting.recv().await {
+        match outcome.await {
+            Ok(Outcome::Committed) => {}
+            // Also if a store has ended without an outcome.
+            _ => return Err(End::Refused),
+        }
+        let Some(ack) = ack else { continue };
+        let written = timeout(most, async {
+            to.write_all(&ack).await?;
+            to.flush().await
+        });
+        written.await.map_err(|_| End::Deaf)??;
+    }
+    // The sender may still send, but its data is no longer read.
+    drop(timeout(most, to.shutdown()).await);
+    Ok(())
+}

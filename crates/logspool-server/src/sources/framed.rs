@@ -1,0 +1,23 @@
+//! Checks framers with a stream in pieces, for tests.
+
+use super::framing::{Framer, Step};
+
+/// Maximum length of a frame in these tests.
+pub const LIMIT: usize = 64;
+
+/// Checks the frames of a stream, and the bytes left over, for pieces of every size.
+pub fn check(framer: fn(usize) -> Box<dyn Framer>, stream: &[u8], expected: &[&[u8]], rest: &[u8]) {
+    for piece in 1..=stream.len() {
+        let mut framer = framer(LIMIT);
+        let (mut frames, mut waiting) = (Vec::new(), Vec::new());
+        for piece in stream.chunks(piece) {
+            waiting.extend_from_slice(piece);
+            while let Step::Frame { from, to, next } = framer.step(&waiting).unwrap() {
+                frames.push(waiting[from..to].to_vec());
+                waiting.drain(..next);
+            }
+        }
+        assert_eq!(expected, frames, "in pieces of {piece}");
+        assert_eq!(rest, waiting, "in pieces of {piece}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Fields of an outlet, the queue between the collector and one sink.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::{SinkHead, Table};
+use logspool_record::definition::{SinkDefinition, SinkPlace};
+
+use super::entries::{Entries, Order};
+use super::spool_state::{Bell, SpoolSlot, SpoolState};
+use super::syncs::{SyncRule, Syncs, Unsynced};
+use crate::chunk::Chunk;
+use crate::lateness::Lateness;
+use crate::meters::SinkMeters;
+use crate::overflow::{Budget, Overflow};
+use crate::sink::Sink;
+
+/// Value of the batch words if there is no such entry.
+pub const NONE: u64 = u64::MAX;
+
+/// Value of `error_number` for an error that has a text instead of a system error number.
+pub(super) const TEXT: i32 = -1;
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) entries: Entries,
+    /// Number of entries, from the front, that the sink's courier has taken.
+    pub(super) taken: usize,
+    /// Facts noted for the next batch.
+    pub(super) order: Order,
+    /// Number of the last record that has arrived.
+    pub(super) number: u64,
+    pub(super) overflow: Overflow,
+    pub(super) spool: SpoolState,
+    pub(super) leave: bool,
+    pub(super) dead: bool,
+    /// When the writer finished its last entry, on the monotonic clock.
+    pub(super) finished_at: u64,
+    /// Requested flushes: ticket, and the last batch that must be written before the flush is answered.
+    pub(super) asked: VecDeque<(u64, u64)>,
+    /// Set when the sink was closed: it is released after this flush is answered and the queue is empty.
+    pub(super) closing: Option<u64>,
+    pub(super) thread_runs: bool,
+    pub(super) spare: Vec<Chunk>,
+    pub(super) unsynced: Unsynced,
+    /// Text of the error if `error_number` is [`TEXT`].
+    pub(super) error: String,
+}
+
+impl Waiting {
+    /// Number of entries that the writer holds or may hold.
+    pub(super) fn hands(&self) -> usize {
+        self.taken.max(1)
+    }
+}
+
+/// The queue of one sink.
+pub struct Outlet {
+    /// Id in the sink table.
+    pub id: u32,
+    /// Definition with which the sink was opened.
+    pub definition: SinkDefinition,
+    /// The file or descriptor target, if other sinks may share it.
+    pub place: Option<SinkPlace>,
+    /// Whether a later start can write the records that this process leaves.
+    pub is_recoverable: bool,
+    pub(super) users: AtomicU32,
+    pub(super) closed: AtomicBool,
+    /// Position in the order of released sinks; 0 before the release.
+    pub(super) released: AtomicU64,
+    pub(super) segment: Arc<Segment>,
+    pub(super) sink: Mutex<Option<Box<dyn Sink>>>,
+    pub(super) budget: Arc<Budget>,
+    /// Bell of the spool's thread, if the process has spools.
+    pub(super) bell: Option<Arc<Bell>>,
+    /// Locked by the spool's thread only.
+    pub(super) spool: Mutex<SpoolSlot>,
+    /// Whether the destination confirms records later.
+    pub(super) confirms: bool,
+    pub(super) waiting: Mutex<Waiting>,
+    pub(super) changed: Condvar,
+    pub(super) front_batch: AtomicU64,
+    pub(super) unspilled_batch: AtomicU64,
+    /// When the oldest chunk was queued that is only in an overflow file. 0: there is no such chunk; 1: the same, but
+    /// there are chunks in the spool.
+    pub(super) overflowing_since: AtomicU64,
+    pub(super) writing_since: AtomicU64,
+    /// Until when a healthy sink may be busy with the writer's last chunk, if that is large; otherwise 0.
+    pub(super) large_until: AtomicU64,
+    /// Start of the sync under way, on the monotonic clock; 0 if there is none.
+    pub(super) syncing_since: AtomicU64,
+    pub(super) sync_error: AtomicI32,
+    pub(super) syncs: Syncs,
+    pub(super) error_number: AtomicI32,
+    pub(super) notify: AtomicBool,
+    pub(super) begun: AtomicBool,
+    pub(super) meters: SinkMeters,
+    /// Newest flush ticket whose records are all written.
+    pub flushed_ticket: AtomicU64,
+    /// Number of times that the sink has switched to another file. Language bindings keep it longer than the outlet.
+    pub turns: Arc<AtomicU64>,
+    /// Time already spent on flushes of this sink that timed out.
+    pub lateness: Lateness,
+}
+
+impl Outlet {
+    /// An outlet for an open sink.
+    pub fn new(
+        id: u32,
+        definition: SinkDefinition,
+        place: Option<SinkPlace>,
+        mut sink: Box<dyn Sink>,
+        segment: Arc<Segment>,
+        budget: Arc<Budget>,
+    ) -> Self {
+        let overflow = Overflow::new(segment.clone(), budget.clone(), id);
+        let stream = sink.courier().and_then(|courier| courier.stream());
+        if let Some(stream) = stream {
+            segment.sink(Table::Sinks.slot(id)).begin_stream(stream.id, stream.epoch);
+        }
+        Self {
+            id,
+            definition,
+            place,
+            is_recoverable: false,
+            users: AtomicU32::new(1),
+            closed: AtomicBool::new(false),
+            released: AtomicU64::new(0),
+            segment,
+            confirms: sink.courier().is_some(),
+            sink: Mutex::new(Some(sink)),
+            budget,
+            bell: None,
+            spool: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                entries: Entries::default(),
+                taken: 0,
+                order: Order::default(),
+                number: 0,
+                overflow,
+                spool: SpoolState::default(),
+                leave: false,
+                dead: false,
+                finished_at: 0,
+                asked: VecDeque::new(),
+                closing: None,
+                thread_runs: false,
+                spare: Vec::new(),
+                unsynced: Unsynced::default(),
+                error: String::new(),
+            }),
+            changed: Condvar::new(),
+            front_batch: AtomicU64::new(NONE),
+            unspilled_batch: AtomicU64::new(NONE),
+            overflowing_since: AtomicU64::new(0),
+            writing_since: AtomicU64::new(0),
+            large_until: AtomicU64::new(0),
+            syncing_since: AtomicU64::new(0),
+            sync_error: AtomicI32::new(0),
+            syncs: Syncs { rule: SyncRule::Asked, pending_sync: None },
+            error_number: AtomicI32::new(0),
+            notify: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+            meters: SinkMeters::default(),
+            flushed_ticket: AtomicU64::new(0),
+            turns: Arc::default(),
+            lateness: Lateness::default(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Ignore poison: a panicking writer left counters and queue as they are between two statements of this file.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn head(&self) -> &SinkHead {
+        self.segment.sink(Table::Sinks.slot(self.id))
+    }
+}
+
+impl std::fmt::Debug for Outlet {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Outlet").field("id", &self.id).field("definition", &self.definition).finish()
+    }
+}
