@@ -16,7 +16,7 @@ UNSAFE_FUNCTIONS = 33
 WITHOUT_SECTION = 0
 
 # SAFETY comments in any crate that name no fact, but the place where one may be found.
-WITHOUT_FACT = 7
+WITHOUT_FACT = 0
 
 _UNSAFE_FUNCTION = re.compile(r"\bunsafe\s+(?:extern\s+\"\"\s+)?fn\s+(\w+)")
 _EMPTY_WORDS = re.compile(

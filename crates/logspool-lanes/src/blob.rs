@@ -25,7 +25,7 @@ struct Mapped {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct BlobTable {
     mapped: HashMap<u64, Mapped>,
     /// Bytes of all blobs that are mapped or about to be mapped.
     bytes: u64,
@@ -34,7 +34,7 @@ struct Table {
 /// The large records of one process that are not yet written everywhere.
 #[derive(Debug, Default)]
 pub struct Blobs {
-    table: Mutex<Table>,
+    table: Mutex<BlobTable>,
     /// Number of removed blobs; while it grows, sinks make progress with large records.
     removed: AtomicU64,
     /// Monotonic time in nanoseconds until which the collector may work on the last large record that it read.
@@ -73,7 +73,7 @@ pub fn large_until(bytes: usize) -> u64 {
 }
 
 impl Blobs {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, BlobTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

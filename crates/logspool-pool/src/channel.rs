@@ -23,7 +23,7 @@ pub enum Taken<T> {
 
 /// Why a value was refused. The caller gets the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum ValueRefused {
     /// The channel holds as many values as its bound allows.
     Full,
     /// The channel is closed.
@@ -33,7 +33,7 @@ pub enum Refused {
 /// A queue of values with counted senders.
 #[derive(Debug)]
 pub struct Channel<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<ChannelState<T>>,
     /// Most queued values; 0: no bound.
     bound: usize,
     /// Low half: changes when a value or the end arrives while a taker waits.
@@ -43,7 +43,7 @@ pub struct Channel<T> {
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct ChannelState<T> {
     values: VecDeque<T>,
     senders: usize,
     closed: bool,
@@ -54,11 +54,12 @@ struct State<T> {
 impl<T> Channel<T> {
     /// An empty channel without senders for at most `bound` values, 0 for no bound.
     pub fn new(bound: usize) -> Self {
-        let state = State { values: VecDeque::new(), senders: 0, closed: false, takers_wait: 0, senders_wait: 0 };
+        let state =
+            ChannelState { values: VecDeque::new(), senders: 0, closed: false, takers_wait: 0, senders_wait: 0 };
         Self { state: Mutex::new(state), bound, filled: WaitWord::new(0), room: WaitWord::new(0) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, ChannelState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,13 +101,13 @@ impl<T> Channel<T> {
     /// # Errors
     ///
     /// The value, and why it was refused.
-    pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, Refused)> {
+    pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, ValueRefused)> {
         let mut state = self.state();
         if state.closed {
-            return Err((value, Refused::Closed));
+            return Err((value, ValueRefused::Closed));
         }
         if !beyond && self.bound != 0 && state.values.len() >= self.bound {
-            return Err((value, Refused::Full));
+            return Err((value, ValueRefused::Full));
         }
         state.values.push_back(value);
         let tells = state.takers_wait > 0;
@@ -144,22 +145,22 @@ impl<T> Channel<T> {
 
     /// Waits for a value or the end until woken, signalled or `timeout` is over. Returns whether there is one.
     pub fn wait_for_value(&self, timeout: Duration) -> bool {
-        let found = |state: &State<T>| !state.values.is_empty() || state.senders == 0 || state.closed;
+        let found = |state: &ChannelState<T>| !state.values.is_empty() || state.senders == 0 || state.closed;
         self.wait(&self.filled, |state| &mut state.takers_wait, timeout, found)
     }
 
     /// Waits for room or a closed channel until woken, signalled or `timeout` is over. Returns whether there is one.
     pub fn wait_for_room(&self, timeout: Duration) -> bool {
-        let found = |state: &State<T>| state.closed || self.bound == 0 || state.values.len() < self.bound;
+        let found = |state: &ChannelState<T>| state.closed || self.bound == 0 || state.values.len() < self.bound;
         self.wait(&self.room, |state| &mut state.senders_wait, timeout, found)
     }
 
     fn wait(
         &self,
         word: &WaitWord,
-        waiting: impl Fn(&mut State<T>) -> &mut usize,
+        waiting: impl Fn(&mut ChannelState<T>) -> &mut usize,
         timeout: Duration,
-        found: impl Fn(&State<T>) -> bool,
+        found: impl Fn(&ChannelState<T>) -> bool,
     ) -> bool {
         let ticket = {
             let mut state = self.state();
@@ -207,7 +208,7 @@ mod tests {
         let channel = Channel::new(1);
         channel.add_sender();
         channel.put('a', false).unwrap();
-        assert_eq!(Err(('b', Refused::Full)), channel.put('b', false));
+        assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', false));
         assert!(!channel.wait_for_room(Duration::from_millis(1)));
         assert_eq!(Taken::Value('a'), channel.take());
         assert!(channel.wait_for_room(Duration::ZERO));
@@ -222,7 +223,7 @@ mod tests {
         channel.add_sender();
         channel.put('a', false).unwrap();
         assert_eq!(vec!['a'], Vec::from(channel.close()));
-        assert_eq!(Err(('b', Refused::Closed)), channel.put('b', false));
+        assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', false));
         assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
         assert_eq!(Taken::End, channel.take());
     }
@@ -249,7 +250,7 @@ mod tests {
                 scope.spawn(|| {
                     for number in 0..EACH {
                         let mut value = number;
-                        while let Err((back, Refused::Full)) = channel.put(value, false) {
+                        while let Err((back, ValueRefused::Full)) = channel.put(value, false) {
                             value = back;
                             channel.wait_for_room(Duration::from_secs(10));
                         }

@@ -31,7 +31,7 @@ pub enum Place {
 
 /// Why a job was refused. The job is returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum JobRefused {
     /// The number of waiting jobs has reached the bound.
     Full,
     /// The queue is closed.
@@ -40,7 +40,7 @@ pub enum Refused {
 
 /// The next step of a worker.
 #[derive(Debug)]
-pub enum Next<T> {
+pub enum WorkerStep<T> {
     /// A job.
     Job(T),
     /// Sleep, with this ticket for [`Jobs::sleep`].
@@ -84,7 +84,7 @@ pub struct Counts {
 /// Jobs in lanes, and the workers that do them.
 #[derive(Debug)]
 pub struct Jobs<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<JobsState<T>>,
     /// Low half: changes with each wake-up of workers.
     bell: WaitWord,
     /// Low half: changes when there is room again and a thread waits for it.
@@ -94,7 +94,7 @@ pub struct Jobs<T> {
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct JobsState<T> {
     lanes: [VecDeque<T>; 3],
     pending: usize,
     /// Most jobs that may wait; 0: no bound.
@@ -112,7 +112,7 @@ struct State<T> {
     wakes: u64,
 }
 
-impl<T> State<T> {
+impl<T> JobsState<T> {
     fn push(&mut self, job: T, place: Place) {
         match place {
             Place::First => self.lanes[0].push_front(job),
@@ -144,7 +144,7 @@ impl<T> State<T> {
 impl<T> Jobs<T> {
     /// An empty queue without workers. At most `bound` jobs wait (0: no bound), for at most `most_workers` workers.
     pub fn new(bound: usize, most_workers: usize) -> Self {
-        let state = State {
+        let state = JobsState {
             lanes: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
             pending: 0,
             bound,
@@ -162,7 +162,7 @@ impl<T> Jobs<T> {
         Self { state: Mutex::new(state), bell: WaitWord::new(0), room: WaitWord::new(0), rest: WaitWord::new(0) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, JobsState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,13 +173,13 @@ impl<T> Jobs<T> {
     ///
     /// The job and why it was refused.
     #[inline]
-    pub fn push(&self, job: T, place: Place, beyond: bool) -> Result<bool, (T, Refused)> {
+    pub fn push(&self, job: T, place: Place, beyond: bool) -> Result<bool, (T, JobRefused)> {
         let mut state = self.state();
         if state.closed {
-            return Err((job, Refused::Closed));
+            return Err((job, JobRefused::Closed));
         }
         if !beyond && state.bound != 0 && state.pending >= state.bound {
-            return Err((job, Refused::Full));
+            return Err((job, JobRefused::Full));
         }
         state.push(job, place);
         if state.asleep > state.being_woken {
@@ -197,10 +197,10 @@ impl<T> Jobs<T> {
     /// # Errors
     ///
     /// The queue is closed; all jobs stay in `jobs`.
-    pub fn push_many(&self, jobs: &mut VecDeque<T>, place: Place) -> Result<usize, Refused> {
+    pub fn push_many(&self, jobs: &mut VecDeque<T>, place: Place) -> Result<usize, JobRefused> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(JobRefused::Closed);
         }
         let room = if state.bound == 0 { usize::MAX } else { state.bound.saturating_sub(state.pending) };
         let count = room.min(jobs.len());
@@ -224,10 +224,10 @@ impl<T> Jobs<T> {
     /// # Errors
     ///
     /// The queue is closed.
-    pub fn expect(&self) -> Result<(), Refused> {
+    pub fn expect(&self) -> Result<(), JobRefused> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(JobRefused::Closed);
         }
         state.expected += 1;
         Ok(())
@@ -263,7 +263,7 @@ impl<T> Jobs<T> {
 
     /// Removes one announced job from the count. Returns whether the workers have nothing more to wait for; if so, they
     /// are counted as being woken.
-    fn note_arrival(state: &mut State<T>) -> bool {
+    fn note_arrival(state: &mut JobsState<T>) -> bool {
         state.expected -= 1;
         let is_last = state.expected == 0 && state.closed;
         if is_last {
@@ -273,7 +273,7 @@ impl<T> Jobs<T> {
     }
 
     /// Counts one more worker, if the limit allows it and a job waits. Returns whether it must be started.
-    fn counts_a_new_worker(state: &mut State<T>) -> bool {
+    fn counts_a_new_worker(state: &mut JobsState<T>) -> bool {
         let start = state.workers < state.most_workers && state.pending > 0;
         state.workers += usize::from(start);
         start
@@ -281,7 +281,7 @@ impl<T> Jobs<T> {
 
     /// The next step of a worker.
     #[inline]
-    pub fn next(&self, from: From) -> Next<T> {
+    pub fn next(&self, from: From) -> WorkerStep<T> {
         let mut state = self.state();
         if matches!(from, From::Sleep | From::LongSleep) {
             state.asleep -= 1;
@@ -296,7 +296,7 @@ impl<T> Jobs<T> {
             if room {
                 self.tell(&self.room, 1);
             }
-            return Next::Job(job);
+            return WorkerStep::Job(job);
         }
         let leaves = too_many || (state.closed && state.expected == 0) || from == From::LongSleep;
         if leaves {
@@ -310,10 +310,10 @@ impl<T> Jobs<T> {
         if rest {
             self.tell(&self.rest, u32::MAX);
         }
-        if leaves { Next::Leave } else { Next::Sleep(ticket) }
+        if leaves { WorkerStep::Leave } else { WorkerStep::Sleep(ticket) }
     }
 
-    fn rests(state: &State<T>) -> bool {
+    fn rests(state: &JobsState<T>) -> bool {
         state.pending == 0 && state.asleep == state.workers
     }
 
@@ -358,7 +358,7 @@ impl<T> Jobs<T> {
     }
 
     /// The lock may be held by a thread that does not exist in the child.
-    fn state_after_fork(&self) -> Option<MutexGuard<'_, State<T>>> {
+    fn state_after_fork(&self) -> Option<MutexGuard<'_, JobsState<T>>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
@@ -415,7 +415,7 @@ impl<T> Jobs<T> {
         if state.workers == 0 { Self::count_new_workers(&mut state) } else { 0 }
     }
 
-    fn count_new_workers(state: &mut State<T>) -> usize {
+    fn count_new_workers(state: &mut JobsState<T>) -> usize {
         let mut start = 0;
         while start < state.pending && Self::counts_a_new_worker(state) {
             start += 1;
@@ -460,7 +460,7 @@ impl<T> Jobs<T> {
         self.wait_until(timeout, |state| Self::rests(state) && state.expected == 0)
     }
 
-    fn wait_until(&self, timeout: Duration, reached: impl Fn(&State<T>) -> bool) -> bool {
+    fn wait_until(&self, timeout: Duration, reached: impl Fn(&JobsState<T>) -> bool) -> bool {
         let ticket = {
             let mut state = self.state();
             if reached(&state) {

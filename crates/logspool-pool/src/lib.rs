@@ -20,7 +20,7 @@ pub mod times;
 
 pub use channel::Channel;
 pub use jobs::{Counts, Jobs};
-pub use promise::{Locked, Promise, State};
+pub use promise::{JobState, Locked, Promise};
 #[cfg(not(loom))]
 pub use reading::PoolReading;
 pub use semaphore::{MOST_PERMITS, Semaphore, TooManyPermits};

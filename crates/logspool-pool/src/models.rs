@@ -5,9 +5,9 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::channel::{Channel, Taken};
-use super::jobs::{From, Jobs, Next, Place};
+use super::jobs::{From, Jobs, Place, WorkerStep};
 use super::timers::{self, Clock, Now, Timers};
-use super::{Promise, Semaphore, State};
+use super::{JobState, Promise, Semaphore};
 
 /// Runs a model with at most three preemptions: enough for each weakened ordering, and done in seconds.
 fn model(model: impl Fn() + Sync + Send + 'static) {
@@ -23,7 +23,7 @@ struct Guarded {
 
 // SAFETY: the models are the proof: loom reports every access to the cell that is not ordered.
 unsafe impl Sync for Guarded {}
-// SAFETY: as above.
+// SAFETY: nothing in it is bound to a thread.
 unsafe impl Send for Guarded {}
 
 impl Guarded {
@@ -116,7 +116,7 @@ fn who_watches_sees_the_end_or_is_told() {
         };
         let saw = {
             let _locked = job.0.lock(true);
-            let saw = job.0.state() == State::Finished;
+            let saw = job.0.state() == JobState::Finished;
             if !saw {
                 // SAFETY: loom checks that no other access overlaps.
                 job.1.with_mut(|cell| unsafe { *cell = true });
@@ -149,15 +149,15 @@ fn work(jobs: &Jobs<u32>) -> u32 {
     let (mut from, mut done) = (From::Start, 0);
     loop {
         from = match jobs.next(from) {
-            Next::Job(job) => {
+            WorkerStep::Job(job) => {
                 done += job;
                 From::Job
             }
-            Next::Sleep(ticket) => {
+            WorkerStep::Sleep(ticket) => {
                 jobs.sleep(ticket, None);
                 From::Sleep
             }
-            Next::Leave => return done,
+            WorkerStep::Leave => return done,
         };
     }
 }
@@ -193,11 +193,11 @@ fn an_earlier_timer_is_never_slept_over() {
             thread::spawn(move || {
                 loop {
                     match timers.next(Now { steady: 5, wall: 0 }, false) {
-                        timers::Next::Due(value) => return value,
-                        timers::Next::Sleep(ticket, time) => {
+                        timers::TimerStep::Due(value) => return value,
+                        timers::TimerStep::Sleep(ticket, time) => {
                             timers.sleep(ticket, time);
                         }
-                        timers::Next::Leave => unreachable!("something waits"),
+                        timers::TimerStep::Leave => unreachable!("something waits"),
                     }
                 }
             })

@@ -16,7 +16,7 @@ use logspool_sys::sync::{Ordering, guarded};
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum JobState {
     /// Not started.
     Pending = 0,
     /// Started.
@@ -29,7 +29,7 @@ pub enum State {
     Finished = 4,
 }
 
-impl State {
+impl JobState {
     /// Whether the job has ended: finished or cancelled.
     #[inline]
     pub fn is_done(self) -> bool {
@@ -95,20 +95,20 @@ pub struct Locked<'a>(&'a Promise);
 impl Promise {
     /// The promise of a job that has not started.
     pub fn new() -> Self {
-        Self { word: WaitWord::new(State::Pending as u64) }
+        Self { word: WaitWord::new(JobState::Pending as u64) }
     }
 
     /// The state of the job. After the end, the result can be read.
     #[inline]
-    pub fn state(&self) -> State {
-        State::of(self.word.word.load(see_order()))
+    pub fn state(&self) -> JobState {
+        JobState::of(self.word.word.load(see_order()))
     }
 
     /// Changes the state from `from` to `to`. Returns whether the state was `from`. If `to` is an end, wakes the
     /// threads that sleep.
-    fn step(&self, from: State, to: State) -> bool {
+    fn step(&self, from: JobState, to: JobState) -> bool {
         let mut word = self.word.peek();
-        while State::of(word) == from {
+        while JobState::of(word) == from {
             let mut next = word & !STATE | to as u64;
             if to.is_done() {
                 next &= !SLEEPERS;
@@ -129,18 +129,18 @@ impl Promise {
     /// Starts the job. False: it is not pending.
     #[inline]
     pub fn start(&self) -> bool {
-        self.step(State::Pending, State::Running)
+        self.step(JobState::Pending, JobState::Running)
     }
 
     /// Cancels the job. False: it is not pending.
     pub fn cancel(&self) -> bool {
-        self.step(State::Pending, State::Cancelled)
+        self.step(JobState::Pending, JobState::Cancelled)
     }
 
-    /// Notes that the waiters of a cancelled job are notified. False: it is not [`State::Cancelled`].
+    /// Notes that the waiters of a cancelled job are notified. False: it is not [`JobState::Cancelled`].
     #[inline]
     pub fn note_told(&self) -> bool {
-        self.step(State::Cancelled, State::CancelledAndNotified)
+        self.step(JobState::Cancelled, JobState::CancelledAndNotified)
     }
 
     /// Ends the job if only sleeping threads must be notified. False: it is watched, locked or done already.
@@ -148,10 +148,11 @@ impl Promise {
     pub fn try_finish_unwatched(&self) -> bool {
         let mut word = self.word.peek();
         loop {
-            if word & (WATCHED | LOCKED) != 0 || State::of(word).is_done() {
+            if word & (WATCHED | LOCKED) != 0 || JobState::of(word).is_done() {
                 return false;
             }
-            match self.word.word.compare_exchange_weak(word, State::Finished as u64, show_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, JobState::Finished as u64, show_order(), Ordering::Relaxed)
+            {
                 Ok(_) => {
                     if word & SLEEPERS != 0 {
                         self.word.wake(u32::MAX);
@@ -167,15 +168,15 @@ impl Promise {
     /// notify.
     #[inline]
     pub fn finish(&self, _locked: &Locked<'_>) -> bool {
-        self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
+        self.step(JobState::Running, JobState::Finished) || self.step(JobState::Pending, JobState::Finished)
     }
 
     /// In a forked child: ends a job that has not started, or notes that a cancelled one is notified. Every thread that
     /// sleeps, watches, holds the lock or would notify is in the parent. False: nothing to do.
     pub fn end_after_fork(&self) -> bool {
         let end = match self.state() {
-            State::Pending => State::Finished,
-            State::Cancelled => State::CancelledAndNotified,
+            JobState::Pending => JobState::Finished,
+            JobState::Cancelled => JobState::CancelledAndNotified,
             _ => return false,
         };
         // No other thread exists here.
@@ -187,7 +188,7 @@ impl Promise {
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
         let mut word = self.word.word.load(see_order());
         loop {
-            if State::of(word).is_done() {
+            if JobState::of(word).is_done() {
                 return true;
             }
             if word & SLEEPERS != 0 {
@@ -236,7 +237,7 @@ mod tests {
         let promise = Promise::new();
         std::mem::forget(promise.lock(true));
         assert!(promise.end_after_fork());
-        assert_eq!(State::Finished, promise.state());
+        assert_eq!(JobState::Finished, promise.state());
         drop(promise.lock(true));
         assert!(!promise.end_after_fork());
     }
@@ -250,7 +251,7 @@ mod tests {
 
         assert!(!running.end_after_fork());
         assert!(cancelled.end_after_fork());
-        assert_eq!((State::Running, State::CancelledAndNotified), (running.state(), cancelled.state()));
+        assert_eq!((JobState::Running, JobState::CancelledAndNotified), (running.state(), cancelled.state()));
         drop(cancelled.lock(true));
     }
 }

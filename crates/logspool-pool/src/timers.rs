@@ -63,7 +63,7 @@ pub struct Key {
 
 /// The next step of the thread.
 #[derive(Debug)]
-pub enum Next<T> {
+pub enum TimerStep<T> {
     /// This value is due; ask again after it.
     Due(T),
     /// Sleep, with this ticket and for this time, by [`Timers::sleep`].
@@ -75,13 +75,13 @@ pub enum Next<T> {
 /// Values that wait for their time.
 #[derive(Debug)]
 pub struct Timers<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<TimersState<T>>,
     /// Low half: changes when the thread must check the timers again.
     bell: WaitWord,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct TimersState<T> {
     /// Indexed by [`Clock`].
     waiting: [BTreeMap<(u64, u64), T>; 2],
     numbers: u64,
@@ -91,13 +91,14 @@ struct State<T> {
 
 impl<T> Default for Timers<T> {
     fn default() -> Self {
-        let state = State { waiting: [BTreeMap::new(), BTreeMap::new()], numbers: 0, has_thread: false, asleep: false };
+        let state =
+            TimersState { waiting: [BTreeMap::new(), BTreeMap::new()], numbers: 0, has_thread: false, asleep: false };
         Self { state: Mutex::new(state), bell: WaitWord::new(0) }
     }
 }
 
 impl<T> Timers<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, TimersState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +154,7 @@ impl<T> Timers<T> {
         }
     }
 
-    fn take(state: &mut State<T>, wanted: impl Fn(&T) -> bool) -> Vec<T> {
+    fn take(state: &mut TimersState<T>, wanted: impl Fn(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for waiting in &mut state.waiting {
             let keys: Vec<_> = waiting.iter().filter(|(_, value)| wanted(value)).map(|(key, _)| *key).collect();
@@ -163,14 +164,14 @@ impl<T> Timers<T> {
     }
 
     /// The next step of the thread. `after_idling`: it just slept without a timer to wait for.
-    pub fn next(&self, now: Now, after_idling: bool) -> Next<T> {
+    pub fn next(&self, now: Now, after_idling: bool) -> TimerStep<T> {
         let mut state = self.state();
         state.asleep = false;
         let mut sleep = None;
         for clock in [Clock::Steady as usize, Clock::Wall as usize] {
             let Some(first) = state.waiting[clock].first_entry() else { continue };
             let Some(left) = first.key().0.checked_sub(now.of(clock)).filter(|left| *left > 0) else {
-                return Next::Due(first.remove());
+                return TimerStep::Due(first.remove());
             };
             let mut left = Duration::from_nanos(left);
             if clock == Clock::Wall as usize {
@@ -180,10 +181,10 @@ impl<T> Timers<T> {
         }
         if sleep.is_none() && after_idling {
             state.has_thread = false;
-            return Next::Leave;
+            return TimerStep::Leave;
         }
         state.asleep = true;
-        Next::Sleep(low(self.bell.peek()), sleep.unwrap_or(IDLE))
+        TimerStep::Sleep(low(self.bell.peek()), sleep.unwrap_or(IDLE))
     }
 
     /// Sleeps as [`Timers::next`] requested. Returns whether the time is over.
@@ -224,7 +225,7 @@ mod tests {
 
     fn due(timers: &Timers<&'static str>, now: Now) -> Vec<&'static str> {
         let mut found = Vec::new();
-        while let Next::Due(value) = timers.next(now, false) {
+        while let TimerStep::Due(value) = timers.next(now, false) {
             found.push(value);
         }
         found
@@ -270,9 +271,9 @@ mod tests {
         let timers = Timers::default();
         let hour = 3_600_000_000_000;
         add(&timers, Clock::Wall, hour, "wall");
-        assert!(matches!(timers.next(at(0, 0), false), Next::Sleep(_, time) if time == WALL_SLICE));
+        assert!(matches!(timers.next(at(0, 0), false), TimerStep::Sleep(_, time) if time == WALL_SLICE));
         add(&timers, Clock::Steady, 5, "steady");
-        assert!(matches!(timers.next(at(0, 0), false), Next::Sleep(_, time) if time == Duration::from_nanos(5)));
+        assert!(matches!(timers.next(at(0, 0), false), TimerStep::Sleep(_, time) if time == Duration::from_nanos(5)));
     }
 
     #[test]
@@ -281,8 +282,8 @@ mod tests {
         assert!(timers.add(timers.key(Clock::Steady, 1), "a"));
         assert!(!timers.add(timers.key(Clock::Steady, 2), "b"));
         assert_eq!(vec!["a", "b"], due(&timers, at(2, 0)));
-        assert!(matches!(timers.next(at(3, 0), false), Next::Sleep(_, IDLE)));
-        assert!(matches!(timers.next(at(3, 0), true), Next::Leave));
+        assert!(matches!(timers.next(at(3, 0), false), TimerStep::Sleep(_, IDLE)));
+        assert!(matches!(timers.next(at(3, 0), true), TimerStep::Leave));
         assert!(timers.add(timers.key(Clock::Steady, 9), "c"));
         timers.forget_thread();
         assert!(timers.add(timers.key(Clock::Steady, 10), "d"));
@@ -309,12 +310,12 @@ mod tests {
                 let mut sum = 0;
                 loop {
                     match timers.next(Now::read(), false) {
-                        Next::Due(0) => return sum,
-                        Next::Due(value) => sum += value,
-                        Next::Sleep(ticket, time) => {
+                        TimerStep::Due(0) => return sum,
+                        TimerStep::Due(value) => sum += value,
+                        TimerStep::Sleep(ticket, time) => {
                             timers.sleep(ticket, time);
                         }
-                        Next::Leave => unreachable!("it never idles"),
+                        TimerStep::Leave => unreachable!("it never idles"),
                     }
                 }
             });

@@ -1,6 +1,6 @@
-//! Waits for what is queued, in shares: between them Python's handlers of signals run.
+//! Waits for queued records, in short slices so that Python's signal handlers run between them.
 //!
-//! What the pipeline waits for itself no signal ends, and CPython only notes a signal until somebody looks.
+//! A signal does not end a wait inside the pipeline, and CPython only notes a signal until a thread checks for signals.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use pyo3::prelude::*;
 use crate::interpreter::leaving::outside;
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Longest wait at a time.
+/// Longest single wait.
 ///
-/// Chosen: nobody notices a tenth of a second behind Ctrl-C, and coming back ten times a second costs nothing.
+/// Chosen: a delay of a tenth of a second after Ctrl-C is not noticed, and ten wake-ups a second cost nothing.
 pub const SHARE: Duration = Duration::from_millis(100);
 
-/// Waits until everything queued before is written: to one sink, or with `None` to all. `false`: not within `timeout`,
-/// without which there is no end.
+/// Waits until everything queued before is written: to one sink, or with `None` to all sinks. `false`: not written
+/// within `timeout`; without a timeout the wait is unlimited.
 ///
 /// # Errors
 ///
-/// What a signal's handler raised.
+/// The error that a signal handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
@@ -29,11 +29,12 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
     Ok(begun.is_none_or(|(_, done)| done))
 }
 
-/// As [`flush`] of one sink that is closed next; `timeout` is allowed for what comes right before and behind it, too.
+/// Like [`flush`], for one sink that is closed next. `timeout` also covers waits for the sink that timed out just
+/// before, and the close.
 ///
 /// # Errors
 ///
-/// As for [`flush`].
+/// The errors of [`flush`].
 pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyResult<bool> {
     let Some(flush) = outside(py, || Flush::begin(Some(sink))) else { return Ok(true) };
     let timeout = flush.share(timeout);
@@ -44,21 +45,21 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
     Ok(begun.is_none_or(|(_, done)| done))
 }
 
-/// As [`flush`] of all sinks, but without waiting for services.
+/// Like [`flush`] for all sinks, but does not wait for services.
 ///
 /// # Errors
 ///
-/// As for [`flush`].
+/// The errors of [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
     Ok(begun.is_none_or(|(_, done)| done))
 }
 
-/// As [`flush`] of all sinks, but until everything is durable.
+/// Like [`flush`] for all sinks, but waits until everything is durable.
 ///
 /// # Errors
 ///
-/// As for [`flush`].
+/// The errors of [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
@@ -69,10 +70,10 @@ pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool
     Ok(begun.is_none_or(|(sync, done)| done && sync.succeeded()))
 }
 
-/// Begins what is waited for by `step`, and waits at least once: what is done already needs no time. Gives back what
-/// was begun, and whether it came true; `None` where there is nothing to wait for.
+/// Begins a wait and runs `step` at least once, so that a finished one succeeds even with a zero timeout. Returns the
+/// result of `begin`, and true if the wait succeeded; `None` if there is nothing to wait for.
 ///
-/// All of it is outside of the interpreter: who begins may wait for a lock that a writer holds.
+/// `begin` and `step` run detached from the interpreter, because `begin` may wait for a lock that a writer holds.
 fn wait<T: Send + Sync>(
     py: Python<'_>,
     deadline: Deadline,

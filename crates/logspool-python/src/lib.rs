@@ -1,10 +1,10 @@
 //! `logspool._native`: the Python shell of the core.
 //!
-//! Rooms, lowest first: [`interpreter`] is CPython's side, [`plans`] says which calls may go the native way,
-//! [`calls`] does one logging call. [`pool`] is the thread pool and needs the interpreter only. [`module`] is what
-//! Python imports.
+//! Folders, lowest first: [`interpreter`] is the interface to CPython, [`plans`] decides which calls may take the
+//! native path, [`calls`] does one logging call. [`pool`] is the thread pool and needs only the interpreter. [`module`]
+//! holds the functions that Python imports.
 //!
-//! Translation and CPython-specific code only; what can be tested without Python belongs to the core.
+//! Translation and CPython-specific code only; code that can be tested without Python belongs in the core.
 
 #![allow(rustdoc::private_intra_doc_links, reason = "a shared library for Python: nothing in it is public Rust")]
 

@@ -1,6 +1,6 @@
-//! Options of `install()` on their way to the core, and the one that the shell itself waits by.
+//! Passes the options of `install()` to the core, and keeps the one timeout that the bindings use.
 //!
-//! Values are checked in `python/logspool/_options.py`; here they only change their types.
+//! `python/logspool/_options.py` checks the values; here only their types change.
 //!
 //! Atomics outside `queue`: written at install, read by barriers.
 
@@ -13,20 +13,20 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Bound of barriers, in milliseconds.
+/// Longest wait of a barrier, in milliseconds.
 ///
-/// Chosen: `install()`'s own default; used by handlers that work without it.
+/// Chosen: the default of `install()`; handlers that work without `install()` use it.
 static SHUTDOWN_TIMEOUT_MS: AtomicU64 = AtomicU64::new(5000);
 
-/// How long a barrier waits at most.
+/// Longest wait of a barrier.
 pub fn shutdown_timeout() -> Duration {
     Duration::from_millis(SHUTDOWN_TIMEOUT_MS.load(Relaxed))
 }
 
-/// Longest finite time that a timeout may be; `inf` becomes this.
+/// Largest finite timeout; `inf` becomes this.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// The duration of a timeout in seconds: zero and less is none at all.
+/// The duration of a timeout in seconds; zero and less become zero.
 ///
 /// # Errors
 ///
@@ -49,11 +49,11 @@ fn named(durability: &str) -> PyResult<Durability> {
     })
 }
 
-/// Hands the options to the core.
+/// Passes the options to the core.
 ///
 /// # Errors
 ///
-/// What the core says against a value.
+/// The core rejects a value.
 pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
     let get = |name: &str| -> PyResult<Bound<'_, PyAny>> {
         values.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("option {name} is missing")))

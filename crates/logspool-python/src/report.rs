@@ -1,5 +1,5 @@
-//! Counters, metrics and recovery as plain Python objects. Called rarely; the interpreter's lock is given away
-//! wherever something may take its time.
+//! Counters, metrics and recovery as plain Python objects. Called rarely; steps that may take long run detached from
+//! the interpreter.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
-use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
+use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
@@ -45,7 +45,8 @@ fn add_histogram(total: &mut HistogramCounts, more: &HistogramCounts) {
     total.sum += more.sum;
 }
 
-/// Adds what an equally named sink counted. The state is that of the one that is open, or of the later one.
+/// Adds the counters of another sink with the same name. The state is taken from the open sink, or else from the later
+/// one.
 fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
     add(&mut total.counts.accepted, more.counts.accepted);
     add(&mut total.counts.written, more.counts.written);
@@ -82,8 +83,8 @@ fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
     total.closed &= more.closed;
 }
 
-/// The core's snapshot with one entry for each name of a sink: a file that was closed and opened again, or that
-/// two handlers write, is one thing to whoever reads counters.
+/// The core's snapshot with one entry per sink name. A file that was closed and opened again, or that two handlers
+/// write, counts as one sink.
 fn merged() -> Option<Snapshot> {
     let mut snapshot = pipeline::snapshot()?;
     let mut sinks: Vec<SinkSnapshot> = Vec::with_capacity(snapshot.sinks.len());
@@ -98,7 +99,7 @@ fn merged() -> Option<Snapshot> {
     Some(snapshot)
 }
 
-/// The core's snapshot as a dict; `None` when nothing was logged yet.
+/// The core's snapshot as a dict; `None` if nothing was logged yet.
 pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     let Some(snapshot) = outside(py, merged) else { return Ok(None) };
     let dict = PyDict::new(py);
@@ -152,7 +153,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// The counters as OpenMetrics text, those of pools included.
+/// The counters as OpenMetrics text, with the counters of pools.
 ///
 /// # Errors
 ///
@@ -164,7 +165,7 @@ pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, 
     Ok(openmetrics::text(snapshot.as_ref(), &pools, &build))
 }
 
-/// Delivers what dead processes left in `folder`, or with `paths` what they left for these files.
+/// Delivers the records that dead processes left in `folder`, or with `paths` only the records for these files.
 pub fn recover<'py>(
     py: Python<'py>,
     folder: Option<PathBuf>,
@@ -192,16 +193,16 @@ pub fn recover<'py>(
     Ok(dict)
 }
 
-/// Says on stderr, once, how many records this process did not write before its end: those `left` in the queue,
-/// and those given up because a sink took nothing within `timeout`.
+/// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
+/// queue; others were dropped because a sink took no records within `timeout`.
 pub fn tell_unwritten(left: u64, timeout: Duration) {
     static TOLD: Once = Once::new();
     let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
-    // What was for a service was told when its handler was closed.
+    // Records for a service were reported when their handler was closed.
     let is_told = |sink: &&SinkSnapshot| matches!(sink.definition.kind, SinkKind::Service { .. });
     let given_up: u64 = snapshot.sinks.iter().filter(|sink| !is_told(sink)).map(late).sum();
-    // A queue in memory ends with the process.
+    // A queue in memory does not survive the process.
     let (left, given_up) = if snapshot.survives { (left, given_up) } else { (0, given_up + left) };
     if left + given_up == 0 {
         return;
@@ -219,18 +220,18 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
                 "{given_up} records were not written within {seconds} s and are given up, {left} more were not; {kept}"
             ),
         };
-        // Nobody is left to hear of an error.
+        // An error of stderr cannot be reported anywhere else.
         let _ = writeln!(std::io::stderr(), "logspool: {text}");
     });
 }
 
-/// Records of dead processes that this process delivered, and those that it gave up.
+/// Number of records of dead processes that this process delivered, and number of records that it dropped.
 pub fn recovery_counts() -> (u64, u64) {
     let counts = pipeline::recovery_counts();
     (counts.records, counts.discarded)
 }
 
-/// Names that counters use: of level classes, of reasons to refuse, of reasons to drop; and the cap of leftovers.
+/// Names that counters use: level classes, reasons to refuse, reasons to drop, and the cap of leftovers.
 pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("levels", LEVEL_NAMES)?;
@@ -241,7 +242,7 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     Ok(dict)
 }
 
-/// The system calls that do not work here, one dict each.
+/// The system calls that do not work on this machine, one dict each.
 pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for missing in kernel::missing() {
@@ -256,7 +257,7 @@ pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// What dead processes left in `folder`, one dict each.
+/// The queues that dead processes left in `folder`, one dict each.
 pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
     let found = outside(py, || pipeline::orphans(folder.as_deref()))?;
     let list = PyList::empty(py);
@@ -268,14 +269,14 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
         dict.set_item("bytes", orphan.bytes())?;
         dict.set_item("beyond_cap", orphan.retention == Retention::ToBeEvicted)?;
         dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
-        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, Place::File(_)));
+        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, PendingPlace::File(_)));
         dict.set_item("waiting", waiting.map(|entry| entry.records).sum::<u64>())?;
         let pending = PyDict::new(py);
         for entry in &orphan.pending {
             let place = match &entry.place {
-                Place::File(path) => path.display().to_string(),
-                Place::Gone(name) => name.clone(),
-                Place::Unknown => "unknown".to_owned(),
+                PendingPlace::File(path) => path.display().to_string(),
+                PendingPlace::Gone(name) => name.clone(),
+                PendingPlace::Unknown => "unknown".to_owned(),
             };
             pending.set_item(place, entry.records)?;
         }

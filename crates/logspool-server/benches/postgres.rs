@@ -90,7 +90,7 @@ fn median(rates: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Records like those of a web service.
+/// Typical records of a web service.
 fn batch(part: u64) -> Batch {
     let mut batch = Batch::default();
     let now = now_ns();

@@ -1,4 +1,4 @@
-//! What does the SQLite store cost compared with raw inserts of the same rows, and how fast does it answer?
+//! How much slower than raw inserts of the same rows is the SQLite store, and how fast does it answer?
 //!
 //! `cargo bench -p logspool-server --bench sqlite`. Both write 10,000 rows per transaction with the same index,
 //! alternately, each time into a new file. The number of rows on disk is checked. The output is the median ratio of

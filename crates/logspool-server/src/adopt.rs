@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use logspool::recover::{self, Adopter, Reason, Report, Taken, Want};
+use logspool::recover::{self, AdoptedRecords, Adopter, Reason, Report, Want};
 use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 
@@ -229,7 +229,7 @@ impl Look {
     }
 
     /// The records as a batch.
-    fn batch(&self, taken: &Taken<'_>) -> Batch {
+    fn batch(&self, taken: &AdoptedRecords<'_>) -> Batch {
         let mut reader = Reader::new(&FORWARD, local(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
         let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
@@ -270,7 +270,7 @@ impl Adopter for Look {
         if is_ours { Want::Take } else { Want::Append }
     }
 
-    fn take(&self, taken: &Taken<'_>) -> io::Result<()> {
+    fn take(&self, taken: &AdoptedRecords<'_>) -> io::Result<()> {
         let batch = self.batch(taken);
         let last = taken.first + batch.len() as u64 - 1;
         let id = format!("{:032x}/{}/{}-{last}", taken.stream.id, taken.stream.epoch, taken.first);

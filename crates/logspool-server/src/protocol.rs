@@ -90,12 +90,13 @@ pub struct Datagrams {
     pub open: fn() -> Box<dyn Unpack>,
 }
 
-/// Takes the frame of a datagram, or the reason why the datagram is refused.
+/// Callback that receives the frame of a datagram, or the reason why the datagram is refused.
 pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
 
 /// Finds the frames in datagrams.
 pub trait Unpack: Send {
-    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is refused.
+    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is
+    /// refused.
     fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
 
     /// Time of the next [`Self::expire`] that has an effect.

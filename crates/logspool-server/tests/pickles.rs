@@ -143,7 +143,7 @@ fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
     const IN_TIME: Duration = Duration::from_secs(20);
     let list = |before: &[&[u8]], shown: &[u8]| [&before.concat()[..], b"](", &shown.repeat(9_990), b"e."].concat();
     let (text, plain) = (memo(b'X', b'x', LONG, b"\xFF"), memo(b'X', b'x', LONG, b""));
-    // Each byte is shown as four characters. Other bytes make the frame so long that the second copy seems to have
+    // Each byte is shown as four characters. Other bytes make the frame longer, so that the second copy seems to have
     // room.
     let escaped = [&memo(b'B', b'x', LONG / 2, b"")[..], b"0", &memo(b'B', 0xFF, LONG, b"")].concat();
     let wide = memo(b'X', b'x', LONG, "\u{20AC}".as_bytes());

@@ -83,7 +83,7 @@ fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
     assert_eq!("s/1/3", records(&reader, &newest)[0].message);
 }
 
-/// A proxy between a store and the server. It cuts the connection at the `COMMIT` of rows when told to.
+/// A proxy between a store and the server. It cuts the connection at the `COMMIT` of rows on request.
 struct Between {
     folder: TempDir,
     cut: Arc<AtomicU8>,

@@ -151,7 +151,7 @@ fn certificates_that_are_put_right_are_used_with_the_next_attempt() {
     std::fs::write(&late, authority.pem()).unwrap();
 
     present(&expired);
-    // The server reads its files shortly after it is told to.
+    // The server reads its files shortly after the reload.
     let address = url(&server, &name, &format!("sslmode=verify-full&sslrootcert={late}"));
     until("the expired certificate is shown", || written(&address).is_err_and(|why| why.contains("expired")));
     assert!(store.write(&chunk).unwrap_err().to_string().contains("expired"));

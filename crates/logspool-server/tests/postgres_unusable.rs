@@ -1,4 +1,4 @@
-//! A database that is unusable until a person acts. The error tells how to fix it, and the database is used after that.
+//! A database that is unusable until a person acts. The error says how to fix it, and the database is used after that.
 
 mod postgres;
 

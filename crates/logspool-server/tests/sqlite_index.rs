@@ -128,7 +128,7 @@ const COUNTS: [&str; 14] = [
     "trace_id=t7 or level=50 | histogram 1h",
 ];
 
-/// The expected records: those of `all` that match the filter.
+/// The expected records: all in `all` that match the filter.
 fn expected(all: &[Record<'static>], query: &Query) -> Vec<Record<'static>> {
     let matcher = Matcher::new(&query.filter);
     let in_time = |record: &Record<'_>| {

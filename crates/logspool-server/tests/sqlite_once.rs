@@ -1,4 +1,4 @@
-//! A record of a numbered stream is stored once in SQLite, whatever is sent again.
+//! A record of a numbered stream is stored once in SQLite, however often it is sent.
 
 mod sqlite_support;
 

@@ -174,7 +174,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
         write(&mut store, &[said(day, &format!("day {day}"))]);
         store.maintain().unwrap();
     }
-    // The file with the wrong date was created before that of the fifth day, so it is removed before it.
+    // The file with the wrong date is older than the file of the fifth day, so it is removed first.
     assert_eq!(["day 8", "day 7", "day 6"], messages(&store.answers(), "").as_slice());
     assert_eq!(3, day_files(folder.path()));
 }

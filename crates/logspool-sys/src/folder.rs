@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
 use super::handover::Handover;
-use super::held::Held;
+use super::held::HeldFiles;
 
 /// An open folder of segments. A clone is the same open folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    place: Place,
+    place: FolderPlace,
     path: PathBuf,
     made_here: bool,
     owner: u32,
@@ -28,11 +28,11 @@ pub struct Folder {
 
 /// Where the files of a folder are.
 #[derive(Debug, Clone)]
-enum Place {
+enum FolderPlace {
     /// In a folder of a file system.
     Directory(Arc<File>),
     /// In memory, held by descriptors.
-    Memory(Arc<Held>),
+    Memory(Arc<HeldFiles>),
 }
 
 /// The folder that is used if none is configured.
@@ -91,19 +91,19 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let device_and_inode = (status.dev(), status.ino());
-        let place = Place::Directory(Arc::new(handle));
+        let place = FolderPlace::Directory(Arc::new(handle));
         Ok(Self { place, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
     }
 
     /// A folder of files in memory, which other processes cannot find by a path.
-    pub fn in_memory(held: Held) -> Self {
+    pub fn in_memory(held: HeldFiles) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         // SAFETY: geteuid has no preconditions and cannot fail.
         let owner = unsafe { libc::geteuid() };
         // The device number 0 and this path exist nowhere else.
         Self {
-            place: Place::Memory(Arc::new(held)),
+            place: FolderPlace::Memory(Arc::new(held)),
             path: PathBuf::from(format!("memfd:{number}")),
             made_here: false,
             owner,
@@ -118,16 +118,16 @@ impl Folder {
     /// As [`Folder::open_existing`].
     pub fn open_again(&self) -> io::Result<Self> {
         match &self.place {
-            Place::Directory(_) => Self::open_existing(&self.path),
-            Place::Memory(_) => Ok(self.clone()),
+            FolderPlace::Directory(_) => Self::open_existing(&self.path),
+            FolderPlace::Memory(_) => Ok(self.clone()),
         }
     }
 
     /// The files of a folder in memory.
-    pub fn held(&self) -> Option<&Held> {
+    pub fn held(&self) -> Option<&HeldFiles> {
         match &self.place {
-            Place::Directory(_) => None,
-            Place::Memory(held) => Some(held),
+            FolderPlace::Directory(_) => None,
+            FolderPlace::Memory(held) => Some(held),
         }
     }
 
@@ -163,7 +163,7 @@ impl Folder {
             ));
         }
         let device_and_inode = (status.dev(), status.ino());
-        let place = Place::Directory(Arc::new(handle));
+        let place = FolderPlace::Directory(Arc::new(handle));
         Ok(Self { place, path: path.to_owned(), made_here: false, owner, device_and_inode })
     }
 
@@ -186,8 +186,8 @@ impl Folder {
     /// The descriptor, for calls in a signal handler; −1 for a folder in memory.
     pub fn descriptor(&self) -> RawFd {
         match &self.place {
-            Place::Directory(handle) => handle.as_raw_fd(),
-            Place::Memory(_) => -1,
+            FolderPlace::Directory(handle) => handle.as_raw_fd(),
+            FolderPlace::Memory(_) => -1,
         }
     }
 
@@ -325,7 +325,7 @@ impl Folder {
     /// Times of the last change of names and of the last access, in nanoseconds since the epoch.
     pub fn times(&self) -> io::Result<Times> {
         use std::os::unix::fs::MetadataExt;
-        let Place::Directory(handle) = &self.place else { return Ok(Times::default()) };
+        let FolderPlace::Directory(handle) = &self.place else { return Ok(Times::default()) };
         let status = handle.metadata()?;
         Ok(Times {
             modified: nanoseconds(status.mtime(), status.mtime_nsec()),
@@ -336,8 +336,8 @@ impl Folder {
     /// Bytes of the directory itself; 0 for a folder in memory.
     pub fn size(&self) -> io::Result<u64> {
         match &self.place {
-            Place::Directory(handle) => Ok(handle.metadata()?.len()),
-            Place::Memory(_) => Ok(0),
+            FolderPlace::Directory(handle) => Ok(handle.metadata()?.len()),
+            FolderPlace::Memory(_) => Ok(0),
         }
     }
 
@@ -387,8 +387,8 @@ impl Folder {
     /// Makes the names in the folder durable: fsync(2) of the folder.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
-            Place::Directory(handle) => handle.sync_all(),
-            Place::Memory(_) => Ok(()),
+            FolderPlace::Directory(handle) => handle.sync_all(),
+            FolderPlace::Memory(_) => Ok(()),
         }
     }
 
@@ -428,7 +428,7 @@ impl Folder {
 
     /// Ends the keeper of files in memory: no further file will be made in the folder.
     pub fn finish(&self) {
-        if let Some(keeper) = self.held().and_then(Held::keeper) {
+        if let Some(keeper) = self.held().and_then(HeldFiles::keeper) {
             keeper.end();
         }
     }

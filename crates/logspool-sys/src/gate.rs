@@ -5,7 +5,7 @@
 //! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
 //! changed, so a `Gate` holds plain data only. [`PerProcess`] is for everything else.
 //!
-//! Orderings: `hold_order` when a thread takes the gate pairs with `open_order` in `Held::drop`, and makes the last
+//! Orderings: `hold_order` when a thread takes the gate pairs with `open_order` in `GateGuard::drop`, and makes the last
 //! holder's writes visible (model: `a_gate_shows_what_its_last_holder_did`).
 
 use std::cell::UnsafeCell;
@@ -40,11 +40,11 @@ pub struct Gate<T: Copy> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached only through a `Held`, and a process has at most one of them at a time.
+// SAFETY: the data is reached only through a `GateGuard`, and a process has at most one of them at a time.
 unsafe impl<T: Copy + Send> Sync for Gate<T> {}
 
 /// A held gate; dropping it opens the gate.
-pub struct Held<'a, T: Copy>(&'a Gate<T>);
+pub struct GateGuard<'a, T: Copy>(&'a Gate<T>);
 
 impl<T: Copy> Gate<T> {
     /// An open gate.
@@ -60,12 +60,12 @@ impl<T: Copy> Gate<T> {
     }
 
     /// Takes the gate, unless a thread of this process holds it.
-    pub fn try_hold(&self) -> Option<Held<'_, T>> {
+    pub fn try_hold(&self) -> Option<GateGuard<'_, T>> {
         let process = generation::process();
         let mut holder = 0;
         loop {
             match self.holder.compare_exchange(holder, process, hold_order(), Ordering::Relaxed) {
-                Ok(_) => return Some(Held(self)),
+                Ok(_) => return Some(GateGuard(self)),
                 Err(other) if other == process => return None,
                 // The gate was opened meanwhile, or its holder is a thread of the parent, which does not exist here.
                 Err(other) => holder = other,
@@ -74,7 +74,7 @@ impl<T: Copy> Gate<T> {
     }
 
     /// Takes the gate and waits for it without a limit. A thread that already holds it would wait for ever.
-    pub fn hold(&self) -> Held<'_, T> {
+    pub fn hold(&self) -> GateGuard<'_, T> {
         let mut pause = FIRST_PAUSE;
         loop {
             if let Some(held) = self.try_hold() {
@@ -86,23 +86,23 @@ impl<T: Copy> Gate<T> {
     }
 }
 
-impl<T: Copy> Deref for Held<'_, T> {
+impl<T: Copy> Deref for GateGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `Held` of the process (`try_hold`).
+        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
         unsafe { &*self.0.data.get() }
     }
 }
 
-impl<T: Copy> DerefMut for Held<'_, T> {
+impl<T: Copy> DerefMut for GateGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `Held` of the process (`try_hold`).
+        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
         unsafe { &mut *self.0.data.get() }
     }
 }
 
-impl<T: Copy> Drop for Held<'_, T> {
+impl<T: Copy> Drop for GateGuard<'_, T> {
     fn drop(&mut self) {
         self.0.holder.store(0, open_order());
     }
@@ -110,24 +110,24 @@ impl<T: Copy> Drop for Held<'_, T> {
 
 /// A value per process, used by one thread at a time. A forked child begins with a new value and leaves the parent's
 /// value unchanged.
-pub struct PerProcess<T>(Gate<Place<T>>);
+pub struct PerProcess<T>(Gate<ValuePlace<T>>);
 
-struct Place<T> {
+struct ValuePlace<T> {
     /// Number of the process that owns the value; 0 if there is no value.
     process: u64,
     value: *mut T,
 }
 
-impl<T> Clone for Place<T> {
+impl<T> Clone for ValuePlace<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for ValuePlace<T> {}
 
 // SAFETY: only the holder of the gate uses the pointer.
-unsafe impl<T: Send> Send for Place<T> {}
+unsafe impl<T: Send> Send for ValuePlace<T> {}
 
 #[cfg(not(loom))]
 impl<T: Default + Send> Default for PerProcess<T> {
@@ -140,7 +140,7 @@ impl<T: Default + Send> Default for PerProcess<T> {
 impl<T: Default + Send> PerProcess<T> {
     /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {
-        Self(Gate::new(Place { process: 0, value: std::ptr::null_mut() }))
+        Self(Gate::new(ValuePlace { process: 0, value: std::ptr::null_mut() }))
     }
 
     /// Runs `work` on this process's value. A thread already inside `with` would wait for ever.
@@ -148,7 +148,7 @@ impl<T: Default + Send> PerProcess<T> {
         let mut place = self.0.hold();
         let process = generation::process();
         if place.process != process {
-            *place = Place { process, value: Box::into_raw(Box::default()) };
+            *place = ValuePlace { process, value: Box::into_raw(Box::default()) };
         }
         // SAFETY: this process made the value above and never frees it; only the holder of the gate is here.
         work(unsafe { &mut *place.value })

@@ -4,8 +4,8 @@
 //! calls in forked children wipes it too: some kernels lack the advice, and user-mode emulators accept it without
 //! effect. The page holds two numbers:
 //!
-//! - The *turn* also moves when the native threads stop before a fork and when a segment is dropped. A producer whose
-//!   turn differs from the page's takes the slow path once.
+//! - The *generation* also moves when the native threads stop before a fork and when a segment is dropped. A producer whose
+//!   generation differs from the page's takes the slow path once.
 //! - The *process number* stays the same for the life of a process. It is unique among a process, its ancestors and its
 //!   descendants, while a grandchild may get an earlier process id again.
 //!
@@ -14,12 +14,12 @@
 use crate::published::Published;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Turn of a forked child that has not called [`advance`] yet.
+/// Generation of a forked child that has not called [`advance`] yet.
 pub const WIPED: u64 = 0;
 
 #[repr(C)]
 struct Page {
-    turn: AtomicU64,
+    generation: AtomicU64,
     process: AtomicU64,
     /// Process id of the process that took the number.
     pid: AtomicU32,
@@ -32,9 +32,9 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(std::ptr::null_mut());
 extern "C" fn wipe() {
     // SAFETY: stored by `make_page` and never unmapped.
     let Some(page) = (unsafe { PAGE.observe().as_ref() }) else { return };
-    // If an earlier fork handler has logged, the child already has a turn and a number of its own.
+    // If an earlier fork handler has logged, the child already has a generation and a number of its own.
     if page.pid.load(Ordering::Relaxed) != std::process::id() {
-        page.turn.store(WIPED, Ordering::Relaxed);
+        page.generation.store(WIPED, Ordering::Relaxed);
         page.process.store(WIPED, Ordering::Relaxed);
     }
 }
@@ -60,8 +60,8 @@ fn make_page() -> &'static Page {
         &*made
     };
     number_process(page);
-    page.turn.store(1, Ordering::Relaxed);
-    // Pairs with `observe` in `page`: a thread that loads the page's address also sees its first turn.
+    page.generation.store(1, Ordering::Relaxed);
+    // Pairs with `observe` in `page`: a thread that loads the page's address also sees its first generation.
     match PAGE.publish_over(std::ptr::null_mut(), made) {
         Ok(()) => {
             // Miri has no forks.
@@ -81,33 +81,33 @@ fn make_page() -> &'static Page {
     }
 }
 
-/// Address of the turn. Producers keep it and compare the turn with one load.
+/// Address of the generation. Producers keep it and compare the generation with one load.
 #[inline]
 pub fn word() -> &'static AtomicU64 {
-    &page().turn
+    &page().generation
 }
 
-/// The current turn; [`WIPED`] in a forked child that has not called [`advance`] yet.
+/// The current generation; [`WIPED`] in a forked child that has not called [`advance`] yet.
 #[inline]
-pub fn turn() -> u64 {
-    page().turn.load(Ordering::Relaxed)
+pub fn current() -> u64 {
+    page().generation.load(Ordering::Relaxed)
 }
 
-/// As [`turn`]; makes visible what was done before that turn began.
+/// As [`current`]; makes visible what was done before that generation began.
 #[inline]
-pub fn observed_turn() -> u64 {
-    page().turn.observe()
+pub fn observed() -> u64 {
+    page().generation.observe()
 }
 
-/// Begins the next turn: every producer takes the slow path once. Ends the wiped state of a child.
+/// Begins the next generation: every producer takes the slow path once. Ends the wiped state of a child.
 pub fn advance() -> u64 {
-    // Before the turn: `wipe` leaves the page unchanged if this process has its number.
+    // Before the generation: `wipe` leaves the page unchanged if this process has its number.
     process();
-    // Outside the page: a child continues its parent's count, so no turn occurs twice.
+    // Outside the page: a child continues its parent's count, so no generation occurs twice.
     static LAST: AtomicU64 = AtomicU64::new(1);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // Pairs with `observed_turn` in `make_room`: a producer that sees this turn also sees whether the process is dying.
-    page().turn.publish(next);
+    // Pairs with `observed` in `make_room`: a producer that sees this generation also sees whether the process is dying.
+    page().generation.publish(next);
     next
 }
 

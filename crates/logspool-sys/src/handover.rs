@@ -277,10 +277,10 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    use super::super::held::{Held, memory_file};
+    use super::super::held::{HeldFiles, memory_file};
     use super::*;
 
-    fn read_all(socket: &OwnedFd, into: &Held) -> io::Result<()> {
+    fn read_all(socket: &OwnedFd, into: &HeldFiles) -> io::Result<()> {
         while let Some(message) = receive(socket.as_fd())? {
             into.apply(message);
         }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn the_other_side_has_the_files_under_their_names() {
         let (handover, socket) = Handover::pair().unwrap();
-        let (program, keeper) = (Held::handed_over(handover), Held::default());
+        let (program, keeper) = (HeldFiles::handed_over(handover), HeldFiles::default());
         program.create("a", true).unwrap().write_all_at(b"text", 0).unwrap();
         program.create("b", false).unwrap();
         program.remove("b");
@@ -320,7 +320,7 @@ mod tests {
         handover.remove("0000");
         assert!(handover.is_kept());
 
-        let keeper = Held::default();
+        let keeper = HeldFiles::default();
         while read_all(&socket, &keeper).is_err() && !handover.waiting.lock().unwrap().is_empty() {
             assert!(handover.is_kept());
         }

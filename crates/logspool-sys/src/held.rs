@@ -15,14 +15,14 @@ use super::handover::{Handover, Message};
 
 /// The named files of one process; see the file head.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldFiles {
     /// `None` for a file that is opened once: its descriptor is not kept here.
     files: Mutex<BTreeMap<String, Option<File>>>,
     /// The connection to the keeper; `None` in the keeper itself.
     keeper: Option<Handover>,
 }
 
-impl Held {
+impl HeldFiles {
     /// The files of a program that sends each of them to `keeper`.
     pub fn handed_over(keeper: Handover) -> Self {
         Self { files: Mutex::default(), keeper: Some(keeper) }
@@ -99,7 +99,7 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// As [`Held::open_file`].
+    /// As [`HeldFiles::open_file`].
     pub fn status(&self, name: &str) -> io::Result<libc::stat> {
         self.find(name, |file| {
             // SAFETY: an all-zero stat is a valid value of that plain struct.
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_file_has_a_name_until_it_is_removed() {
-        let held = Held::default();
+        let held = HeldFiles::default();
         let file = held.create("a", true).unwrap();
         file.write_all_at(b"text", 0).unwrap();
         assert_eq!(ErrorKind::AlreadyExists, held.create("a", true).unwrap_err().kind());

@@ -64,7 +64,7 @@ struct Pass {
 
 /// Result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum CollectorTurn {
     /// A batch of normal size was made; more records are probably waiting.
     Worked,
     /// A small batch was made; a pause gathers more records for the next one.
@@ -146,7 +146,7 @@ impl Collector {
     }
 
     /// One turn: releases lane space, calibrates the clock, makes a batch, answers flushes.
-    pub fn turn(&mut self, host: &dyn CollectorHost) -> Turn {
+    pub fn turn(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
         // Read before the lanes: a waiting call pushed its record before it was counted.
         let calls = self.durable_calls();
@@ -161,9 +161,9 @@ impl Collector {
             }
             Capacity::Saturated => {
                 host.set_saturated(true);
-                Turn::Held
+                CollectorTurn::Held
             }
-            _ => Turn::Held,
+            _ => CollectorTurn::Held,
         };
         if calls != self.seen_calls {
             self.seen_calls = calls;
@@ -233,7 +233,7 @@ impl Collector {
     }
 
     /// Makes one batch, if any records are waiting.
-    fn batch(&mut self, host: &dyn CollectorHost) -> Turn {
+    fn batch(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         let segment = self.segment.clone();
         let _guard = host.batching();
         // Read before the heads: see the module documentation.
@@ -247,7 +247,7 @@ impl Collector {
             }
         }
         if shares.is_empty() {
-            return Turn::Idle;
+            return CollectorTurn::Idle;
         }
         let number = segment.header().batch.load(Ordering::Relaxed) + 1;
         let mut tally = Tally::default();
@@ -267,9 +267,9 @@ impl Collector {
             })
             .collect();
         if ranges.is_empty() {
-            return Turn::Idle;
+            return CollectorTurn::Idle;
         }
-        let turn = if tally.bytes < FEW_BYTES { Turn::Few } else { Turn::Worked };
+        let turn = if tally.bytes < FEW_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
         self.tell_refusals(host);
         self.publish(number, ranges, tally);
         self.hand_over(host, number);
@@ -288,8 +288,8 @@ impl Collector {
         let point = clock::point_index(&self.points, head.ticks);
         tally.point = tally.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
-        let source = Source { segment: &self.segment, blobs: &self.blobs };
-        let mut open = Open { filling: &mut self.filling, host, sinks: 0 };
+        let source = LiveSource { segment: &self.segment, blobs: &self.blobs };
+        let mut open = BatchChunks { filling: &mut self.filling, host, sinks: 0 };
         let taken = self.renderer.take(&source, &mut open, lying, time_ns);
         if self.pending_sync.is_some() {
             tally.reach(lane, open.sinks);
@@ -310,7 +310,7 @@ impl Collector {
         self.refusals_told = refusals;
         self.told_at = now;
         self.filling.is_telling = true;
-        self.renderer.tell(&mut Open { filling: &mut self.filling, host, sinks: 0 }, &text, clock::wall_ns());
+        self.renderer.tell(&mut BatchChunks { filling: &mut self.filling, host, sinks: 0 }, &text, clock::wall_ns());
         self.filling.is_telling = false;
     }
 
@@ -466,14 +466,14 @@ impl Filling {
 }
 
 /// Definitions and large records of this process.
-pub struct Source<'a> {
+pub struct LiveSource<'a> {
     /// Segment with the definitions.
     pub segment: &'a Segment,
     /// The files of large records.
     pub blobs: &'a Blobs,
 }
 
-impl Definitions for Source<'_> {
+impl Definitions for LiveSource<'_> {
     fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
         self.segment.definition(table, id)
     }
@@ -484,14 +484,14 @@ impl Definitions for Source<'_> {
 }
 
 /// The chunks of the batch that is being made.
-struct Open<'a> {
+struct BatchChunks<'a> {
     filling: &'a mut Filling,
     host: &'a dyn CollectorHost,
     /// Sinks whose chunks were requested.
     sinks: Sinks,
 }
 
-impl Chunks for Open<'_> {
+impl Chunks for BatchChunks<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
         let chunk = self.filling.chunk(self.host, sink)?;
         self.sinks |= 1 << Table::Sinks.slot(sink);

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The page that a copy maps.
 #[repr(C)]
-struct Page {
+struct CopyPage {
     state: AtomicU64,
     /// Address of [`CLAIM`] in the copy that made the page, so that a child forked during a claim recognises its own
     /// page.
@@ -52,7 +52,7 @@ struct Page {
     path: [u8; PATH_BYTES],
 }
 
-const _: () = assert!(size_of::<Page>() == PAGE);
+const _: () = assert!(size_of::<CopyPage>() == PAGE);
 
 /// The copy of the library that has the queue of this process, as seen from a refused copy.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ pub(crate) fn refused() -> PerLevel {
     REFUSED.with(|refused| *refused)
 }
 
-impl Page {
+impl CopyPage {
     fn library(&self) -> String {
         let path = self.path.get(..self.path_bytes as usize).unwrap_or_default();
         String::from_utf8_lossy(path).into_owned()
@@ -196,35 +196,35 @@ impl Page {
 }
 
 /// The page of another copy that has claimed the process.
-fn claimed_page() -> Option<&'static Page> {
+fn claimed_page() -> Option<&'static CopyPage> {
     pages().into_iter().find(|page| page.state.observe() == CLAIMED)
 }
 
 /// The pages of all other copies.
-fn pages() -> Vec<&'static Page> {
+fn pages() -> Vec<&'static CopyPage> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
     let named = lines.filter(|line| SHOWN.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
-    // SAFETY: a page with this name is a `Page` and is never unmapped. Its path was written before it got the name or
+    // SAFETY: a page with this name is a `CopyPage` and is never unmapped. Its path was written before it got the name or
     // was mapped; its state is an atomic.
-    let pages = addresses.map(|address| unsafe { &*(address as *const Page) });
-    pages.filter(|page: &&Page| page.copy != this_copy()).collect()
+    let pages = addresses.map(|address| unsafe { &*(address as *const CopyPage) });
+    pages.filter(|page: &&CopyPage| page.copy != this_copy()).collect()
 }
 
 /// Maps the page of this copy. `None` if the page cannot get a name.
-fn map_page(copy: u64) -> Option<&'static Page> {
+fn map_page(copy: u64) -> Option<&'static CopyPage> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
     let state = AtomicU64::new(TRYING);
-    let mut page = Page { state, copy, path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    let mut page = CopyPage { state, copy, path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
     page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
     let address = map_memfd(&page).or_else(|| map_named(&page))?;
-    // SAFETY: mapped with the bytes of a `Page`, and never unmapped.
-    Some(unsafe { &*address.cast::<Page>() })
+    // SAFETY: mapped with the bytes of a `CopyPage`, and never unmapped.
+    Some(unsafe { &*address.cast::<CopyPage>() })
 }
 
-fn map_memfd(page: &Page) -> Option<*mut c_void> {
+fn map_memfd(page: &CopyPage) -> Option<*mut c_void> {
     use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::fs::FileExt;
     // SAFETY: the name is a valid C string, and the descriptor is new and has no other owner. A page consists of plain
@@ -242,7 +242,7 @@ fn map_memfd(page: &Page) -> Option<*mut c_void> {
     }
 }
 
-fn map_named(page: &Page) -> Option<*mut c_void> {
+fn map_named(page: &CopyPage) -> Option<*mut c_void> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh mapping of a page, filled before it gets the name by which others find it.
     unsafe {

@@ -60,7 +60,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Which calls wait for durability.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitRule {
     /// Only calls of certain levels.
     Levels,
     /// Calls that would leave this number of accepted records of the process not durable.
@@ -86,7 +86,7 @@ pub struct Share {
 
 /// Outcome of a batch at one sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SyncOutcome {
     /// The batch is durable there.
     Durable,
     /// The batch was dropped, or its sync failed.
@@ -94,17 +94,17 @@ pub enum Outcome {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct PendingBatch {
     share: Share,
     failed: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingSyncState {
     /// Per lane: position up to which it is batched.
     batched: Vec<u64>,
     /// Per lane: unsettled shares, by the position after their last record.
-    pending: Vec<BTreeMap<u64, Pending>>,
+    pending: Vec<BTreeMap<u64, PendingBatch>>,
     /// Lane and end position of the shares of each unsettled batch.
     batches: BTreeMap<u64, Vec<(usize, u64)>>,
     /// Lane, first and end position of shares that were settled without being durable.
@@ -114,7 +114,7 @@ struct State {
 /// See the module documentation.
 #[derive(Debug)]
 pub struct PendingSync {
-    wait: Wait,
+    wait: WaitRule,
     levels: Vec<u16>,
     /// Number of records whose push has begun; refused ones are subtracted again.
     begun: AtomicU64,
@@ -126,13 +126,13 @@ pub struct PendingSync {
     calls: AtomicU64,
     /// Number of calls that returned although their record was not durable.
     not_durable: [AtomicU64; LEVEL_CLASSES],
-    state: Mutex<State>,
+    state: Mutex<PendingSyncState>,
     changed: Condvar,
 }
 
 impl PendingSync {
     /// A table without records. Calls of `levels` wait in addition to `wait`.
-    pub fn new(wait: Wait, levels: Vec<u16>) -> Self {
+    pub fn new(wait: WaitRule, levels: Vec<u16>) -> Self {
         Self {
             wait,
             levels,
@@ -146,7 +146,7 @@ impl PendingSync {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PendingSyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,12 +167,12 @@ impl PendingSync {
     }
 
     fn waits_for_itself(&self, level: u16) -> bool {
-        self.wait == Wait::Every || self.levels.contains(&level)
+        self.wait == WaitRule::Every || self.levels.contains(&level)
     }
 
     /// Whether fewer records are not durable than the mode allows.
     fn has_credit(&self) -> bool {
-        let Wait::Checkpoint(every) = self.wait else { return true };
+        let WaitRule::Checkpoint(every) = self.wait else { return true };
         // In this order: records settled in between make the difference too large, never too small.
         let settled = self.settled.load(credit_order());
         self.begun.load(Ordering::Relaxed).saturating_sub(settled) < every
@@ -198,7 +198,7 @@ impl PendingSync {
     /// Enters a batch. Call it before any sink gets the batch.
     pub fn enter(&self, batch: u64, shares: impl Iterator<Item = Share>) {
         let mut state = self.lock();
-        let State { batched, pending, batches, .. } = &mut *state;
+        let PendingSyncState { batched, pending, batches, .. } = &mut *state;
         let mut ends = Vec::new();
         let mut settled = 0;
         for share in shares {
@@ -211,7 +211,7 @@ impl PendingSync {
                 settled += u64::from(share.records);
                 continue;
             }
-            pending[share.lane].insert(share.to, Pending { share, failed: false });
+            pending[share.lane].insert(share.to, PendingBatch { share, failed: false });
             ends.push((share.lane, share.to));
         }
         if !ends.is_empty() {
@@ -224,7 +224,7 @@ impl PendingSync {
     }
 
     /// Reports that the sink in slot `slot` is done with these batches.
-    pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: Outcome) {
+    pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: SyncOutcome) {
         let mut state = self.lock();
         for batch in batches {
             self.settle_one(&mut state, slot, batch, outcome);
@@ -236,11 +236,11 @@ impl PendingSync {
     /// Reports that the sink in slot `slot` will make no more batches durable.
     pub fn forget_sink(&self, slot: usize) {
         let batches: Vec<u64> = self.lock().batches.keys().copied().collect();
-        self.settle(slot, batches.into_iter(), Outcome::Failed);
+        self.settle(slot, batches.into_iter(), SyncOutcome::Failed);
     }
 
-    fn settle_one(&self, state: &mut State, slot: usize, batch: u64, outcome: Outcome) {
-        let State { pending, batches, failed, .. } = state;
+    fn settle_one(&self, state: &mut PendingSyncState, slot: usize, batch: u64, outcome: SyncOutcome) {
+        let PendingSyncState { pending, batches, failed, .. } = state;
         let Some(ends) = batches.get_mut(&batch) else { return };
         let bit: Sinks = 1 << slot;
         let mut settled = 0;
@@ -250,7 +250,7 @@ impl PendingSync {
                 return true;
             }
             found.share.sinks &= !bit;
-            found.failed |= outcome == Outcome::Failed;
+            found.failed |= outcome == SyncOutcome::Failed;
             if found.share.sinks != 0 {
                 return true;
             }
@@ -283,9 +283,9 @@ impl PendingSync {
         look_after: impl Fn(),
     ) -> Option<bool> {
         let for_itself = self.waits_for_itself(level);
-        let returns = |state: &State| {
+        let returns = |state: &PendingSyncState| {
             let own = state.outcome(lane, position);
-            if own.is_none() && !for_itself && self.has_credit() { Some(Outcome::Durable) } else { own }
+            if own.is_none() && !for_itself && self.has_credit() { Some(SyncOutcome::Durable) } else { own }
         };
         // These stores come before the lock is taken and `state` is checked, so a writer that settles the record
         // meanwhile is not missed.
@@ -315,7 +315,7 @@ impl PendingSync {
         };
         drop(state);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        outcome.map(|outcome| outcome == Outcome::Durable)
+        outcome.map(|outcome| outcome == SyncOutcome::Durable)
     }
 
     /// Counts a call that returns although its record is not durable.
@@ -324,9 +324,9 @@ impl PendingSync {
     }
 }
 
-impl State {
+impl PendingSyncState {
     /// Outcome of the record that ends at `position` of a lane. `None` if it is not known yet.
-    fn outcome(&self, lane: usize, position: u64) -> Option<Outcome> {
+    fn outcome(&self, lane: usize, position: u64) -> Option<SyncOutcome> {
         if self.batched.get(lane).is_none_or(|batched| *batched < position) {
             return None;
         }
@@ -337,7 +337,7 @@ impl State {
             return None;
         }
         let failed = self.failed.iter().any(|(other, from, to)| *other == lane && covers(*from, *to));
-        Some(if failed { Outcome::Failed } else { Outcome::Durable })
+        Some(if failed { SyncOutcome::Failed } else { SyncOutcome::Durable })
     }
 }
 
@@ -351,65 +351,65 @@ mod tests {
         Share { lane, from, to, records: 1, sinks }
     }
 
-    fn outcome(pending_sync: &PendingSync, lane: usize, position: u64) -> Option<Outcome> {
+    fn outcome(pending_sync: &PendingSync, lane: usize, position: u64) -> Option<SyncOutcome> {
         pending_sync.lock().outcome(lane, position)
     }
 
     #[test]
     fn a_share_is_durable_when_each_of_its_sinks_has_synced_it() {
-        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         assert_eq!(None, outcome(&pending_sync, 0, 8), "not batched yet");
         pending_sync.enter(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
         assert_eq!(None, outcome(&pending_sync, 0, 8));
-        pending_sync.settle(1, [1].into_iter(), Outcome::Durable);
+        pending_sync.settle(1, [1].into_iter(), SyncOutcome::Durable);
 
         assert_eq!(None, outcome(&pending_sync, 0, 8), "the other sink has it still");
-        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 1, 16));
-        pending_sync.settle(0, [1].into_iter(), Outcome::Durable);
-        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 0, 8));
+        assert_eq!(Some(SyncOutcome::Durable), outcome(&pending_sync, 1, 16));
+        pending_sync.settle(0, [1].into_iter(), SyncOutcome::Durable);
+        assert_eq!(Some(SyncOutcome::Durable), outcome(&pending_sync, 0, 8));
         assert!(pending_sync.lock().batches.is_empty());
     }
 
     #[test]
     fn a_later_batch_of_another_lane_does_not_wait_for_an_earlier_one() {
-        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         pending_sync.enter(1, [share(0, 0, 8, 0b1)].into_iter());
         pending_sync.enter(2, [share(1, 0, 8, 0b10)].into_iter());
-        pending_sync.settle(1, [2].into_iter(), Outcome::Durable);
+        pending_sync.settle(1, [2].into_iter(), SyncOutcome::Durable);
 
         assert_eq!(None, outcome(&pending_sync, 0, 8));
-        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 1, 8));
+        assert_eq!(Some(SyncOutcome::Durable), outcome(&pending_sync, 1, 8));
     }
 
     #[test]
     fn a_record_that_one_sink_could_not_sync_is_not_durable() {
-        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         pending_sync.enter(1, [share(0, 0, 8, 0b11)].into_iter());
         pending_sync.enter(2, [share(0, 8, 16, 0b11)].into_iter());
-        pending_sync.settle(0, [1].into_iter(), Outcome::Failed);
-        pending_sync.settle(0, [2].into_iter(), Outcome::Durable);
-        pending_sync.settle(1, [1, 2].into_iter(), Outcome::Durable);
+        pending_sync.settle(0, [1].into_iter(), SyncOutcome::Failed);
+        pending_sync.settle(0, [2].into_iter(), SyncOutcome::Durable);
+        pending_sync.settle(1, [1, 2].into_iter(), SyncOutcome::Durable);
 
-        assert_eq!(Some(Outcome::Failed), outcome(&pending_sync, 0, 8));
-        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 0, 16));
+        assert_eq!(Some(SyncOutcome::Failed), outcome(&pending_sync, 0, 8));
+        assert_eq!(Some(SyncOutcome::Durable), outcome(&pending_sync, 0, 16));
         assert_eq!(Some(false), pending_sync.wait_until(0, 8, 20, Some(Instant::now() + SOON), || {}));
         assert_eq!(Some(true), pending_sync.wait_until(0, 16, 20, Some(Instant::now() + SOON), || {}));
     }
 
     #[test]
     fn a_sink_that_is_gone_holds_nobody() {
-        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         pending_sync.enter(1, [share(0, 0, 8, 0b100)].into_iter());
         pending_sync.enter(2, [share(1, 0, 8, 0b1)].into_iter());
         pending_sync.forget_sink(2);
 
-        assert_eq!(Some(Outcome::Failed), outcome(&pending_sync, 0, 8));
+        assert_eq!(Some(SyncOutcome::Failed), outcome(&pending_sync, 0, 8));
         assert_eq!(None, outcome(&pending_sync, 1, 8));
     }
 
     #[test]
     fn a_checkpoint_waits_with_the_record_that_would_be_one_too_many() {
-        let pending_sync = PendingSync::new(Wait::Checkpoint(3), vec![50]);
+        let pending_sync = PendingSync::new(WaitRule::Checkpoint(3), vec![50]);
         pending_sync.begin();
         pending_sync.begin();
         assert!(!pending_sync.must_wait(20));
@@ -427,14 +427,14 @@ mod tests {
                 std::thread::yield_now();
             }
             // Settles the record of another lane: only the credit matters.
-            pending_sync.settle(0, [1].into_iter(), Outcome::Durable);
+            pending_sync.settle(0, [1].into_iter(), SyncOutcome::Durable);
             assert_eq!(Some(true), waits.join().unwrap());
         });
     }
 
     #[test]
     fn a_wait_ends_at_its_deadline_and_the_call_is_counted_by_its_level() {
-        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         pending_sync.enter(1, [share(0, 0, 8, 1)].into_iter());
 
         assert_eq!(None, pending_sync.wait_until(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));

@@ -33,7 +33,7 @@ use logspool_sys::nap::nap;
 
 use independent::{WATCHED, become_independent, fork};
 
-use crate::recover::{self, Options, Reason, Report, Undeliverable};
+use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 
 /// How long the keeper looks for further dead processes after the program has ended.
 ///
@@ -65,7 +65,7 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
 fn look_after(folder: &Path) {
     let end = Instant::now() + LOOKED_AFTER;
     let mut pause = *PAUSES.start();
-    while let Ok(report) = recover::recover(folder, |_| true, Options { undeliverable: Undeliverable::Keep }) {
+    while let Ok(report) = recover::recover(folder, |_| true, RecoverOptions { undeliverable: Undeliverable::Keep }) {
         if is_settled(folder, &report) || Instant::now() >= end {
             break;
         }

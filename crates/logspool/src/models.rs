@@ -7,8 +7,8 @@ use logspool_lanes::queue::cursor::announce_sleep;
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicBool, AtomicU32, Ordering};
 
-use crate::durable::{Outcome, PendingSync, Share, Wait};
-use crate::sidecar::place::{Named, Place};
+use crate::durable::{PendingSync, Share, SyncOutcome, WaitRule};
+use crate::sidecar::place::{HandlerPlace, Named};
 
 /// Runs a model with at most three switches that the threads did not ask for, and checks that an interleaving reached the
 /// state that it is about.
@@ -33,19 +33,19 @@ fn one_record() -> impl Iterator<Item = Share> {
 /// The collector enters a batch with the record, and its only sink syncs it.
 fn make_durable(pending_sync: &PendingSync) {
     pending_sync.enter(1, one_record());
-    pending_sync.settle(0, std::iter::once(1), Outcome::Durable);
+    pending_sync.settle(0, std::iter::once(1), SyncOutcome::Durable);
 }
 
 #[test]
 fn a_call_returns_when_its_record_is_durable_and_sleeps_over_no_end() {
     model_that_reaches(|reached| {
-        let pending_sync = Arc::new((PendingSync::new(Wait::Every, Vec::new()), AtomicBool::new(false)));
+        let pending_sync = Arc::new((PendingSync::new(WaitRule::Every, Vec::new()), AtomicBool::new(false)));
         let native = {
             let pending_sync = pending_sync.clone();
             thread::spawn(move || {
                 pending_sync.0.enter(1, one_record());
                 pending_sync.1.store(true, Ordering::Relaxed);
-                pending_sync.0.settle(0, std::iter::once(1), Outcome::Durable);
+                pending_sync.0.settle(0, std::iter::once(1), SyncOutcome::Durable);
             })
         };
         pending_sync.0.begin();
@@ -60,7 +60,7 @@ fn a_call_returns_when_its_record_is_durable_and_sleeps_over_no_end() {
 #[test]
 fn a_checkpoint_never_counts_too_few() {
     model_that_reaches(|reached| {
-        let pending_sync = Arc::new((PendingSync::new(Wait::Checkpoint(1), Vec::new()), AtomicBool::new(false)));
+        let pending_sync = Arc::new((PendingSync::new(WaitRule::Checkpoint(1), Vec::new()), AtomicBool::new(false)));
         let caller = {
             let pending_sync = pending_sync.clone();
             thread::spawn(move || {
@@ -89,7 +89,7 @@ fn a_checkpoint_never_counts_too_few() {
 #[test]
 fn a_call_that_is_counted_waits() {
     model_that_reaches(|reached| {
-        let pending_sync = Arc::new(PendingSync::new(Wait::Every, Vec::new()));
+        let pending_sync = Arc::new(PendingSync::new(WaitRule::Every, Vec::new()));
         let caller = {
             let pending_sync = pending_sync.clone();
             thread::spawn(move || pending_sync.wait_until(0, 8, 20, None, || {}))
@@ -106,7 +106,8 @@ fn a_call_that_is_counted_waits() {
 #[test]
 fn a_call_wakes_the_collector_or_is_seen() {
     model_that_reaches(|reached| {
-        let shared = Arc::new((PendingSync::new(Wait::Every, Vec::new()), AtomicU32::new(0), AtomicBool::new(false)));
+        let shared =
+            Arc::new((PendingSync::new(WaitRule::Every, Vec::new()), AtomicU32::new(0), AtomicBool::new(false)));
         let caller = {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -133,7 +134,7 @@ fn a_call_wakes_the_collector_or_is_seen() {
 #[test]
 fn a_descriptor_comes_with_its_name() {
     model_that_reaches(|reached| {
-        let place = Arc::new(Place::free());
+        let place = Arc::new(HandlerPlace::free());
         let named = |number: i32| Named { descriptor: number, folder: number + 1, device: 3, inode: number as u64 };
         assert!(place.is_free(1));
         let handler = {

@@ -7,7 +7,7 @@ mod pools;
 
 use logspool_pool::PoolReading;
 
-use page::Page;
+use page::MetricsPage;
 
 use crate::meters::ERROR_CLASSES;
 use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, Snapshot};
@@ -22,7 +22,7 @@ fn total(per_level: &[u64]) -> f64 {
 /// The page: metrics of logging if there is a snapshot, and of thread pools. `build` holds the labels of
 /// `logspool_build_info`, such as version and python.
 pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
-    let mut page = Page::new();
+    let mut page = MetricsPage::new();
     page.family("build", "info", "What is running.");
     page.sample("build_info", build, 1);
     if let Some(snapshot) = snapshot {
@@ -37,7 +37,7 @@ pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, 
     page.finish()
 }
 
-fn levels(page: &mut Page, snapshot: &Snapshot) {
+fn levels(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.family("records", "counter", "Records accepted at the call.");
     for (name, count) in LEVEL_NAMES.iter().zip(snapshot.accepted) {
         page.sample("records_total", &[("level", name)], count);
@@ -50,7 +50,7 @@ fn levels(page: &mut Page, snapshot: &Snapshot) {
     page.sample("late_records_total", &[], snapshot.late_records);
 }
 
-fn drops(page: &mut Page, snapshot: &Snapshot) {
+fn drops(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.family("records_dropped", "counter", "Records refused at the call or given up at a sink.");
     let refused = REFUSAL_REASONS.iter().zip(&snapshot.refused);
     let dropped: Vec<_> = DROP_REASONS
@@ -73,7 +73,7 @@ fn drops(page: &mut Page, snapshot: &Snapshot) {
     page.sample("fallback_records_total", &[("target", "stderr")], crate::fallback::printed());
 }
 
-fn queue(page: &mut Page, snapshot: &Snapshot) {
+fn queue(page: &mut MetricsPage, snapshot: &Snapshot) {
     let queued: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.queued)).sum();
     page.family("queue_records", "gauge", "Records waiting, in lanes and behind them.");
     page.sample("queue_records", &[("queue", "lanes")], total(&snapshot.in_lanes));
@@ -98,7 +98,7 @@ fn queue(page: &mut Page, snapshot: &Snapshot) {
     page.sample("drain_thread_alive", &[], u8::from(snapshot.collector_runs || total(&snapshot.in_lanes) == 0.0));
 }
 
-fn sinks(page: &mut Page, snapshot: &Snapshot) {
+fn sinks(page: &mut MetricsPage, snapshot: &Snapshot) {
     let all = &snapshot.sinks;
     page.family("records_written", "counter", "Records handed to the kernel.");
     page.per_sink("records_written_total", all, |sink| total(&sink.counts.written));

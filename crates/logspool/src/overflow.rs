@@ -87,7 +87,7 @@ impl Drop for OverflowFile {
 
 /// Location of a chunk in an overflow file.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct OverflowPlace {
     file: Arc<OverflowFile>,
     offset: u64,
     bytes: u32,
@@ -114,7 +114,7 @@ impl Overflow {
     /// # Errors
     ///
     /// `StorageFull` if the budget is used up; also when a system call fails. The chunk is then not stored.
-    pub fn append(&mut self, chunk: &Chunk) -> io::Result<Place> {
+    pub fn append(&mut self, chunk: &Chunk) -> io::Result<OverflowPlace> {
         let entry_bytes = entry_bytes(chunk.bytes.len(), chunk.marks.len()) as u64;
         if !self.budget.take(entry_bytes) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
@@ -126,7 +126,7 @@ impl Overflow {
         stored
     }
 
-    fn store(&mut self, chunk: &Chunk, entry_bytes: u64) -> io::Result<Place> {
+    fn store(&mut self, chunk: &Chunk, entry_bytes: u64) -> io::Result<OverflowPlace> {
         let file = match &self.current {
             Some(file) if file.bytes.load(Ordering::Relaxed) < FILE_BYTES.min(self.budget.limit() / FILES) => {
                 file.clone()
@@ -136,7 +136,7 @@ impl Overflow {
         let offset = file.bytes.load(Ordering::Relaxed);
         file.file.write_all_at(&chunk.encode(), offset)?;
         file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
-        Ok(Place { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
+        Ok(OverflowPlace { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
     }
 
     fn next_file(&mut self) -> io::Result<Arc<OverflowFile>> {
@@ -166,7 +166,7 @@ impl Overflow {
     }
 }
 
-impl Place {
+impl OverflowPlace {
     /// Reads the whole entry.
     ///
     /// # Errors

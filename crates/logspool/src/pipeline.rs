@@ -54,6 +54,6 @@ pub use recovery::{orphans, recover, recover_targets, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
 pub use signals::install_signal_drain;
-pub use slot::{generation, is_running};
+pub use slot::{id_epoch, is_running};
 pub use snapshot::snapshot;
 pub use state::Pipeline;

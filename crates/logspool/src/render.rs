@@ -29,7 +29,7 @@ pub trait Chunks {
 
 /// Result of rendering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenRecord {
     /// Number of its blob, if it has one.
     pub blob: Option<u64>,
     /// Bytes of the values in the blob.
@@ -101,17 +101,17 @@ impl Renderer {
         chunks: &mut impl Chunks,
         lying: Lying<'_>,
         time_ns: i64,
-    ) -> Taken {
+    ) -> TakenRecord {
         if lying.head.flags & flags::BLOB == 0 {
             let whole = self.render(definitions, chunks, lying, time_ns);
-            return Taken { blob: None, blob_bytes: 0, whole };
+            return TakenRecord { blob: None, blob_bytes: 0, whole };
         }
         let blob = blob_number(&lying);
         let Some(values) = blob.and_then(|number| definitions.blob(number)) else {
-            return Taken { blob, blob_bytes: 0, whole: false };
+            return TakenRecord { blob, blob_bytes: 0, whole: false };
         };
         let whole = self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns);
-        Taken { blob, blob_bytes: values.len(), whole }
+        TakenRecord { blob, blob_bytes: values.len(), whole }
     }
 
     /// Returns whether all parts of the record were available.

@@ -42,13 +42,13 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use crate::chunk::Chunk;
-use crate::durable::Outcome;
+use crate::durable::SyncOutcome;
 use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
-use entries::{Entry, Order};
+use entries::{Order, QueuedChunk};
 pub use outlet::{NONE, Outlet};
 use outlet::{TEXT, Waiting};
-pub use sink_spool::{Next, SinkSpool};
+pub use sink_spool::{BacklogRead, SinkSpool};
 pub use spool_state::{Bell, SpoolHome, SpoolTurn};
 pub use syncs::{SyncRule, Syncs};
 
@@ -191,16 +191,16 @@ impl Outlet {
         // The sink was closed while these records were on their way. Python's logging would have raised for them.
         if waiting.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
-            self.settle(&[chunk.batch], Outcome::Failed);
+            self.settle(&[chunk.batch], SyncOutcome::Failed);
             return false;
         }
         if self.is_unread() {
-            self.settle(&[chunk.batch], Outcome::Failed);
+            self.settle(&[chunk.batch], SyncOutcome::Failed);
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
         let order = std::mem::take(&mut waiting.order);
-        waiting.entries.push(Entry {
+        waiting.entries.push(QueuedChunk {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
@@ -225,7 +225,7 @@ impl Outlet {
         waiting.order = Order { follows_dropped: true, is_told: false };
         count(&self.head().accepted, chunk.counts);
         self.count_dropped(reason, chunk.counts);
-        self.settle(&[chunk.batch], Outcome::Failed);
+        self.settle(&[chunk.batch], SyncOutcome::Failed);
     }
 
     /// Notes that the last record of the next chunk is a message on dropped records.
@@ -311,7 +311,7 @@ impl Outlet {
 
     /// Passes the queued chunks to `show`, except those that are only in the spool.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
-        let parts = |entry: &Entry| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
+        let parts = |entry: &QueuedChunk| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
         let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
         // Release the lock first, since the collector needs it.
         for (batch, counts, heap, place) in queued {

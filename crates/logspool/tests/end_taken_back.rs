@@ -20,7 +20,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
-    let generation = pipeline::generation();
+    let generation = pipeline::id_epoch();
     let route = route_to("a", file_sink(&path));
     assert!(log(route, 20, "before"));
     assert_eq!(0, pipeline::empty(DEADLINE));
@@ -31,7 +31,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     assert!(log(route, 20, "between"));
     pipeline::go_on();
 
-    assert_ne!(generation, pipeline::generation());
+    assert_ne!(generation, pipeline::id_epoch());
     let begun = Instant::now();
     while native_threads() > 0 {
         assert!(begun.elapsed() < DEADLINE, "threads of the first segment are still there");

@@ -33,7 +33,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
     let file = File::create(&shown).unwrap();
     // SAFETY: plain system calls; descriptor 2 is restored below.
     let before = unsafe { File::from_raw_fd(libc::dup(2)) };
-    // SAFETY: as above.
+    // SAFETY: dup2 takes two open descriptors by value; `file` stays open.
     assert_eq!(2, unsafe { libc::dup2(file.as_raw_fd(), 2) });
     let mut reader = make_fifo(&folder.path().join("fifo"));
     let stuck = file_sink(&folder.path().join("fifo"));
@@ -80,7 +80,7 @@ fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
         std::thread::yield_now();
     }
 
-    // SAFETY: as above.
+    // SAFETY: dup2 takes two open descriptors by value; `before` stays open.
     assert_eq!(2, unsafe { libc::dup2(before.as_raw_fd(), 2) });
     std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
     assert!(pipeline::flush(None, Some(DEADLINE)));

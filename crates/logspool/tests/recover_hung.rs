@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use logspool::pipeline::{self, Options};
-use logspool::recover::{Place, Reason};
+use logspool::recover::{PendingPlace, Reason};
 use logspool::sidecar::steps::{self, Step};
 use orphan::{DEADLINE, Scene, Task, await_that, await_within, check, file_sink, freeze_full, log, route_to};
 
@@ -59,8 +59,8 @@ fn a_file_that_hangs_holds_up_its_own_records_alone() {
     check(Task::LogTwice, &before_live(&second).unwrap(), &witnessed);
     let orphans = scene.scan();
     assert_eq!(1, orphans.len());
-    let places: Vec<&Place> = orphans[0].pending.iter().map(|pending| &pending.place).collect();
-    assert_eq!(vec![&Place::File(target.clone())], places);
+    let places: Vec<&PendingPlace> = orphans[0].pending.iter().map(|pending| &pending.place).collect();
+    assert_eq!(vec![&PendingPlace::File(target.clone())], places);
     let report = scene.recover();
     assert_eq!(vec![Reason::InWork], report.kept[0].reasons, "what hangs is not waited for without end");
     assert_eq!(None, before_live(target));

@@ -2,7 +2,7 @@
 
 mod orphan;
 
-use logspool::recover::{self, Deliver, Found, Reason, Want};
+use logspool::recover::{self, Deliver, FoundRelatives, Reason, Want};
 use logspool_sys::folder::{Folder, Times};
 use orphan::{Scene, Task, check};
 
@@ -22,7 +22,7 @@ fn dead_process() -> (Scene, std::collections::HashMap<u32, u32>) {
     (scene, witnessed)
 }
 
-fn deliver(scene: &Scene, which: Deliver) -> Found {
+fn deliver(scene: &Scene, which: Deliver) -> FoundRelatives {
     let folder = Folder::open_existing(scene.queue.path()).unwrap();
     recover::deliver_relatives(&folder, which, |_| Want::Append, || false).unwrap()
 }

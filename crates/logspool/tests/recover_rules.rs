@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use logspool::recover::{self, Condition, Options, Place, Reason, Retention, Undeliverable};
+use logspool::recover::{self, Condition, PendingPlace, Reason, RecoverOptions, Retention, Undeliverable};
 use orphan::{Scene, Task, await_that, check};
 
 #[test]
@@ -26,7 +26,7 @@ fn frozen_orphan(task: Task) -> (Scene, HashMap<u32, u32>) {
 }
 
 fn recover_nothing(scene: &Scene) -> recover::Report {
-    recover::recover(scene.queue.path(), |_| false, Options::default()).unwrap()
+    recover::recover(scene.queue.path(), |_| false, RecoverOptions::default()).unwrap()
 }
 
 fn text(path: &Path) -> String {
@@ -90,7 +90,7 @@ fn a_file_nobody_wants_keeps_its_segment_and_is_listed() {
     };
     let orphan = &scene.scan()[0];
 
-    assert_eq!(Place::File(scene.target.clone()), orphan.pending[0].place);
+    assert_eq!(PendingPlace::File(scene.target.clone()), orphan.pending[0].place);
     assert_eq!((records, Condition::Whole), (orphan.pending[0].records, orphan.condition.clone()));
     assert!(orphan.overflow_bytes > 0 && orphan.bytes() == report.kept[0].bytes);
     assert!(orphan.age.as_secs() < 60 && orphan.pid == report.kept[0].pid && orphan.retention == Retention::Stay);
@@ -109,13 +109,13 @@ fn a_delivered_target_is_not_delivered_again_while_another_waits() {
     scene.thaw(fifo);
     let second = scene.second_target();
     let wants_second = |path: &Path| path == second;
-    recover::recover(scene.queue.path(), wants_second, Options::default()).unwrap();
+    recover::recover(scene.queue.path(), wants_second, RecoverOptions::default()).unwrap();
     let after_first = text(&second);
     check(Task::LogTwice, &after_first, &witnessed);
     assert!(!scene.target.exists());
 
     let wants_both = |path: &Path| path == second || path == scene.target;
-    let report = recover::recover(scene.queue.path(), wants_both, Options::default()).unwrap();
+    let report = recover::recover(scene.queue.path(), wants_both, RecoverOptions::default()).unwrap();
     assert_eq!(after_first, text(&second));
     assert_eq!(vec![&scene.target], report.delivered.iter().map(|delivered| &delivered.path).collect::<Vec<_>>());
     assert_eq!(0, check(Task::LogTwice, &text(&scene.target), &witnessed).repeated);
@@ -146,7 +146,7 @@ fn records_for_a_console_are_given_up_only_when_the_caller_says_so() {
     let Reason::Undeliverable { sink, records } = &kept.kept[0].reasons[0] else { panic!("{kept:?}") };
     assert!(sink.starts_with("descriptor") && *records == 10, "{kept:?}");
 
-    let discard = Options { undeliverable: Undeliverable::Discard };
+    let discard = RecoverOptions { undeliverable: Undeliverable::Discard };
     let report = recover::recover(scene.queue.path(), |_| true, discard).unwrap();
     assert_eq!((0, 10), (report.kept.len(), report.removed[0].discarded));
     assert_eq!(Vec::<String>::new(), scene.names());
@@ -195,5 +195,5 @@ fn a_folder_that_is_not_there_holds_nothing() {
     let missing = Path::new("/dev/shm/logspool-orphan-missing");
 
     assert!(recover::scan(missing).unwrap().is_empty());
-    assert_eq!(recover::Report::default(), recover::recover(missing, |_| true, Options::default()).unwrap());
+    assert_eq!(recover::Report::default(), recover::recover(missing, |_| true, RecoverOptions::default()).unwrap());
 }

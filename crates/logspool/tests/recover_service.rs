@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logspool::recover::{self, Adopter, Taken, Want};
+use logspool::recover::{self, AdoptedRecords, Adopter, Want};
 use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
 use logspool_record::msgpack::Reader;
 use orphan::exact::judge;
@@ -205,7 +205,7 @@ impl Adopter for Taker<'_> {
         Want::Take
     }
 
-    fn take(&self, given: &Taken<'_>) -> io::Result<()> {
+    fn take(&self, given: &AdoptedRecords<'_>) -> io::Result<()> {
         let fate = self.dice.borrow_mut().below(20);
         if fate == 0 {
             return Err(io::Error::other("not now"));
@@ -266,7 +266,7 @@ fn records_dropped_on_the_way_move_no_number() {
         let weather = [Weather::Slow, Weather::Restarting, Weather::Cutting][round as usize % 3];
         let accepted = killed(Task::LogToServiceBeside, &scene, &mut service, weather, &mut dice);
         let dropped = dropped(&scene);
-        let report = recover::recover(scene.queue.path(), |_| true, recover::Options::default()).unwrap();
+        let report = recover::recover(scene.queue.path(), |_| true, recover::RecoverOptions::default()).unwrap();
         assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "{weather:?}: {report:?}");
 
         let mut seen = HashSet::new();

@@ -22,7 +22,7 @@ fn on_standard_error(action: impl FnOnce()) -> String {
     // SAFETY: as for the pipe; descriptor 2 is restored below.
     unsafe { libc::dup2(writer.as_raw_fd(), 2) };
     action();
-    // SAFETY: as above.
+    // SAFETY: dup2 takes two open descriptors by value; `before` stays open.
     unsafe { libc::dup2(before.as_raw_fd(), 2) };
     drop(writer);
     let mut text = String::new();

@@ -122,6 +122,20 @@ def test_shutdown_cancels_what_has_not_begun():
     assert first.result()[1] is True
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="references to None are counted up to 3.11")
+def test_a_push_leaves_no_reference_to_none_behind():
+    go = threading.Event()
+    with Pool(1) as pool:
+        pool.push(go.wait, 60)
+        before = sys.getrefcount(None)
+        for _ in range(5000):
+            pool.push(int)
+        after = sys.getrefcount(None)
+        go.set()
+
+    assert after - before < 1000
+
+
 def test_arguments_and_results_are_freed(pool):
     class Thing:
         pass

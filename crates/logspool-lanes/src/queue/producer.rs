@@ -1,8 +1,8 @@
 //! The calling thread's side of its lane: reserve, fill, publish.
 //!
 //! From reserve to publish there are only stores. Anything that can run foreign code, allocate or release the
-//! interpreter lock happens before. A `Producer` belongs to one thread and one turn of the process (see
-//! `generation.rs`). Under another turn it pushes nothing. In a forked child, where the segment is not mapped, its
+//! interpreter lock happens before. A `Producer` belongs to one thread and one generation of the process (see
+//! `generation.rs`). Under another generation it pushes nothing. In a forked child, where the segment is not mapped, its
 //! methods do nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -45,11 +45,11 @@ pub struct LargeRecord {
 /// One thread's writing end of a lane.
 #[derive(Debug)]
 pub struct Producer {
-    /// Turn of the process in which this producer was last checked.
-    pub turn: u64,
+    /// Generation of the process in which this producer was last checked.
+    pub generation: u64,
     /// Number of the pipeline that the lane belongs to.
     pub pipeline: u64,
-    turn_word: &'static AtomicU64,
+    generation_word: &'static AtomicU64,
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
     ring: *mut u8,
@@ -89,9 +89,9 @@ impl Producer {
     pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
         let lane = segment.lane(index);
         let mut producer = Self {
-            turn: generation::turn(),
+            generation: generation::current(),
             pipeline,
-            turn_word: generation::word(),
+            generation_word: generation::word(),
             lane,
             sleeping: &segment.header().sleeping,
             ring: std::ptr::null_mut(),
@@ -143,7 +143,7 @@ impl Producer {
     /// Whether this producer may still be used.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.turn == self.turn_word.load(Ordering::Relaxed)
+        self.generation == self.generation_word.load(Ordering::Relaxed)
     }
 
     /// Whether other threads write this lane too.
@@ -264,7 +264,7 @@ impl Producer {
 
     #[inline]
     fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
-        // SAFETY: the turn is current, so the segment is mapped.
+        // SAFETY: the generation is current, so the segment is mapped.
         let lane = unsafe { &*self.lane };
         if lane.producer.is_busy() && !self.shared {
             return Err(Obstacle::Reentrant);
@@ -296,8 +296,9 @@ impl Producer {
     ) -> Result<(), Obstacle> {
         let record_bytes = HEAD_BYTES + value_bytes;
         let needed = advance(record_bytes) as u64;
-        let (turn, turn_word, ring, reserved) = (self.turn, self.turn_word, self.ring, self.reserved(head.level));
-        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        let (generation, generation_word, ring, reserved) =
+            (self.generation, self.generation_word, self.ring, self.reserved(head.level));
+        let is_current = || generation == generation_word.load(Ordering::Relaxed);
         let pushed = self.place.push(lane, needed, reserved, is_current, |slot| {
             head.len = record_bytes as u32;
             head.ticks = clock::ticks();
@@ -332,7 +333,7 @@ impl Producer {
                 return;
             }
         }
-        // SAFETY: the turn is current, so the segment is mapped.
+        // SAFETY: the generation is current, so the segment is mapped.
         wake_collector(unsafe { &*self.sleeping });
     }
 }

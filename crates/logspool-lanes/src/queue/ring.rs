@@ -112,7 +112,7 @@ impl WritePlace {
                 return Err(NoPush::Full);
             }
         }
-        // The window: a signal handler that logs on this thread must find it marked, and the thread that ends this turn
+        // The window: a signal handler that logs on this thread must find it marked, and the thread that ends this generation
         // waits for its end.
         if !lane.producer.open_window(may) {
             return Err(NoPush::Shut);

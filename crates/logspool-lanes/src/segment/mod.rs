@@ -70,7 +70,7 @@ struct Home {
 
 // SAFETY: all shared words in the mapping are atomics; rings are guarded by the cursors' protocol.
 unsafe impl Send for Segment {}
-// SAFETY: as above.
+// SAFETY: shared access goes through the same atomics and cursors, so it needs no exclusive reference.
 unsafe impl Sync for Segment {}
 
 /// Bytes of a lane's first ring.

@@ -1,9 +1,10 @@
 //! The native methods of loggers, and one logging call on the native path.
 //!
-//! Stop on the line: *call site* and *capture*. In order: is the level enabled, does the plan still hold, where was it
-//! called from, what does it say; then one push. Anything unusual ends in [`Outcome::Stock`] before a trace is left, and
-//! stock logging does the call from its start.
+//! Stop on the line: *call site* and *capture*. Four steps come before the single push: check that the level is
+//! enabled, check that the plan is still valid, find the call site, collect the message. Every unusual case ends as
+//! [`Outcome::Stock`] before anything is queued; stock logging then does the whole call.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
@@ -25,10 +26,10 @@ use crate::plans::planning::{self, PlanOutcome};
 use crate::plans::table::{self, Lender};
 use crate::plans::{environment, text_stream, tries};
 
-/// What is left to do for the caller.
+/// What the caller has to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing: the level is off, or the record is queued or refused.
+    /// Nothing: the level is disabled, or the record is queued or refused.
     Done,
     /// Call the stock method.
     Stock,
@@ -36,14 +37,14 @@ pub enum Outcome {
     Raised,
 }
 
-/// A level as the gate and the record want it.
+/// A level, in the forms that the plan's gate and the record need.
 #[derive(Clone, Copy)]
 struct Level<'a, 'py> {
-    /// Its number.
+    /// The level's number.
     number: u16,
-    /// Index among the stdlib's five, or larger.
+    /// Index among the five levels of the standard library; larger for any other level.
     gate: usize,
-    /// The exact `int`.
+    /// The level as an exact `int`.
     object: Object<'a, 'py>,
 }
 
@@ -52,7 +53,7 @@ struct Level<'a, 'py> {
 fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) -> Outcome {
     let py = call.py();
     let Some(plan) = table::find(py, logger) else { return plan_first(logger, level, call) };
-    // SAFETY: no foreign code runs while it is in use: `take` copies the route before any does.
+    // SAFETY: no foreign code runs while the plan is borrowed: `take` copies the route before any does.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.gate_holds() {
         return plan_first(logger, level, call);
@@ -68,13 +69,13 @@ fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) -> 
     take(plan, level, call)
 }
 
-/// Makes a plan, then does the call by it.
+/// Makes a plan, then uses it for the call.
 #[cold]
 #[inline(never)]
 fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) -> Outcome {
     let py = call.py();
     environment::refresh(py);
-    // A plan that is made from here on serves this call, also when other threads change something meanwhile.
+    // A plan made from here on is valid for this call, even if other threads change something meanwhile.
     let since = environment::epoch();
     if !table::serves(py, logger, since)
         && let Some(outcome) = without_plan(planning::make(logger, since))
@@ -82,7 +83,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) 
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: no foreign code runs before it is found again.
+    // SAFETY: no foreign code runs before the plan is looked up again.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::in_vain();
@@ -100,16 +101,16 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) 
             None => return Outcome::Raised,
         },
     }
-    // Asking may have run foreign code, which may have replaced the plan.
+    // `isEnabledFor` may have run foreign code, which may have replaced the plan.
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: just found; no foreign code has run since.
+    // SAFETY: the plan was looked up in the line above; no foreign code has run since.
     if unsafe { table::borrowed(&plan) }.opens(level.number)
         && let Some(outcome) = without_plan(planning::open_streams(logger, level.number, since))
     {
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: no foreign code runs while it is in use: `take` copies the route before any does.
+    // SAFETY: no foreign code runs while the plan is borrowed: `take` copies the route before any does.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::in_vain();
@@ -119,7 +120,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) 
     take(plan, level, call)
 }
 
-/// How a call ends for which no plan was made.
+/// Outcome of a call for which no plan was made; `None` if a plan was made.
 fn without_plan(made: PlanOutcome) -> Option<Outcome> {
     match made {
         PlanOutcome::Plan => None,
@@ -128,8 +129,8 @@ fn without_plan(made: PlanOutcome) -> Option<Outcome> {
     }
 }
 
-/// `logger.isEnabledFor(level)`, which fills the logger's cache; the plan's class has the stock method. `None`: a Python
-/// exception is set.
+/// Calls `logger.isEnabledFor(level)`, which fills the logger's cache. The logger's class has the stock method. `None`:
+/// a Python exception is set.
 fn ask(logger: Object<'_, '_>, level: Object<'_, '_>) -> Option<bool> {
     let answer = leaving::method_of_one(logger, &names().is_enabled_for, level)?;
     leaving::is_true(answer.bind(logger.py()))
@@ -143,7 +144,7 @@ fn take(plan: &plan::Plan, level: Level<'_, '_>, call: Call<'_, '_>) -> Outcome 
     };
     let counts = plan.counts;
     let lender = Lender::of(plan);
-    // From here on `plan` may be gone.
+    // From here on foreign code may remove `plan`.
     let outcome = if call.has_keywords() {
         read_keywords(&route, &lender, level.number, call)
     } else {
@@ -153,7 +154,8 @@ fn take(plan: &plan::Plan, level: Level<'_, '_>, call: Call<'_, '_>) -> Outcome 
     outcome
 }
 
-/// Delivers a call with keywords. They are read also where no handler takes the record: wrong ones are an error.
+/// Delivers a call with keywords. The keywords are read even if no handler takes the record, because wrong keywords
+/// raise.
 #[inline(never)]
 fn read_keywords(route: &Route, lender: &Lender, level: u16, call: Call<'_, '_>) -> Outcome {
     match Keywords::read(call) {
@@ -172,13 +174,21 @@ fn deliver(
     keywords: Option<&Keywords<'_, '_>>,
 ) -> Outcome {
     let Some(id) = route.id.filter(|_| level >= route.lowest) else { return Outcome::Done };
-    // A panic must not cross into the interpreter; stock logging does the call then.
+    // A panic must not cross into the interpreter; after one, stock logging does the call.
     let sent = catch_unwind(AssertUnwindSafe(|| send(route, lender, id, level, call, keywords)));
-    match sent {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(Failure::Raised)) => Outcome::Raised,
-        Ok(Err(Failure::Stock)) | Err(_) => Outcome::Stock,
+    match sent.unwrap_or_else(panicked) {
+        Ok(outcome) => outcome,
+        Err(Failure::Raised) => Outcome::Raised,
+        Err(Failure::Stock) => Outcome::Stock,
     }
+}
+
+/// How a call ends that panicked. Apart, so that other calls have no payload to drop.
+#[cold]
+#[inline(never)]
+fn panicked(payload: Box<dyn Any + Send>) -> Result<Outcome, Failure> {
+    drop(payload);
+    Err(Failure::Stock)
 }
 
 #[inline(always)]
@@ -212,8 +222,8 @@ fn send(
     if let Some(keywords) = keywords {
         keywords.add_exception(&mut pieces)?;
     }
-    let site = message::add(&mut pieces, &site, route.made_under.generation, call)?;
-    // SAFETY: the streams are those of a plan that is in the table, or held; no foreign code runs in between.
+    let site = message::add(&mut pieces, &site, route.made_under.id_epoch, call)?;
+    // SAFETY: the plan that owns the streams is in the table or held by `lender`; no foreign code runs in between.
     unsafe { text_stream::empty_buffers(py, lender.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {
         return Err(Failure::Stock);
@@ -231,7 +241,7 @@ fn send(
     }
 }
 
-/// Does a call natively if that can be. `None`: stock logging does it.
+/// Does a call natively if possible. `None`: stock logging has to do it.
 #[inline(always)]
 fn native_call(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) -> Option<*mut PyObject> {
     match capture(logger, level, call) {
@@ -243,7 +253,7 @@ fn native_call(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>)
 
 #[inline(always)]
 fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
-    // A message given by keyword is stock logging's.
+    // Stock logging handles a message passed as a keyword.
     if call.count() >= 1
         && let Some(levels) = LEVELS.get()
     {
@@ -256,8 +266,8 @@ fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, 
     call_stock(method, logger, call)
 }
 
-/// Leaves a call to stock logging whose native way ended before it left a trace. The text of the message, argument
-/// number `index`, is not made a second time.
+/// Calls the stock method after the native path has stopped without leaving a trace. If the text of the message
+/// (argument number `index`) was already made, stock logging gets that text and does not make it again.
 #[cold]
 #[inline(never)]
 fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index: usize) -> *mut PyObject {
@@ -267,7 +277,7 @@ fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index:
     call_stock_with(method, logger, call, &values)
 }
 
-/// The level of `Logger.log`; `None` when it is nothing usual.
+/// The level of a `Logger.log` call; `None` if it is no exact `int` within `u16`.
 #[inline(always)]
 fn level_of<'a, 'py>(object: Object<'a, 'py>) -> Option<Level<'a, 'py>> {
     let number = small_int(object).and_then(|number| u16::try_from(number).ok())?;
@@ -280,9 +290,10 @@ fn level_of<'a, 'py>(object: Object<'a, 'py>) -> Option<Level<'a, 'py>> {
 
 static LEVELS: OnceLock<[Owned; 5]> = OnceLock::new();
 
-/// Makes the five level objects. Called at module initialisation.
+/// Makes the five level objects. Called when the module is initialised.
 pub fn init(_attached: Python<'_>) -> bool {
-    // SAFETY: the token shows that the thread is attached; a new reference or null. Small ints cannot fail in practice.
+    // SAFETY: the token shows that the thread is attached; each result is a new reference or null. CPython caches ints
+    // this small, so none fails in practice.
     let levels = [10, 20, 30, 40, 50].map(|number| unsafe { Owned::steal(ffi::PyLong_FromLong(number)) });
     if levels.iter().any(Option::is_none) {
         return false;
@@ -296,14 +307,16 @@ macro_rules! level_methods {
         $(
             /// # Safety
             ///
-            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of `logging.Logger`, attached.
+            /// Call only as CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of `logging.Logger`: from an
+            /// attached thread.
             pub unsafe extern "C" fn $function(
                 logger: *mut PyObject,
                 arguments: *const *mut PyObject,
                 count: ffi::Py_ssize_t,
                 keywords: *mut PyObject,
             ) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the logger's type.
+                // SAFETY: CPython calls this from an attached thread, with live objects; the descriptor checked the
+                // logger's type.
                 let (logger, call) = unsafe { object::received(logger, arguments, count, keywords) };
                 level_call(Method::$method, $number, $gate, logger, call)
             }
@@ -321,14 +334,14 @@ level_methods! {
 
 /// # Safety
 ///
-/// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of `logging.Logger`, attached.
+/// Call only as CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of `logging.Logger`: from an attached thread.
 pub unsafe extern "C" fn log(
     logger: *mut PyObject,
     arguments: *const *mut PyObject,
     count: ffi::Py_ssize_t,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the logger's type.
+    // SAFETY: CPython calls this from an attached thread, with live objects; the descriptor checked the logger's type.
     let (logger, call) = unsafe { object::received(logger, arguments, count, keywords) };
     match call.split_first() {
         Some((level, rest)) if !rest.positional().is_empty() => {

@@ -1,8 +1,8 @@
-//! Context of the call that a format shows: thread, process, task, fields.
+//! Context that a format shows: thread, process, task and fields of the call.
 //!
-//! Stop on the line: *capture*. Asked for only when a format of the route needs it, by the same lookups as
-//! `LogRecord.__init__`. What stock logging would look up elsewhere (a patched `threading.current_thread`, say)
-//! never comes here: `planning` keeps such loggers on the stock path.
+//! Stop on the line: *capture*. Context is looked up only if a format of the route needs it, with the same lookups as
+//! `LogRecord.__init__`. A logger for which stock logging would look elsewhere (after a patch of
+//! `threading.current_thread`, for example) never gets here: `planning` keeps it on the stock path.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +20,7 @@ use crate::interpreter::object::{self, Owned};
 use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
 use crate::plans::needs::Needs;
 
-/// Objects that stock logging reads at each call, as they were at install.
+/// Objects that stock logging reads at each call, as they were at `install()`.
 pub struct Sources {
     /// `threading._active`.
     pub active_threads: Owned,
@@ -28,33 +28,34 @@ pub struct Sources {
     pub current_thread: Owned,
     /// `threading.Thread.name`, the property.
     pub thread_name: Owned,
-    /// The context variable behind `logspool.bind`.
+    /// The context variable of `logspool.bind`.
     pub bound_fields: Owned,
 }
 
 unsafe extern "C" {
-    // Declared here: older PyO3 lacks it.
+    // Declared here because older PyO3 lacks it.
     fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
 }
 
 static SOURCES: OnceLock<Sources> = OnceLock::new();
 
-/// Remembers the sources. The first call counts: they are never replaced without a plan noticing.
+/// Sets the sources. Later calls change nothing: if one of these objects is replaced, plans notice it and stock logging
+/// takes over.
 pub fn set_sources(sources: Sources) {
     let _ = SOURCES.set(sources);
 }
 
-/// Whether there is something to [`add`].
+/// True if [`add`] has something to add.
 #[inline(always)]
 pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
     needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
 }
 
-/// Adds what `needs` asks for; `extra` are the fields that the call gave itself, an exact dict with `str` keys.
+/// Adds the context that `needs` asks for. `extra` holds the fields given with the call: an exact dict with `str` keys.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] for values that are stock logging's to show.
+/// [`Failure::Stock`] for values that only stock logging can show.
 #[cold]
 #[inline(never)]
 pub fn add<'a, 'py: 'a>(
@@ -65,7 +66,7 @@ pub fn add<'a, 'py: 'a>(
 ) -> Result<(), Failure> {
     let sources = SOURCES.get().ok_or(Failure::Stock)?;
     if needs.thread || needs.thread_name {
-        // SAFETY: no preconditions.
+        // SAFETY: the function has no preconditions.
         let ident = unsafe { PyThread_get_thread_ident() };
         if needs.thread {
             pieces.word(tag::THREAD, ident as u64);
@@ -97,14 +98,14 @@ pub fn add<'a, 'py: 'a>(
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] for another object, and for text that does not encode.
+/// [`Failure::Stock`] for any other object, and for text that cannot be encoded.
 pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -> Result<(), Failure> {
     if object::is_exact_str(text.bind(py)) && pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
 fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
-    // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys; what it gives is
-    // made an own reference before any Python code runs.
+    // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys. The borrowed
+    // reference that it returns becomes an own one before any Python code runs.
     let thread = unsafe {
         let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
         let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
@@ -112,11 +113,11 @@ fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> R
     };
     let thread = match thread {
         Some(thread) => thread,
-        // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
+        // Python did not start this thread: `current_thread()` makes a dummy object, as in stock logging.
         None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,
     };
     let thread = thread.bind(py);
-    // The property of an untouched Thread reads `_name`.
+    // An unmodified `Thread.name` property reads `_name`.
     let property = object::attribute(thread.get_type().as_any().as_borrowed(), &names().name).ok_or(Failure::Stock)?;
     let name = if property.as_ptr() == sources.thread_name.as_ptr() {
         // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
@@ -129,7 +130,7 @@ fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> R
 
 fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
     let Some(module) = loaded_module(py, Loaded::Multiprocessing) else { return Ok(None) };
-    // As stock: a module that is only half imported counts as none.
+    // As in stock logging, a partly imported module counts as not imported.
     let Some(function) = object::attribute(module.bind(py), &names().current_process) else { return Ok(None) };
     match if_any(py, leaving::call(function.bind(py)))? {
         Some(process) => if_any(py, leaving::attribute(process.bind(py), &names().name)),
@@ -138,7 +139,7 @@ fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
 }
 
 fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
-    // Asking for the loop first spares the exception that `current_task` raises without one.
+    // `current_task` raises without a running loop; looking for the loop first avoids that exception.
     let Some((module, _)) = running_loop(py)? else { return Ok(None) };
     let Some(function) = object::attribute(module.bind(py), &names().current_task) else { return Ok(None) };
     match if_any(py, leaving::call(function.bind(py)))? {
@@ -147,23 +148,23 @@ fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
     }
 }
 
-/// Whether `logspool.bind` was ever used: until then no context has fields.
+/// True once `logspool.bind` was used. Before that no context has fields.
 ///
-/// An atomic outside `queue`: set once, before the first fields are.
+/// An atomic outside `queue`: set once, before the first fields are bound.
 static BOUND: AtomicBool = AtomicBool::new(false);
 
-/// Notes that `logspool.bind` is used.
+/// Records that `logspool.bind` is in use.
 pub fn note_bound_fields() {
     BOUND.store(true, Relaxed);
 }
 
-/// The fields of `logspool.bind`, if there are any: exact dicts that nobody changes after `bind` made them.
+/// The fields of `logspool.bind`, if any: an exact dict that never changes after `bind` made it.
 fn bound_fields(py: Python<'_>, sources: &Sources) -> Result<Option<Owned>, Failure> {
     if !BOUND.load(Relaxed) {
         return Ok(None);
     }
     let mut fields = std::ptr::null_mut();
-    // SAFETY: a live context variable and a place for a new reference; the token shows that the thread is attached.
+    // SAFETY: a live context variable and room for a new reference; the token shows that the thread is attached.
     let fields = unsafe {
         if ffi::PyContextVar_Get(sources.bound_fields.as_ptr(), std::ptr::null_mut(), &mut fields) != 0 {
             return Err(Failure::of_error(py));

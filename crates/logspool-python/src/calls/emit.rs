@@ -1,9 +1,10 @@
-//! An adopted handler reached on the stock path: formats in the caller, at its place in the chain, and queues the
-//! finished line.
+//! `emit` of an adopted handler on the stock path: formats the record in the caller, at the handler's place in the
+//! chain, and queues the finished line.
 //!
-//! Stop on the line: *capture*, beside the native path. The line travels in the same lane, so the order of a thread
-//! holds across both. Anything unusual (a formatter that raises, text that does not encode) is left to the stock
-//! `emit`, after what is queued was written; it reports as stock logging does, from stock logging's own frames.
+//! Stop on the line: *capture*, beside the native path. The line goes into the same lane, so a thread's records keep
+//! their order across both paths. Unusual cases (a formatter that raises, text that cannot be encoded) go to the stock
+//! `emit`, after everything queued is written. Errors are then reported from stock logging's own frames, as without
+//! logspool.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
         }
         Line::Uninstalling => adoption::give_back(&handler, options::shutdown_timeout())
             .and_then(|()| flush_beside_stream(method, handler)),
-        // Nothing is written beside the queue.
+        // No other method writes without going through the queue.
         _ => Ok(()),
     };
     if !passed(call.py(), barrier) {
@@ -57,8 +58,9 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     with_made_text(record, || call_stock(method, handler, call))
 }
 
-/// `handler.handle(record)`. A record that goes by value needs none of its steps: no filter would see it, `emit` is
-/// known, and the queue needs no lock. A handler that is not known yet becomes so in its `emit`.
+/// `handler.handle(record)`. A record queued by value skips the steps of `handle`: the handler has no filters, its
+/// `emit` is known, and the queue needs no lock. A handler seen for the first time is adopted in its `emit`.
+#[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         if let Some(answer) = queue_handler::handle(handler, record) {
@@ -75,8 +77,8 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     call_stock(Method::HandlerHandle, handler, call)
 }
 
-/// What stock logging is about to write comes after what is queued for the same file: `logging.lastResort` and a
-/// handler that cannot be adopted share standard error with one that is.
+/// Flushes what is queued for the file that stock logging is about to write to. `logging.lastResort` and handlers that
+/// cannot be adopted share standard error with adopted ones.
 fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> {
     if method == Method::StreamEmit
         && let Some(stream) = object::attribute(handler, &names().stream)
@@ -86,27 +88,28 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
     Ok(())
 }
 
-/// How often an entry for a service is queued again.
+/// How often an entry for a service is tried.
 ///
-/// Chosen: once is enough but for a program that closes handlers in one thread all the time.
+/// Chosen: a second try is enough, unless a program keeps closing handlers in another thread.
 const MOST_TRIES: usize = 3;
 
 enum Line {
     /// In the queue, or refused and counted.
     Queued,
-    /// The handler is not adopted.
+    /// Stock logging writes the line: the handler is not adopted.
     Stock,
-    /// It is, but this line is stock logging's.
+    /// The handler is adopted, but stock logging has to write this line, after the queue.
     StockAfterQueue,
-    /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
+    /// `uninstall()` has begun: stock logging writes all lines, each after everything its thread has queued.
     Uninstalling,
-    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
+    /// Try again: the handler changed, its sink was closed, or the process forked, and stock logging cannot reach a
+    /// service.
     Again,
-    /// An error that no handler catches is set.
+    /// An error is set that no handler catches.
     Raised,
 }
 
-/// What is known of a handler, or why there is nothing to know.
+/// The state of a handler, or the reason why it has none.
 fn known(handler: Object<'_, '_>) -> Result<Arc<State>, Line> {
     if !installed() && !stands_alone(&handler) {
         return Err(Line::Uninstalling);
@@ -118,25 +121,26 @@ fn known(handler: Object<'_, '_>) -> Result<Arc<State>, Line> {
     }
 }
 
-/// Why a line is stock logging's whose handler is not adopted, or not any more.
+/// Why stock logging writes a line of a handler that is not adopted (any more).
 fn stock(handler: Object<'_, '_>) -> Line {
     if installed() || stands_alone(&handler) { Line::Stock } else { Line::Uninstalling }
 }
 
-/// Where lines of an adopted handler go, and under what that was found.
+/// The sink of an adopted handler, and the id epoch and epoch under which it was found.
 fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
-    // begins it.
+    // Read before the sink is looked up, so that closing it from here on makes this value stale. The id epoch is read
+    // afterwards, because opening the first sink begins it.
     let before = MadeUnder::now();
-    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
+    // If `uninstall()` begins, either this check sees it or it makes the value just read stale. `uninstall()` leaves
+    // each sink in its state until the sink is closed.
     if matches!(stock(handler), Line::Uninstalling) {
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
+    Some((sink, MadeUnder { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
-/// Whether the handler was adopted when it was looked at last.
+/// True if the handler was adopted at the last check.
 fn is_adopted(handler: Object<'_, '_>) -> bool {
     adoption::known(&handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_)))
 }
@@ -163,7 +167,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     };
     let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
     if adoption.turns() && matches!(method, Method::FileEmit | Method::StreamEmit) {
-        // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
+        // The stock `emit` of a subclass has just decided about a rollover: the sink must not decide again.
         return Line::StockAfterQueue;
     }
     let Some((sink, made_under)) = destination(&state, handler) else {
@@ -174,7 +178,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         let destination = Destination { state: &state, adoption, sink, made_under };
         match record::queue(PassedBy::Emit, &destination, handler, record) {
             ByValue::Done => return Line::Queued,
-            // Its formatter would raise, too: stock logging reports it, and makes the text once.
+            // The formatter would raise as well: stock logging reports the error and makes the text only once.
             ByValue::No if message::take_broken() => return Line::StockAfterQueue,
             ByValue::No => {}
             ByValue::Raised => return Line::Raised,
@@ -191,7 +195,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         return Line::StockAfterQueue;
     };
     if !adoption.stream.text.is_null() {
-        // SAFETY: `adoption` holds its stream and buffer.
+        // SAFETY: `adoption` holds the stream and its buffer.
         match unsafe { text_stream::empty_buffers(py, &[adoption.text_stream(sink)]) } {
             Ok(()) => {}
             Err(Failure::Stock) => return Line::StockAfterQueue,
@@ -201,7 +205,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     let Some(level) = level(record) else { return Line::StockAfterQueue };
     let line = line.bind(py);
     let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return Line::StockAfterQueue };
-    // The line is made: what else has changed meanwhile does not matter to it.
+    // The line is finished, so later changes do not affect it.
     if !made_under.may_push() && adoption.is_service() {
         return Line::Again;
     }
@@ -218,21 +222,22 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
             Line::Queued
         }
         Queued::Raised => Line::Raised,
-        // The handler changed, or the process forked: what was queued before is written first, then this line.
+        // The handler changed, or the process forked: everything queued before is written first, then this line.
         Queued::Stale if adoption.is_service() => Line::Again,
         Queued::Stale => Line::StockAfterQueue,
     }
 }
 
-/// The line with its terminator: a `str` that encodes to UTF-8, or the bytes that `errors` made of it. `format` may run
-/// foreign code.
+/// The line with its terminator: a `str` that encodes to UTF-8, or the bytes that the handler's `errors` option made of
+/// it. `format` may run foreign code.
 fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
     let py = record.py();
     let message = leaving::method_of_one(handler, &names().format, record)?;
     if !object::is_str(message.bind(py)) {
         return None;
     }
-    // SAFETY: live objects of an attached thread; each result is a new reference or null with an error set.
+    // SAFETY: the objects are live and the thread is attached; each result is a new reference or null with an error
+    // set.
     unsafe {
         let terminator = Owned::steal(ffi::PyObject_GetAttr(handler.as_ptr(), names().terminator.as_ptr()))?;
         let line = Owned::steal(ffi::PyUnicode_Concat(message.as_ptr(), terminator.as_ptr()))?;
@@ -244,7 +249,7 @@ fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) ->
     }
 }
 
-/// The bytes that a service gets for a record. `_entry` may run foreign code.
+/// The bytes that a service receives for a record. `_entry` may run foreign code.
 fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
     let entry = leaving::method_of_one(handler, &names().entry, record)?;
     let is_bytes = entry.bind(record.py()).is_instance_of::<PyBytes>();
@@ -257,7 +262,7 @@ fn level(record: Object<'_, '_>) -> Option<u16> {
         return None;
     }
     let mut overflow = 0;
-    // SAFETY: a live int of an attached thread.
+    // SAFETY: a live int, and the thread is attached.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(level.as_ptr(), &mut overflow) };
     Some(if overflow > 0 { u16::MAX } else { number.clamp(0, i64::from(u16::MAX)) as u16 })
 }

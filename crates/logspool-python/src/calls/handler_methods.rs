@@ -1,4 +1,4 @@
-//! The native methods of handlers: barriers, which write what is queued first, and `emit` and `handle`.
+//! The native methods of handlers: `emit`, `handle`, and barriers, which first write everything queued.
 //!
 //! Stop on the line: *call site* into *capture*, on the stock path.
 
@@ -15,20 +15,21 @@ use crate::interpreter::object::{self, Call, ErrorKept, Object, Owned};
 use crate::options;
 use crate::plans::adoption;
 
-/// Raw functions for CPython, each with what it does with its object and its call.
+/// Declares the C functions for CPython, each with the action on its object and call.
 macro_rules! methods {
     ($($name:ident: $act:expr;)*) => {
         $(
             /// # Safety
             ///
-            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method, attached.
+            /// Call only as CPython calls a `METH_FASTCALL | METH_KEYWORDS` method: from an attached thread.
             pub unsafe extern "C" fn $name(
                 object: *mut PyObject,
                 arguments: *const *mut PyObject,
                 count: ffi::Py_ssize_t,
                 keywords: *mut PyObject,
             ) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the object's type.
+                // SAFETY: CPython calls this from an attached thread, with live objects; the descriptor checked the
+                // object's type.
                 let (object, call) = unsafe { object::received(object, arguments, count, keywords) };
                 $act(object, call)
             }
@@ -36,7 +37,7 @@ macro_rules! methods {
     };
 }
 
-/// Does what has to come before a stock method, then calls that one.
+/// Runs the barrier of a stock method, then calls the stock method.
 fn after_barrier(
     method: Method,
     handler: Object<'_, '_>,
@@ -66,10 +67,10 @@ fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
     adoption::release(&handler, timeout)
 }
 
-/// What stock logging is about to print on standard error comes after what is queued for it.
+/// Writes what is queued for standard error before stock logging prints its report there.
 fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
-    // SAFETY: `handler` shows that the thread is attached. A borrowed reference, made an own one before the `fileno()`
-    // of the stream runs.
+    // SAFETY: `handler` shows that the thread is attached. The borrowed reference becomes an own one before the
+    // stream's `fileno()` runs.
     let stream = unsafe {
         let stream = ffi::PySys_GetObject(c"stderr".as_ptr());
         Borrowed::from_ptr_or_opt(handler.py(), stream).map(|stream| Owned::of(&stream))
@@ -82,14 +83,15 @@ fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<(
     }
 }
 
-/// A barrier on the handler that is removed.
+/// `Logger.removeHandler`: writes what is queued for the handler, then removes it.
 fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let [handler] = call.positional()
         && !passed(call.py(), adoption::flush(handler, options::shutdown_timeout()))
     {
         return ptr::null_mut();
     }
-    // Plans hold the logger's list, which holds handlers only as long as they are in it; nothing else to let go.
+    // Nothing else to release: a plan holds the logger's list of handlers, and `removeHandler` takes the handler out of
+    // it.
     call_stock(Method::RemoveHandler, logger, call)
 }
 

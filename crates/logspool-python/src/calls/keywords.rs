@@ -1,7 +1,7 @@
 //! The keywords of a logging call: `exc_info`, `extra`, `stack_info`, `stacklevel`.
 //!
-//! Stop on the line: *capture*. A keyword that stock logging refuses, and a value of an unusual kind, makes the whole
-//! call stock logging's: its errors are its own.
+//! Stop on the line: *capture*. Stock logging does the whole call in two cases: it would refuse a keyword, or a value is
+//! of an unusual kind. It then reports its own errors.
 
 use std::sync::OnceLock;
 
@@ -20,31 +20,31 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// What the keywords ask for.
+/// The parsed keywords of one call.
 pub struct Keywords<'a, 'py> {
-    /// What is logged as an exception.
+    /// The exception to log.
     exc_info: Option<Object<'a, 'py>>,
-    /// Whether the stack of the caller is shown.
+    /// True if the caller's stack is to be shown.
     pub stack_info: bool,
-    /// Which of the callers counts as the caller, 1 for the nearest.
+    /// Number of the stack frame that counts as the caller; 1 is the nearest.
     pub stack_level: i64,
-    /// An exact dict whose keys are `str` and no attributes of a LogRecord.
+    /// An exact dict. Its keys are `str`, and none is an attribute of a LogRecord.
     pub extra: Option<Owned>,
 }
 
-/// What only Python knows or makes.
+/// Python functions and names that the keywords need.
 pub struct Makers {
     /// `exception_text(exc_info) -> str`
     pub exception_text: Owned,
     /// `stack_text(frame) -> str | None`
     pub stack_text: Owned,
-    /// A frozenset of the names that `extra` may not have.
+    /// The names that `extra` may not have: a frozenset.
     pub record_names: Owned,
 }
 
 static MAKERS: OnceLock<Makers> = OnceLock::new();
 
-/// Remembers the makers. The first call counts.
+/// Sets the makers. Later calls change nothing.
 pub fn set_makers(makers: Makers) {
     let _ = MAKERS.set(makers);
 }
@@ -54,11 +54,12 @@ fn makers() -> Result<&'static Makers, Failure> {
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
-    /// Reads the keywords of a call. Runs foreign code when an exception has a `__bool__` of its own.
+    /// Reads the keywords of a call. Runs foreign code if an exception has its own `__bool__`.
     ///
     /// # Errors
     ///
-    /// [`Failure::Stock`] for keywords that are stock logging's to judge.
+    /// [`Failure::Stock`] for keywords that stock logging has to judge.
+    #[inline(always)]
     pub fn read(call: Call<'a, 'py>) -> Result<Self, Failure> {
         let mut read = Self { exc_info: None, stack_info: false, stack_level: 1, extra: None };
         let names = names();
@@ -80,17 +81,18 @@ impl<'a, 'py> Keywords<'a, 'py> {
         Ok(read)
     }
 
-    /// Whether the caller is another than the nearest one, or its frame is needed.
+    /// True if the call needs another caller than the nearest one, or the caller's frame.
     #[inline]
     pub fn walks(&self) -> bool {
         self.stack_info || self.stack_level != 1
     }
 
-    /// Adds the text of the traceback, if one is asked for. Runs foreign code.
+    /// Adds the text of the traceback, if the call asks for one. Runs foreign code.
     ///
     /// # Errors
     ///
-    /// Where making the text raised.
+    /// Making the text raised.
+    #[inline(always)]
     pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match self.exc_info {
             Some(exc_info) => add_made(pieces, tag::EXCEPTION, &makers()?.exception_text, exc_info),
@@ -98,17 +100,19 @@ impl<'a, 'py> Keywords<'a, 'py> {
         }
     }
 
-    /// Adds the text of the stack that ends with `frame`. Runs foreign code.
+    /// Adds the text of the stack whose innermost frame is `frame`. Runs foreign code.
     ///
     /// # Errors
     ///
-    /// Where making the text raised.
+    /// Making the text raised.
     pub fn add_stack(&self, py: Python<'_>, pieces: &mut Pieces<'_>, frame: &Frame) -> Result<(), Failure> {
         add_made(pieces, tag::STACK, &makers()?.stack_text, frame.object().bind(py))
     }
 }
 
-/// Adds what a maker makes of an object: a `str`, or None for nothing.
+/// Adds the text that a maker returns for an object: a `str`, or None for no text.
+#[cold]
+#[inline(never)]
 fn add_made(pieces: &mut Pieces<'_>, tag: u8, maker: &Owned, of: Object<'_, '_>) -> Result<(), Failure> {
     let py = of.py();
     let made = leaving::call_with(maker.bind(py), of).ok_or_else(|| Failure::of_error(py))?;
@@ -125,13 +129,13 @@ fn extra(value: Object<'_, '_>) -> Result<Option<Owned>, Failure> {
     if !value.is_exact_instance_of::<PyDict>() {
         return Err(Failure::Stock);
     }
-    // Exact `str` keys: neither their hash nor a comparison runs foreign code, so nobody changes the dict meanwhile;
-    // without a GIL another thread might, so there a copy is looked at.
+    // The keys are exact `str`, so hashing and comparing them runs no foreign code that could change the dict. Without
+    // a GIL another thread could change it, so a copy is read there.
     let fields = if cfg!(Py_GIL_DISABLED) { dict::copy(value)? } else { Owned::of(&value) };
     let reserved = makers()?.record_names.as_ptr();
     let mut walk = DictWalk::of(fields.bind(value.py()));
     while let Some((key, _)) = walk.next() {
-        // SAFETY: a frozenset of ours and a live exact `str`.
+        // SAFETY: our own frozenset and a live exact `str`.
         if !object::is_exact_str(key) || unsafe { ffi::PySet_Contains(reserved, key.as_ptr()) } != 0 {
             return Err(Failure::Stock);
         }
@@ -158,7 +162,7 @@ fn asks_for_exception(value: Object<'_, '_>) -> Result<bool, Failure> {
 fn stack_level(value: Object<'_, '_>) -> Result<i64, Failure> {
     match small_int(value) {
         Some(level) if level >= 1 => Ok(level),
-        // Below one, 3.10 takes the nearest caller; later ones show a line of logging's own.
+        // Below one, Python 3.10 takes the nearest caller; later versions show a line of logging's own.
         Some(_) if cfg!(not(Py_3_11)) => Ok(1),
         _ => Err(Failure::Stock),
     }

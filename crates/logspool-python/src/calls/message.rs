@@ -1,9 +1,9 @@
-//! Message and arguments of one call: by value where the template allows it, else as text made here.
+//! Message and arguments of one call: by value where the template allows it, otherwise as text made here.
 //!
-//! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` of an
-//! argument that is no builtin value) happens here, before a byte is reserved.
-//! What foreign code has made of a message that cannot be formatted is kept ([`take_made`]), so that stock logging,
-//! which reports the error, does not run it again.
+//! Stop on the line: *capture*. Everything that may run foreign code happens here, before a byte is reserved: `str()`
+//! of the message, and `%` with an argument that is no builtin value. If a message cannot be formatted, the text that
+//! foreign code made of it is kept ([`take_made`]). Stock logging reports the error and uses that text, so the foreign
+//! code does not run twice.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -20,66 +20,66 @@ use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
+/// `collections.abc.Mapping`: a single argument of this class supplies the values of `%(key)s` directives.
 static MAPPING: OnceLock<Owned> = OnceLock::new();
 
 /// `_texts.MadeText`
 static MADE_TEXT: OnceLock<Owned> = OnceLock::new();
 
-/// Remembers `_texts.MadeText`. The first call counts.
+/// Sets `_texts.MadeText`. Later calls change nothing.
 pub fn set_made_text(class: Owned) {
     let _ = MADE_TEXT.set(class);
 }
 
-/// A message object and the `MadeText` that stands for it in stock logging's call.
+/// A message object and the `MadeText` that replaces it in the stock call.
 struct MadeMessage {
     message: usize,
     stand_in: Owned,
 }
 
 thread_local! {
-    /// Set where the message of a call cannot be formatted after its text was made; taken by that call. Holds nothing
-    /// between calls, so that the end of a thread, which is not attached, drops nothing.
+    /// Set if the message of a call cannot be formatted after its text was made; the same call takes it. Empty between
+    /// calls, so that a thread that ends, and is not attached then, drops nothing.
     static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
-    /// Whether the last message could not be formatted.
+    /// True if the last message could not be formatted.
     static BROKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What stands for `message` in stock logging's call, where its text was made before it failed.
+/// The object that replaces `message` in the stock call, if its text was made before formatting failed.
 pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
     let made = MADE.try_with(Cell::take).ok().flatten()?;
     if made.message == message.as_ptr() as usize {
         return Some(made.stand_in);
     }
-    // A finalizer logs while the call that failed ends.
+    // The entry belongs to another call: this one comes from a finalizer that logs while the failed call ends.
     let _ = MADE.try_with(|cell| cell.set(Some(made)));
     None
 }
 
-/// Whether the message that was just tried cannot be formatted. Asks once.
+/// True if the last message could not be formatted. Resets the answer.
 pub fn take_broken() -> bool {
     BROKEN.try_with(Cell::take).unwrap_or(false)
 }
 
-/// Stock logging, because formatting raises.
+/// Marks the message as broken, because formatting raises; stock logging takes the call.
 fn broken() -> Failure {
     let _ = BROKEN.try_with(|broken| broken.set(true));
     Failure::Stock
 }
 
-/// Remembers `collections.abc.Mapping`.
+/// Sets `collections.abc.Mapping`.
 pub fn set_mapping(class: Owned) {
     let _ = MAPPING.set(class);
 }
 
 /// Adds the message of a call: its first positional value and the %-arguments after it. Returns the site's id in the
-/// record, 0 when the record carries the site itself.
+/// record, or 0 if the record carries the site itself.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] where stock logging formats or reports, [`Failure::Raised`] where foreign code raised.
+/// [`Failure::Stock`] if stock logging has to format or report, [`Failure::Raised`] if foreign code raised.
 #[inline(always)]
-pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
+pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, id_epoch: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
     let Some((&message, values)) = call.positional().split_first() else { return Err(Failure::Stock) };
     if !values.is_empty()
         && object::is_exact_str(message)
@@ -87,18 +87,18 @@ pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: C
         && bound.template.deferrable()
     {
         if values.len() == 1 && kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
-            // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
-            // or complains about it, which is Python's to say.
-            return add_text(pieces, site, generation, message, values);
+            // A template with `%(key)s` directives is not deferrable. This one is, so Python's formatting ignores the
+            // mapping or raises; only Python can decide that.
+            return add_text(pieces, site, id_epoch, message, values);
         }
         if bound.template.directives.len() != values.len() {
             return Err(broken());
         }
-        let id = add_name(pieces, bound.name(generation));
+        let id = add_name(pieces, bound.name(id_epoch));
         add_deferred(pieces, bound, values)?;
         return Ok(id);
     }
-    add_text(pieces, site, generation, message, values)
+    add_text(pieces, site, id_epoch, message, values)
 }
 
 #[inline(always)]
@@ -141,7 +141,8 @@ fn add_deferred<'a>(
                 }
             }
             Acceptance::RenderInCaller => {
-                // It may run foreign code, which stock logging must not run again for an argument further on.
+                // Rendering may run foreign code. If a later argument cannot be formatted, stock logging would run that
+                // code again.
                 if kind == Kind::Other && !fit(bound, arguments) {
                     return Err(broken());
                 }
@@ -153,14 +154,14 @@ fn add_deferred<'a>(
     Ok(())
 }
 
-/// Whether the UTF-8 of a `str` has one byte for each character.
+/// True if every character of a `str` takes one byte of UTF-8.
 #[inline(always)]
 pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
-    // SAFETY: a live `str`: it has just been encoded.
+    // SAFETY: a live `str`, which has just been encoded.
     bytes.len() == unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) } as usize
 }
 
-/// Whether each argument is of a kind that its directive takes.
+/// True if each argument is of a kind that its directive accepts.
 fn fit(bound: &BoundTemplate, arguments: &[Object<'_, '_>]) -> bool {
     let accepts = |(directive, argument): (&Directive, &Object<'_, '_>)| {
         directive.accepts(kind_of(*argument)) != Acceptance::Mismatch
@@ -172,17 +173,17 @@ fn add_rendered(pieces: &mut Pieces<'_>, argument: Object<'_, '_>, directive: &D
     add_owned(argument.py(), pieces, tag::RENDERED, directive.render(argument))
 }
 
-/// Adds text made for this record. `None`: making it raised, and the error is set.
+/// Adds text made for this record. `None`: making the text raised, and the error is set.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] also where it is no text or does not encode.
+/// [`Failure::Stock`] also for an object that is no text, and for text that cannot be encoded.
 pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
     let text = text.ok_or_else(|| Failure::of_error(py))?;
     if pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
-/// Whether stock logging would take a single argument for a mapping: one that is true.
+/// True if stock logging would treat a single argument as a mapping: it is a `Mapping` and true.
 fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
     let mapping = MAPPING.get().ok_or(Failure::Stock)?;
     // `__instancecheck__` and `__bool__` may run foreign code.
@@ -192,14 +193,15 @@ fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
 }
 
 /// Adds the finished message, as `LogRecord.getMessage` makes it.
+#[inline(never)]
 fn add_text<'a>(
     pieces: &mut Pieces<'a>,
     site: &'a Site,
-    generation: u64,
+    id_epoch: u64,
     message: Object<'a, '_>,
     values: &[Object<'_, '_>],
 ) -> Result<u32, Failure> {
-    let id = add_name(pieces, site.plain_name(generation));
+    let id = add_name(pieces, site.plain_name(id_epoch));
     let py = message.py();
     let text = if object::is_exact_str(message) {
         if values.is_empty() {
@@ -211,7 +213,7 @@ fn add_text<'a>(
         leaving::str(message).ok_or_else(|| Failure::of_error(py))?
     };
     let text = if values.is_empty() { text } else { format_text(message, &text, values)? };
-    // `__mod__` of a subclass of `str` may have made something else.
+    // `__mod__` of a subclass of `str` may have returned another kind of object.
     if !object::is_str(text.bind(py)) {
         return Err(Failure::Stock);
     }
@@ -219,7 +221,7 @@ fn add_text<'a>(
     Ok(id)
 }
 
-/// `text % values`, for the text of `message`. Where that raises, the text is kept for stock logging.
+/// Computes `text % values` for the text of `message`. If that raises, the text is kept for stock logging.
 fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>]) -> Result<Owned, Failure> {
     let py = message.py();
     if let Some(formatted) = percent(text.bind(py), values)? {
@@ -233,11 +235,11 @@ fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>])
     Err(failed)
 }
 
-/// Keeps the text of a message that is no `str`.
+/// Keeps the text made of a message that is no `str`.
 fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
     let Some(class) = MADE_TEXT.get().filter(|_| message.as_ptr() != text.as_ptr()) else { return };
     let values = [message.as_ptr(), text.as_ptr()];
-    // SAFETY: two live values and a class of ours; the result is a new reference or null with an error set.
+    // SAFETY: two live values and our own class; the result is a new reference or null with an error set.
     let made =
         unsafe { Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())) };
     match made {
@@ -249,7 +251,7 @@ fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
     }
 }
 
-/// `text % values`; `None` where that raised, with the error set.
+/// `text % values`; `None` if that raised, with the error set.
 fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Owned>, Failure> {
     if let [value] = values
         && !object::is_scalar(*value)
@@ -257,7 +259,7 @@ fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Own
     {
         return Ok(leaving::remainder(text, *value));
     }
-    // SAFETY: the new tuple takes over one reference for each of its places.
+    // SAFETY: the new tuple takes over one reference for each item.
     let tuple = unsafe {
         let tuple = Owned::steal(ffi::PyTuple_New(values.len() as isize));
         let tuple = tuple.ok_or_else(|| Failure::of_error(text.py()))?;

@@ -1,8 +1,9 @@
-//! Native methods that stand in the place of `logging`'s own, and the stock functions behind them.
+//! Native methods that replace those of `logging`, with the stock functions that they fall back to.
 //!
 //! Stop on the line: *call site* into *capture*. Each is a true method descriptor of the stdlib class
 //! (`PyDescr_NewMethod`), called by vectorcall without a bound method. A method that logspool cannot serve calls the
-//! stock function with the same arguments, from no Python frame of its own: `findCaller` counts frames as ever.
+//! stock function with the same arguments. It adds no Python frame, so `findCaller` counts the same frames as without
+//! logspool.
 
 use std::ffi::CStr;
 
@@ -16,7 +17,7 @@ use crate::calls::{capture, handler_methods};
 use crate::interpreter::object::Owned;
 use crate::plans::hooks;
 
-/// Those of them in `logging` itself.
+/// Number of native methods of `logging` itself; they come first in [`DECLARED`].
 const LOGGING_METHODS: usize = 15;
 
 type WithKeywords =
@@ -203,17 +204,18 @@ const ROLLOVER_DOC: &CStr = c"doRollover($self, /)\n--\n\nDo a rollover, once ev
 const QUESTION_DOC: &CStr =
     c"shouldRollover($self, record)\n--\n\nSay whether a rollover is due, once everything queued is written.";
 
-/// Class name and method name of every method of `logging` that `install()` replaces. Those of `logging.handlers`
-/// follow when they are needed.
+/// Class name and method name of every method of `logging` that `install()` replaces. Methods of `logging.handlers` are
+/// replaced later, when they are needed.
 pub fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
     DECLARED[..LOGGING_METHODS].iter().map(|method| (method.class, method.name.to_str().expect("an ASCII literal")))
 }
 
-/// Makes the native method `class.name`, with the stock `function` after it.
+/// Makes the native method `class.name`; `function` is its stock function.
 ///
 /// # Errors
 ///
-/// `KeyError` where nothing of that name is declared; CPython cannot make it.
+/// `KeyError` if no method of that name is declared; otherwise the error of CPython that kept it from making the
+/// method.
 pub fn descriptor<'py>(
     class: &Bound<'py, PyType>,
     owner: &str,
@@ -238,7 +240,7 @@ pub fn descriptor<'py>(
 ///
 /// # Errors
 ///
-/// CPython cannot make it.
+/// The error of CPython that kept it from making the method.
 pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
     let (name, function): (&CStr, ffi::PyCFunctionFast) =
         if delete { (c"__delattr__", hooks::delete_attribute) } else { (c"__setattr__", hooks::set_attribute) };
@@ -254,8 +256,8 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
 }
 
 fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
-    // Leaked: a descriptor points to its definition for ever, and there are two dozen of them.
+    // Leaked: a descriptor refers to its definition for the life of the process, and there are only two dozen.
     let definition = Box::leak(Box::new(definition));
-    // SAFETY: a live class and a definition that lives for ever; a new reference or null with an error set.
+    // SAFETY: a live class and a definition that is never freed; a new reference or null with an error set.
     unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }
 }

@@ -1,9 +1,9 @@
 //! One logging call: from the method that a program calls to the push into the queue.
 //!
-//! [`capture`] is in the place of `Logger.info` and its like: is the level enabled, does the plan hold, which
-//! [`site`], which [`message`], which [`keywords`]; the values become [`pieces`], which are pushed. On the stock path
-//! [`handler_methods`] are in the place of the handlers' own: [`emit`] queues finished lines, [`record`] the values of
-//! a record. What logspool cannot serve goes to [`stock`].
+//! [`capture`] replaces `Logger.info` and its siblings: is the level enabled, is the plan valid, which [`site`], which
+//! [`message`], which [`keywords`]; the values become [`pieces`], which are pushed. On the stock path
+//! [`handler_methods`] replace the handlers' own: [`emit`] queues finished lines, [`record`] the values of a record.
+//! [`stock`] calls the stock functions for everything that logspool cannot serve.
 
 pub mod capture;
 pub mod context;

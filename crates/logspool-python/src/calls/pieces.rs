@@ -1,7 +1,8 @@
-//! The values of one record: collected first, then pushed into a lane in one go.
+//! The values of one record: collected first, then pushed into a lane in one step.
 //!
-//! Stop on the line: *capture* into *queue*. Whatever may run foreign code happens while pieces are added; writing them
-//! is plain copying, inside the lane's window. Where there is no room, the call waits outside of the interpreter.
+//! Stop on the line: *capture* into *queue*. Everything that may run foreign code happens while pieces are added.
+//! Writing them is plain copying, within the lane's window. If the lane is full, the call waits detached from the
+//! interpreter.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::interpreter::object::{self, Object, Owned};
 use crate::interpreter::running_loop::has_running_loop;
 use crate::plans::environment::MadeUnder;
 
-/// One value or part of one.
+/// One value, or part of one.
 #[derive(Clone, Copy)]
 enum Piece {
     /// A tag alone.
@@ -28,7 +29,7 @@ enum Piece {
     Word(u8, u64),
     /// A tag, a `u32` length and bytes.
     Bytes(u8, *const u8, u32),
-    /// Bytes as they are.
+    /// Bytes without tag and length.
     Raw(*const u8, u32),
 }
 
@@ -37,7 +38,8 @@ enum Piece {
 /// Chosen: a call with ten arguments and full context has fewer.
 const INLINE: usize = 20;
 
-/// The values of one record. What they point to outlives it: the call's arguments, or `owned`.
+/// The values of one record. The memory that they point to outlives them: it belongs to the call's arguments or to
+/// `owned`.
 pub struct Pieces<'a> {
     count: usize,
     bytes: usize,
@@ -49,7 +51,7 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// No values.
+    /// Makes an empty set of pieces.
     #[inline(always)]
     pub fn new() -> Self {
         Self {
@@ -63,7 +65,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Bytes that [`Pieces::write`] writes.
+    /// Number of bytes that [`Pieces::write`] writes.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.bytes
@@ -86,13 +88,13 @@ impl<'a> Pieces<'a> {
         self.add(Piece::Tag(tag), 1);
     }
 
-    /// Adds an integer, a double (its bits) or a context entry with an integer.
+    /// Adds an integer, the bits of a double, or a context entry with an integer.
     #[inline(always)]
     pub fn word(&mut self, tag: u8, word: u64) {
         self.add(Piece::Word(tag, word), 9);
     }
 
-    /// Adds text or bytes that live until the record is written. `false`: longer than a record can hold.
+    /// Adds text or bytes that live until the record is written. `false`: they are longer than a record can hold.
     #[inline(always)]
     pub fn bytes(&mut self, tag: u8, bytes: &'a [u8]) -> bool {
         let Ok(len) = u32::try_from(bytes.len()) else { return false };
@@ -100,7 +102,7 @@ impl<'a> Pieces<'a> {
         true
     }
 
-    /// Adds bytes as they are; they live until the record is written.
+    /// Adds bytes without tag and length; they live until the record is written.
     pub fn raw(&mut self, bytes: &'a [u8]) {
         self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
     }
@@ -109,16 +111,16 @@ impl<'a> Pieces<'a> {
     ///
     /// # Safety
     ///
-    /// The result is added to `self` alone, and is not used once `self` is dropped.
+    /// Add the result to `self` alone, and do not use it after `self` is dropped.
     pub unsafe fn keep_and_lend<'py>(&mut self, py: Python<'py>, object: Owned) -> Object<'a, 'py> {
-        // SAFETY: `owned` keeps the object until `self` is dropped; the rest is the caller's to hold.
+        // SAFETY: `owned` keeps the object until `self` is dropped; the caller keeps the rest of the contract.
         let lent = unsafe { Borrowed::from_ptr(py, object.as_ptr()) };
         self.owned.push(object);
         lent
     }
 
-    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: it is no `str`, does not
-    /// encode, or is longer than a record can hold.
+    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: it is no `str`, cannot be
+    /// encoded, or is longer than a record can hold.
     pub fn keep_text(&mut self, py: Python<'_>, tag: u8, text: Owned) -> bool {
         let Some(bytes) = object::utf8(text.bind(py)) else { return false };
         // SAFETY: the bytes live as long as the `str`, which is kept in `owned` until `self` is dropped.
@@ -127,17 +129,17 @@ impl<'a> Pieces<'a> {
         self.bytes(tag, bytes)
     }
 
-    /// Adds bytes as they are, and keeps them until the record is written.
+    /// Adds bytes without tag and length, and keeps them until the record is written.
     fn keep_raw(&mut self, bytes: Vec<u8>) {
         let bytes = bytes.into_boxed_slice();
         self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
-        // Neither moved out of `texts` nor changed before `self` is dropped.
+        // `texts` keeps the bytes in place and unchanged until `self` is dropped.
         self.texts.push(bytes);
     }
 
     /// Adds `value` if it is an exact `str`, `int`, `float`, `bool`, `bytes`, `None` or a tuple of these: the only
-    /// objects whose content goes into a lane as it is. `false` when it is anything else, or text that does not
-    /// encode; pieces may then hold a part and are void. Runs no foreign code.
+    /// objects whose content goes into a lane unchanged. `false` for anything else, and for text that cannot be
+    /// encoded; `self` may then hold part of the value and must not be written. Runs no foreign code.
     pub fn value<'py: 'a>(&mut self, value: Object<'a, 'py>) -> bool {
         self.value_at_depth(value, 0)
     }
@@ -158,7 +160,7 @@ impl<'a> Pieces<'a> {
                 true
             }
             Kind::Bool => {
-                // SAFETY: the address of a singleton.
+                // SAFETY: only the address of the singleton is read.
                 let is_true = value.as_ptr() == unsafe { ffi::Py_True() };
                 self.tag(if is_true { tag::TRUE } else { tag::FALSE });
                 true
@@ -180,10 +182,10 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// All values, one behind the other.
+    /// All values, one after the other.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes);
-        // SAFETY: room for `len` bytes, and `write` writes exactly as many.
+        // SAFETY: there is room for `len` bytes, and `write` writes exactly that many.
         unsafe {
             self.write(bytes.as_mut_ptr());
             bytes.set_len(self.bytes);
@@ -195,29 +197,31 @@ impl<'a> Pieces<'a> {
     ///
     /// # Safety
     ///
-    /// [`Pieces::len`] bytes from `to` on are writable.
+    /// [`Pieces::len`] bytes are writable from `to` on.
     #[inline(always)]
     pub unsafe fn write(&self, mut to: *mut u8) {
         let inline = self.count.min(INLINE);
         for piece in &self.inline[..inline] {
-            // SAFETY: the first `count` pieces were written by `add`; room as the caller says.
+            // SAFETY: `add` wrote the first `count` pieces; the caller provides the room.
             to = unsafe { put(piece.assume_init_ref(), to) };
         }
         for piece in &self.spill {
-            // SAFETY: `add` has counted these bytes, too; room as the caller says.
+            // SAFETY: `add` counted these bytes as well; the caller provides the room.
             to = unsafe { put(piece, to) };
         }
     }
 }
 
-/// Writes one piece and returns the place after it.
+/// Writes one piece and returns the position after it.
 ///
 /// # Safety
 ///
-/// The bytes that `Pieces::add` counted for the piece are writable from `to` on, and what it points to is alive.
+/// The bytes that `Pieces::add` counted for the piece are writable from `to` on, and the memory that it points to is
+/// alive.
 #[inline(always)]
 unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
-    // SAFETY: the caller has counted the same bytes in `Pieces::bytes`; sources outlive the pieces.
+    // SAFETY: `Pieces::bytes` counts the same number of bytes, and the caller provides room for them; the sources
+    // outlive the pieces.
     unsafe {
         match *piece {
             Piece::Tag(tag) => {
@@ -243,9 +247,9 @@ unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
     }
 }
 
-/// The bytes of a `bytes`; `None` for another object.
+/// The content of a `bytes` object; `None` for another object.
 pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
-    // SAFETY: a live object whose type is checked first; its bytes live as long as it and never change.
+    // SAFETY: a live object whose type is checked first; its content lives as long as the object and never changes.
     unsafe {
         if ffi::PyBytes_Check(value.as_ptr()) == 0 {
             return None;
@@ -255,12 +259,12 @@ pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
     }
 }
 
-/// The kind of an object by its exact type; all text counts as [`Kind::AsciiStr`].
+/// The kind of an object by its exact type. Every `str` counts as [`Kind::AsciiStr`].
 #[inline(always)]
 pub fn kind_of(argument: Object<'_, '_>) -> Kind {
     let class = object::class_of(argument).cast_const();
     if class == &raw const ffi::PyUnicode_Type {
-        // Which of the two kinds of text shows only when its bytes are at hand.
+        // The two kinds of text can be told apart only by their bytes.
         Kind::AsciiStr
     } else if class == &raw const ffi::PyLong_Type {
         Kind::Int
@@ -284,26 +288,26 @@ pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
         return None;
     }
     let mut overflow = 0;
-    // SAFETY: an exact int of an attached thread, so no `__index__` runs.
+    // SAFETY: an exact int, so no `__index__` runs; the thread is attached.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
     (overflow == 0).then_some(number)
 }
 
-/// What became of a record.
+/// Outcome of queueing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queued {
-    /// It is in the queue, or was refused and counted: the call is done.
+    /// The record is in the queue, or was refused and counted: the call is done.
     Done,
-    /// While the call waited, the process forked or a sink was closed: the ids in the head are void.
+    /// While the call waited, the process forked or a sink was closed: the ids in the head are invalid.
     Stale,
-    /// While it waited, a signal's handler raised: the error is set, and the record in the queue or counted as refused.
+    /// While the call waited, a signal handler raised. The error is set; the record is queued, or counted as refused.
     Raised,
 }
 
-/// Queues one record whose ids hold as long as no sink is closed and the generation is the same.
+/// Queues one record. The ids in its head are valid as long as no sink is closed and the id epoch stays the same.
 #[inline(always)]
 pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
-    // SAFETY: the lane gives as many bytes as asked for.
+    // SAFETY: the lane provides exactly the number of bytes requested.
     match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
         Push::Accepted => Queued::Done,
         Push::Undurable => await_durable(py, head.level),
@@ -311,7 +315,7 @@ pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<
     }
 }
 
-/// Waits until the record that was just pushed is durable, or for as long as that may take.
+/// Waits until the record just pushed is durable, up to the time limit for that.
 #[cold]
 #[inline(never)]
 fn await_durable(py: Python<'_>, level: u16) -> Queued {
@@ -327,12 +331,12 @@ fn await_durable(py: Python<'_>, level: u16) -> Queued {
     }
 }
 
-/// How long a call waits for its own line on a terminal.
+/// How long a call waits for its own line to appear on a terminal.
 ///
 /// Specified: a terminal shows a line at most this long after its call.
 const TERMINAL_WAIT: Duration = Duration::from_millis(5);
 
-/// Waits until a terminal shows the lines that are queued for it.
+/// Waits until a terminal shows the lines queued for it.
 #[cold]
 #[inline(never)]
 pub fn show(py: Python<'_>, terminal: u32) {
@@ -355,22 +359,22 @@ fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pi
             show_refused(head, made_under, pieces);
             return Queued::Done;
         }
-        // A sink may have been closed meanwhile, once everything queued before was written.
+        // A sink may have been closed meanwhile, after everything queued before was written.
         if !made_under.may_push() {
             return Queued::Stale;
         }
-        // SAFETY: the lane gives as many bytes as asked for.
+        // SAFETY: the lane provides exactly the number of bytes requested.
         match pipeline::push(head, len, |to| unsafe { pieces.write(to) }) {
             Push::Accepted => return Queued::Done,
             Push::Undurable => return await_durable(py, head.level),
-            // What runs may change all that is compared above, and push records of its own.
+            // A signal handler may change everything compared above, and may push records of its own.
             Push::NoRoom if leaving::signals_pass(py) => {}
             Push::NoRoom => return refuse(head, made_under, pieces),
         }
     }
 }
 
-/// Drops a record whose call ends because something was raised.
+/// Drops a record whose call ends because a signal handler raised.
 fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
     pipeline::refuse(head.level, Refusal::QueueFull);
     show_refused(head, made_under, pieces);
@@ -378,8 +382,8 @@ fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
 }
 
 fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) {
-    // Ids of another generation stand for other definitions.
-    if made_under.generation == pipeline::generation() {
+    // Ids of another id epoch refer to other definitions.
+    if made_under.id_epoch == pipeline::id_epoch() {
         pipeline::show_refused(head, || pieces.to_vec());
     }
 }

@@ -1,8 +1,8 @@
 //! `QueueHandler.prepare`: merges the message of a record and copies the record, as the standard library does.
 //!
-//! Beside the line: it makes programs with a `QueueListener` as fast as the listener's handlers allow. Python's own
-//! takes a third of such a program's time, most of it for `copy.copy()`. Whatever could run foreign code (a formatter,
-//! arguments that are no builtin scalars, a traceback) is left to the stock function from its start.
+//! Not a stop on the line: it makes programs with a `QueueListener` as fast as the listener's handlers allow. Python's
+//! own function takes a third of such a program's time, mostly for `copy.copy()`. Cases that could run foreign code (a
+//! formatter, arguments that are no builtin scalars, a traceback) go to the stock function unchanged.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -20,44 +20,44 @@ use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::{locked, record_class};
 use crate::plans::watched::Part;
 
-/// What `_queueing.py` tells.
+/// The standard library's objects, as `_queueing.py` passes them.
 pub struct Stock {
-    /// Says what is as the standard library made it, and on which classes and objects that depends.
+    /// Reports whether `prepare` and `handle` may run natively, and the classes and objects that this depends on.
     pub describe: Owned,
     /// `QueueHandler`
     pub class: Owned,
     /// Attributes of a record that the stock function sets to `None`.
     pub cleared: Vec<Owned>,
-    /// `copyreg.dispatch_table`: classes that are copied in another way.
+    /// `copyreg.dispatch_table`: classes with a copy function of their own.
     pub copied_otherwise: Owned,
     /// The class of a handler's lock.
     pub lock_class: Owned,
-    /// Queues of the standard library.
+    /// The queue classes of the standard library.
     pub queue_classes: Vec<Owned>,
 }
 
 static STOCK: OnceLock<Stock> = OnceLock::new();
 
-/// Whether the stock functions would do what the native ones do, as long as epoch and classes are as they were.
+/// Whether the native functions do the same as the stock ones. Valid as long as epoch and classes are unchanged.
 pub struct StockVerdict {
     epoch: u64,
     types: Vec<ClassVersion>,
     /// The formatter and its style.
     parts: Vec<Part>,
-    /// Those that `prepare` runs.
+    /// True if `prepare` may run natively.
     prepares: bool,
-    /// Those that `handle` runs, too.
+    /// True if `handle` may run natively as well.
     pub hands_on: bool,
 }
 
 static VERDICT: Mutex<Option<Arc<StockVerdict>>> = Mutex::new(None);
 
-/// Remembers what `_queueing.py` tells. The first call counts.
+/// Sets the objects of `_queueing.py`. Later calls change nothing.
 pub fn set_stock(stock: Stock) {
     let _ = STOCK.set(stock);
 }
 
-/// What `_queueing.py` has told. `None`: no `QueueHandler` was met yet.
+/// The objects of `_queueing.py`. `None`: the program has not used a `QueueHandler` yet.
 #[inline]
 pub fn stock() -> Option<&'static Stock> {
     STOCK.get()
@@ -81,11 +81,11 @@ fn prepared_if_plain(handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<
     prepared(stock, handler, logged)
 }
 
-/// The copy of a record for the queue of a handler that is a `QueueHandler`, under a verdict that says so.
+/// The copy of a record for the queue of a `QueueHandler` whose verdict allows it.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] where the stock function would run foreign code.
+/// [`Failure::Stock`] if the stock function would run foreign code.
 pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
     let py = logged.py();
     let class = record_class().ok_or(Failure::Stock)?;
@@ -104,10 +104,10 @@ pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) 
     }
     let message = record::plain_text(py, attribute(&names.msg)?, &attribute(&names.args)?)?;
     let checked = |result: std::ffi::c_int| if result < 0 { Err(Failure::of_error(py)) } else { Ok(()) };
-    // SAFETY: live objects of an attached thread. The record's class has the stock `__setattr__` and the `__new__` of
-    // `object`, as the verdict says; each function reports an error by a number below 0 or by null.
+    // SAFETY: live objects, and the thread is attached. The verdict says that the record's class has the stock
+    // `__setattr__` and the `__new__` of `object`. Each function reports an error by a negative number or by null.
     unsafe {
-        // As the formatter leaves it; the copy has it from there.
+        // The stock formatter sets the record's `message` as well; the copy takes it from there.
         checked(ffi::PyObject_SetAttr(logged.as_ptr(), names.message.as_ptr(), message.as_ptr()))?;
         let copy = Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0));
         let copy = copy.ok_or_else(|| Failure::of_error(py))?;
@@ -121,9 +121,9 @@ pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) 
     }
 }
 
-/// The address of a value in a dict, by a key whose comparison runs no foreign code.
+/// The address of a value in a dict. Comparing the key must run no foreign code.
 fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut PyObject> {
-    // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is given on.
+    // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is returned.
     let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key) };
     (!found.is_null()).then_some(found)
 }
@@ -132,18 +132,18 @@ fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut 
 ///
 /// # Errors
 ///
-/// It has none.
+/// The object has no `__dict__`.
 pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
-    // SAFETY: a live object of an attached thread; a new reference, or null with an error set where it has no dict.
+    // SAFETY: a live object, and the thread is attached; a new reference, or null with an error set if it has no dict.
     let found = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut())) };
     found.ok_or_else(|| Failure::of_error(object.py()))
 }
 
-/// Whether classes and module globals are as the standard library made them.
+/// Whether classes and module globals are unmodified.
 ///
 /// # Errors
 ///
-/// What asking raised.
+/// The error that the check raised.
 pub fn verdict(py: Python<'_>, stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
     if !environment::unmoved(py) {
         environment::refresh(py);
@@ -169,7 +169,8 @@ impl StockVerdict {
             let parts_of = |objects: &[Bound<'_, PyAny>]| {
                 objects.iter().map(|object| Part::watch(object.as_ptr() as usize)).collect()
             };
-            // Asked twice: a change between the first answer and the watch is in the second one.
+            // Called twice: if something changes between the first call and the start of the watch, the second call
+            // sees it.
             let parts: Vec<Part> = parts_of(&ask()?.3);
             let (prepares, hands_on, classes, _) = ask()?;
             Ok(Self { epoch, types: classes.iter().map(ClassVersion::assigned).collect(), parts, prepares, hands_on })
@@ -181,10 +182,10 @@ impl StockVerdict {
     }
 }
 
-/// Whether the handler itself has neither a formatter nor a method of that name.
+/// True if the handler instance has neither a formatter nor a `format` method of its own.
 fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let py = handler.py();
     let attributes = own_attributes(handler)?;
     let formatter = item(py, &attributes, names().formatter.as_ptr());
-    Ok(formatter == Some(py.None().as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
+    Ok(formatter == Some(Owned::none(py).as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
 }

@@ -1,9 +1,9 @@
 //! `Handler.handle` of a `QueueHandler`: prepares a record and puts it into the handler's queue.
 //!
-//! Beside the line: it saves the Python frames of `handle`, `acquire`, `emit`, `enqueue` and `release`, which take as
-//! long as the queue itself. Only a `QueueHandler` as the standard library made it, without filters and with a queue of
-//! the standard library, is served. Everything else is left to the stock function from its start, and so is a record
-//! that the queue does not take: stock logging tries again and reports the error.
+//! Not a stop on the line: it saves the Python frames of `handle`, `acquire`, `emit`, `enqueue` and `release`, which
+//! take as long as the queue itself. It serves only an unmodified `QueueHandler` without filters, with a queue of the
+//! standard library. Everything else goes to the stock function. So does a record that the queue does not take: stock
+//! logging tries again and reports the error.
 
 use pyo3::ffi::{self, PyObject};
 
@@ -32,7 +32,7 @@ pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut Py
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`]: it is not there, and stock logging is to do it all.
+/// [`Failure::Stock`]: the record is not in the queue, and stock logging has to do the whole call.
 fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
     let py = record.py();
     if !prepare::verdict(py, stock)?.hands_on || overrides_step(handler)? {
@@ -53,7 +53,7 @@ fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Re
     let put = leaving::method_of_one(queue, put_nowait, prepared.bind(py));
     {
         let _error = ErrorKept::take(py);
-        // It fails only where another one has released it meanwhile.
+        // Releasing fails only if other code has released the lock meanwhile.
         if leaving::method(lock, release).is_none() {
             object::clear_error(py);
         }
@@ -61,11 +61,11 @@ fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Re
     put.map(drop).ok_or_else(|| Failure::of_error(py))
 }
 
-/// Whether the handler itself has a method of the name of one of the steps.
+/// True if the handler instance overrides one of the steps of `handle`.
 fn overrides_step(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let attributes = prepare::own_attributes(handler)?;
     let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
-    // SAFETY: the dict of a live handler of an attached thread; looking up a `str` runs no foreign code.
+    // SAFETY: the dict of a live handler, and the thread is attached; looking up a `str` runs no foreign code.
     let has = |name: &Owned| unsafe { !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null() };
     Ok([acquire, emit, enqueue, filter, prepare, release].into_iter().any(has))
 }

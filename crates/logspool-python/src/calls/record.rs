@@ -1,13 +1,13 @@
 //! A finished `LogRecord` by value, for an adopted handler that stock logging reaches.
 //!
-//! Stop on the line: *capture*, beside the native path. Everything a format shows is read from the record, never
-//! looked up again: it may have been made elsewhere, or changed by a filter. What the collector would not render as
-//! Python does from the same record (a level renamed on the record, a time that cannot be met to the bit, a traceback)
-//! makes [`queue`] answer [`ByValue::No`], and the line is formatted in the caller.
+//! Stop on the line: *capture*, beside the native path. Everything that a format shows is read from the record and
+//! never looked up again: the record may have been made elsewhere, or changed by a filter. Some records the collector
+//! would not render as Python does: a level renamed on the record, a time that cannot be reproduced to the bit, a
+//! traceback. For these [`queue`] returns [`ByValue::No`], and the line is formatted in the caller.
 //!
-//! Formatting leaves `message` and `asctime` on the record. Nobody can miss them where this handler is the last stop:
-//! the logger of the record's name reaches no other handler, and no filter has kept it. Elsewhere, as behind a
-//! `QueueListener`, both are set here as Python's formatter sets them.
+//! Python's formatter sets `message` and `asctime` on the record. They can be left out where this handler is the last
+//! to see it: the logger of that name reaches no other handler, and no filter has kept the record. Elsewhere, for
+//! example after a `QueueListener`, both are set here as Python's formatter sets them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,20 +31,20 @@ use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::python_half::record_class;
 use crate::plans::text_stream;
 
-/// What became of a record.
+/// Outcome of queueing a record by value.
 pub enum ByValue {
-    /// It is in the queue, or was refused and counted.
+    /// The record is in the queue, or was refused and counted.
     Done,
-    /// Its line must be made in the caller.
+    /// The caller has to format the line.
     No,
-    /// An error that no handler catches is set.
+    /// An error is set that no handler catches.
     Raised,
 }
 
-/// Who passes a record on.
+/// The method that passes the record on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedBy {
-    /// `Handler.handle`, which would ask the handler's filters first.
+    /// `Handler.handle`, which runs the handler's filters first.
     Handle,
     /// `Handler.emit`, after the filters.
     Emit,
@@ -52,13 +52,13 @@ pub enum PassedBy {
 
 /// Where the records of an adopted handler go.
 pub struct Destination<'a> {
-    /// The handler's state, fresh.
+    /// The handler's state, still valid.
     pub state: &'a State,
-    /// What it adopted.
+    /// The adoption of the handler.
     pub adoption: &'a Adoption,
-    /// The sink, open.
+    /// The open sink.
     pub sink: u32,
-    /// What all of this was found under.
+    /// The id epoch and epoch under which all of this was found.
     pub made_under: MadeUnder,
 }
 
@@ -88,7 +88,7 @@ fn read(
     if matters.attribute_names && !all_named(record) {
         return Ok(ByValue::No);
     }
-    if reading.generation != made_under.generation || !reading.globals.record_class.is_same() {
+    if reading.id_epoch != made_under.id_epoch || !reading.globals.record_class.is_same() {
         return Ok(ByValue::No);
     }
     let fields = RecordAttributes { record };
@@ -115,12 +115,12 @@ fn read(
         Some(place) => &place.site,
         None => no_place(),
     };
-    // Before the pieces, which point into them.
+    // Declared before the pieces, which point into them.
     let mut message = fields.get(&names.msg)?;
     let mut arguments = fields.get(&names.args)?;
     if !is_last_stop {
         message = plain_text(py, message, &arguments)?;
-        arguments = Owned::of(py.None().bind(py));
+        arguments = Owned::none(py);
         reading.leave_texts(record, time, &message)?;
     }
     let mut pieces = Pieces::new();
@@ -145,8 +145,8 @@ fn read(
     let mut call = [message.bind(py); MOST_ARGUMENTS + 1];
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
-    let site = message::add(&mut pieces, site, made_under.generation, call)?;
-    // SAFETY: the adoption holds its stream and buffer, and `to` borrows it.
+    let site = message::add(&mut pieces, site, made_under.id_epoch, call)?;
+    // SAFETY: `to` borrows the adoption, which holds the stream and its buffer.
     unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
     if !made_under.holds() {
         return Ok(ByValue::No);
@@ -159,17 +159,17 @@ fn read(
     })
 }
 
-/// Whether no filter of the handler would see a record. Its class has the stock `__getattribute__`.
+/// True if the handler has no filters. Its class has the stock `__getattribute__`.
 fn has_no_filters(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let filters = object::attribute(handler, &names().filters).ok_or(Failure::Stock)?;
     Ok(object::is_empty_list(filters.bind(handler.py())))
 }
 
-/// What `LogRecord.getMessage` returns, for a message and arguments that run no foreign code.
+/// The result of `LogRecord.getMessage`, for a message and arguments that run no foreign code.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] for others, and where formatting raises.
+/// [`Failure::Stock`] for any other message or argument, and if formatting raises.
 pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
     if !object::is_exact_str(message.bind(py)) {
         return Err(Failure::Stock);
@@ -184,22 +184,22 @@ pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<O
     if !values.iter().all(|value| object::is_scalar(*value)) {
         return Err(Failure::Stock);
     }
-    // SAFETY: a live str and tuple of an attached thread; a new reference or null with an error set.
+    // SAFETY: a live str and tuple, and the thread is attached; a new reference or null with an error set.
     let made = unsafe { Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())) };
     made.ok_or_else(|| Failure::of_error(py))
 }
 
-/// Whether the name of every attribute is text. `extra` may bring others.
+/// True if the name of every attribute is a `str`. `extra` may add attributes with other keys.
 fn all_named(record: Object<'_, '_>) -> bool {
     let py = record.py();
-    // SAFETY: a live object of an attached thread; a new reference or null with an error set.
+    // SAFETY: a live object, and the thread is attached; a new reference or null with an error set.
     let attributes = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(record.as_ptr(), std::ptr::null_mut())) };
     let Some(mut attributes) = attributes else {
         object::clear_error(py);
         return false;
     };
-    // Nothing foreign runs while the dict is walked; without a GIL another thread might change it, so there a copy is
-    // walked.
+    // No foreign code runs during the loop. Without a GIL another thread could change the dict, so a copy is read
+    // there.
     if cfg!(Py_GIL_DISABLED) {
         let Ok(copied) = dict::copy(attributes.bind(py)) else { return false };
         attributes = copied;
@@ -213,10 +213,10 @@ fn all_named(record: Object<'_, '_>) -> bool {
     true
 }
 
-/// Most arguments of a record that goes by value.
+/// Largest number of arguments of a record that is queued by value.
 const MOST_ARGUMENTS: usize = 16;
 
-/// Lays the arguments out after the message, as a call has them. Returns the number of both.
+/// Places the arguments after the message, in the order of a call. Returns the number of values, message included.
 fn lay_out<'a, 'py: 'a>(
     call: &mut [Object<'a, 'py>; MOST_ARGUMENTS + 1],
     arguments: Object<'a, 'py>,
@@ -227,7 +227,7 @@ fn lay_out<'a, 'py: 'a>(
     let values = object::tuple_items(arguments).ok_or(Failure::Stock)?;
     let places = call.get_mut(1..=values.len()).ok_or(Failure::Stock)?;
     places.copy_from_slice(values);
-    // A call's single mapping would have been taken out of its tuple before.
+    // `LogRecord` would have taken a single mapping of a call out of its tuple.
     if let [value] = values
         && !object::is_scalar(*value)
     {
@@ -236,7 +236,7 @@ fn lay_out<'a, 'py: 'a>(
     Ok(values.len() + 1)
 }
 
-/// The attributes of a record, whose class has the stock `__getattribute__`: reading them runs no foreign code.
+/// The attributes of a record. Its class has the stock `__getattribute__`, so reading them runs no foreign code.
 struct RecordAttributes<'a, 'py> {
     record: Object<'a, 'py>,
 }
@@ -266,7 +266,7 @@ impl RecordAttributes<'_, '_> {
         Ok(object::utf8(found.bind(self.record.py())) == Some(text.as_bytes()))
     }
 
-    /// The level's number, if the record has the name that the number stands for.
+    /// The level's number, if the record's level name is the registered name of that number.
     fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
         let number = u16::try_from(self.small_int(&names().levelno)?).map_err(|_| Failure::Stock)?;
         let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
@@ -274,13 +274,13 @@ impl RecordAttributes<'_, '_> {
         if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
     }
 
-    /// Nanoseconds from which the collector computes the record's `created` and `msecs` to the bit.
+    /// The time in nanoseconds from which the collector computes exactly the record's `created` and `msecs`.
     fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
         let (created, msecs) = (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?);
         nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
     }
 
-    /// Where the record says that it was made. The file beside the path is looked at where it is shown.
+    /// The place that the record names as its origin. `filename` is compared with the path if a format shows it.
     fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
         let path = self.exact_str(&names().pathname)?;
         let function = self.exact_str(&names().func_name)?;
@@ -290,7 +290,7 @@ impl RecordAttributes<'_, '_> {
             let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
             places.get_or_insert_default().get(&key).cloned()
         };
-        // Places hold the objects by whose addresses they are found.
+        // Each place holds the objects whose addresses are its key.
         let place = match known {
             Some(place) => place,
             None => Place::new(self.record.py(), key, path, function, line)?,
@@ -306,7 +306,7 @@ impl RecordAttributes<'_, '_> {
     }
 }
 
-/// A place that records name.
+/// A source location named by records.
 struct Place {
     #[expect(dead_code, reason = "held, so that no other object gets its address")]
     texts: [Owned; 2],
@@ -318,9 +318,9 @@ type Key = (usize, usize, u32);
 
 static PLACES: Mutex<Option<HashMap<Key, Arc<Place>>>> = Mutex::new(None);
 
-/// Most places kept; at that number they are forgotten and met anew.
+/// Largest number of places kept; when it is reached, all are dropped and created again as needed.
 ///
-/// Chosen: some 2 MB; programs have a few hundred.
+/// Chosen: about 2 MB; programs have a few hundred.
 const MOST_PLACES: usize = 4096;
 
 impl Place {
@@ -341,18 +341,18 @@ impl Place {
     }
 }
 
-/// The site of records whose format shows none: it only carries the message.
+/// The site of records whose format shows no location: it only carries the message.
 fn no_place() -> &'static Site {
     static NOWHERE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
     NOWHERE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
 }
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const NANOS: i64 = 1_000_000_000;
 
-/// A time in nanoseconds that becomes exactly `created` and `msecs` by `arithmetic`.
+/// A time in nanoseconds that `arithmetic` turns into exactly `created` and `msecs`.
 fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i64> {
-    // Beyond it nanoseconds do not fit; before the epoch Python truncates elsewhere.
+    // Larger times do not fit into nanoseconds; before the epoch Python truncates in the other direction.
     if !(0.0..9e9).contains(&created) {
         return None;
     }
@@ -365,7 +365,7 @@ fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i
             time as f64 / 1e9
         }
     };
-    // A double of this size stands for some 240 ns, and the integer itself is rounded before the division.
+    // A double of this size has steps of about 240 ns, and the integer itself is rounded before the division.
     let time = [0, 64, -64, 128, -128].into_iter().map(|step| near + step).find(|time| seconds_of(*time) == created)?;
     match arithmetic {
         TimeArithmetic::FloatFraction => ((created - second) * 1000.0 == msecs).then_some(time),
@@ -376,7 +376,7 @@ fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i
             }
             let first = time.div_euclid(NANOS) * NANOS + msecs as i64 * 1_000_000;
             let time = time.clamp(first, first + 999_999);
-            // At the turn of a second CPython mends `msecs`; such a record is formatted in the caller.
+            // At the end of a second CPython corrects `msecs`; such a record is formatted in the caller.
             let whole = time / NANOS == second as i64;
             (whole && seconds_of(time) == created).then_some(time)
         }

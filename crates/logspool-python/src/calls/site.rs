@@ -1,10 +1,10 @@
 //! Call sites: where a record was logged from, resolved once per instruction of a code object.
 //!
-//! Stop on the line: *capture*. On GIL builds a site lives in its code object (the extra slot) and dies with
-//! it, so an address that is used again by another function never lends it an old line. On free-threaded builds
-//! that slot is not thread-safe (python/cpython #144981): there a bounded map holds the code object.
+//! Stop on the line: *capture*. On GIL builds a site is stored in its code object (the extra slot) and dies with it. So
+//! a function that reuses the address never gets the line of an old one. On free-threaded builds that slot is not
+//! thread-safe (python/cpython #144981): there a bounded map holds the code object.
 //!
-//! Atomics outside `queue`: the ids are written by concurrent calls on free-threaded builds.
+//! Atomics outside `queue`: concurrent calls write the ids on free-threaded builds.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,20 +20,20 @@ use crate::interpreter::frame::{self, Caller, Frame};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
 
-/// A place in the program.
+/// A source location: file, function and line.
 pub struct Site {
-    /// Stock logging skips such frames: logging's own, and from 3.11 on the import machinery's.
+    /// Stock logging skips frames of this code: logging's own, and from 3.11 on those of the import machinery.
     pub internal: bool,
-    /// File and function encode to UTF-8; else the record takes the stock path.
+    /// File and function encode to UTF-8; otherwise the record takes the stock path.
     pub usable: bool,
     definition: SiteDefinition,
     plain: SiteId,
     template: OnceLock<BoundTemplate>,
 }
 
-/// The first template seen at a site. Another one there travels as text.
+/// The first template seen at a site. Any other template there is sent as text.
 pub struct BoundTemplate {
-    /// The `str` itself: compared by address first.
+    /// The template's `str`: compared by address first.
     pub object: Owned,
     /// Its directives.
     pub template: Template,
@@ -41,47 +41,47 @@ pub struct BoundTemplate {
     id: SiteId,
 }
 
-/// How a record names its site.
+/// How a record identifies its site.
 #[derive(Clone, Copy)]
 pub enum SiteName<'a> {
     /// By id.
     Id(u32),
-    /// By the whole definition: the table is full.
+    /// By the complete definition, because the table is full.
     Inline(&'a [u8]),
 }
 
 struct SiteId {
-    /// Pipeline generation that `id` belongs to.
-    generation: AtomicU64,
-    /// 0 when the table had no room.
+    /// Id epoch under which `id` was defined.
+    id_epoch: AtomicU64,
+    /// 0 if the table was full.
     id: AtomicU32,
     inline: OnceLock<Vec<u8>>,
 }
 
 impl SiteId {
     const fn new() -> Self {
-        Self { generation: AtomicU64::new(0), id: AtomicU32::new(0), inline: OnceLock::new() }
+        Self { id_epoch: AtomicU64::new(0), id: AtomicU32::new(0), inline: OnceLock::new() }
     }
 
     #[inline(always)]
-    fn name(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        // Pairs with `publish` in `define`: the id read next is of this generation.
-        if self.generation.observe() == generation {
+    fn name(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        // Pairs with `publish` in `define`: the id read next belongs to this id epoch.
+        if self.id_epoch.observe() == id_epoch {
             let id = self.id.load(Ordering::Relaxed);
             if id != 0 {
                 return SiteName::Id(id);
             }
         }
-        self.define(generation, definition)
+        self.define(id_epoch, definition)
     }
 
     #[cold]
     #[inline(never)]
-    fn define(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        if self.generation.observe() != generation {
+    fn define(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        if self.id_epoch.observe() != id_epoch {
             let id = pipeline::define_site(definition).unwrap_or(0);
             self.id.store(id, Ordering::Relaxed);
-            self.generation.publish(generation);
+            self.id_epoch.publish(id_epoch);
             if id != 0 {
                 return SiteName::Id(id);
             }
@@ -110,7 +110,7 @@ impl Site {
         }
     }
 
-    /// A place as a record tells it.
+    /// A location as given by a record.
     pub fn of_record(file: String, line: u32, function: String) -> Self {
         Self {
             internal: false,
@@ -126,13 +126,13 @@ impl Site {
         &self.definition
     }
 
-    /// How a record with its message as text names this site.
+    /// How a record whose message is text identifies this site.
     #[inline]
-    pub fn plain_name(&self, generation: u64) -> SiteName<'_> {
-        self.plain.name(generation, &self.definition)
+    pub fn plain_name(&self, id_epoch: u64) -> SiteName<'_> {
+        self.plain.name(id_epoch, &self.definition)
     }
 
-    /// The template bound to this site, if `message`, an exact `str`, is it or can become it.
+    /// The template bound to this site, if `message` (an exact `str`) is that template or can become it.
     #[inline(always)]
     pub fn template(&self, message: Object<'_, '_>) -> Option<&BoundTemplate> {
         match self.template.get() {
@@ -157,36 +157,36 @@ impl Site {
         let template = Template::parse(message.py(), text)?;
         let definition = SiteDefinition { template: Some(text.to_owned()), ..self.definition.clone() };
         let new = BoundTemplate { object: Owned::of(&message), template, definition, id: SiteId::new() };
-        // Another thread may have bound its own first; ours is dropped then.
+        // Another thread may have bound its template first; ours is then dropped.
         let _ = self.template.set(new);
         self.template.get().filter(is_it)
     }
 }
 
 impl BoundTemplate {
-    /// How a record with deferred arguments names this site.
+    /// How a record with deferred arguments identifies this site.
     #[inline(always)]
-    pub fn name(&self, generation: u64) -> SiteName<'_> {
-        self.id.name(generation, &self.definition)
+    pub fn name(&self, id_epoch: u64) -> SiteName<'_> {
+        self.id.name(id_epoch, &self.definition)
     }
 }
 
 static SOURCE_FILE: OnceLock<String> = OnceLock::new();
 
-/// Tells where logging's own code lies (`logging._srcfile`).
+/// Sets the path of logging's own source file (`logging._srcfile`).
 pub fn set_source_file(path: &str) {
     let _ = SOURCE_FILE.set(path.to_owned());
 }
 
 fn internal(file: &str) -> bool {
-    // `os.path.normcase` changes nothing on this platform.
+    // `os.path.normcase` changes nothing on the platforms supported.
     SOURCE_FILE.get().is_some_and(|source| source == file)
         || cfg!(Py_3_11) && file.contains("importlib") && file.contains("_bootstrap")
 }
 
-/// The site of the code that called the running native function, past internal frames as `findCaller` skips them.
+/// The site of the code that called the running native function. Internal frames are skipped as in `findCaller`.
 ///
-/// `None` where stock logging would have to say: no Python frame, or only internal ones.
+/// `None` if only stock logging can decide: there is no Python frame, or only internal ones.
 #[inline(always)]
 pub fn find(py: Python<'_>) -> Option<Reference<'_>> {
     if let Some(site) = store::find(py, frame::caller(py)?)
@@ -205,7 +205,7 @@ fn find_slow(py: Python<'_>) -> Option<Reference<'_>> {
     if site.internal { find_at(py, 1).map(|(site, _)| site) } else { Some(site) }
 }
 
-/// The site of a caller, made when it is met first. `frame` is the one that it is in.
+/// The site of a caller, which runs in `frame`. The first call creates it.
 fn known<'py>(py: Python<'py>, caller: Caller<'_>, frame: &Frame) -> Option<Reference<'py>> {
     match store::find(py, caller) {
         Some(site) => Some(site),
@@ -213,8 +213,7 @@ fn known<'py>(py: Python<'py>, caller: Caller<'_>, frame: &Frame) -> Option<Refe
     }
 }
 
-/// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
-/// at least 1.
+/// The frame that `findCaller(stacklevel=level)` finds on this version of Python, and its site. `level` is at least 1.
 #[cfg(Py_3_11)]
 pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
     let mut left = level;
@@ -229,28 +228,27 @@ pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
         }
         match frame.back(py) {
             Some(outer) => frame = outer,
-            // The stack ends first: its outermost frame counts, whatever it is.
+            // The stack ends first: its outermost frame counts, even an internal one.
             None => return Some((site, frame)),
         }
     }
 }
 
-/// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
-/// at least 1.
+/// The frame that `findCaller(stacklevel=level)` finds on this version of Python, and its site. `level` is at least 1.
 #[cfg(not(Py_3_11))]
 pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
     let mut frame = Frame::top(py)?;
     for _ in 1..level {
         match frame.back(py) {
             Some(outer) => frame = outer,
-            // The stack ends first: then the nearest frame counts.
+            // The stack ends first: the nearest frame counts.
             None => {
                 frame = Frame::top(py)?;
                 break;
             }
         }
     }
-    // Internal frames were counted; one that is found is skipped.
+    // Internal frames count as levels, but an internal frame is no result: it is skipped.
     loop {
         let site = known(py, frame.caller(py), &frame)?;
         if !site.internal {
@@ -271,7 +269,7 @@ mod store {
     use std::marker::PhantomData;
     use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-    // Declared here: PyO3 names them differently from version to version, CPython since 3.12.
+    // Declared here because PyO3's names differ between versions, and CPython's since 3.12.
     unsafe extern "C" {
         #[cfg_attr(not(Py_3_12), link_name = "_PyEval_RequestCodeExtraIndex")]
         fn PyUnstable_Eval_RequestCodeExtraIndex(free: unsafe extern "C" fn(*mut c_void)) -> isize;
@@ -281,11 +279,12 @@ mod store {
         fn PyUnstable_Code_SetExtra(code: *mut ffi::PyObject, index: isize, extra: *mut c_void) -> c_int;
     }
 
-    /// Lives as long as the code object, which a frame holds that runs for as long as the thread has the token `'py`:
-    /// the native function's caller, or one of its callers. Sites never move or leave before it.
+    /// A site borrowed from its code object. A running frame holds the code object for as long as the thread has the
+    /// token `'py`: the frame of the native function's caller, or of one of its callers. Sites never move, and are
+    /// freed only with their code object.
     pub struct BorrowedSite<'py>(*const Site, PhantomData<&'py Site>);
 
-    /// What the lookup gives.
+    /// The result of a lookup.
     pub type Reference<'py> = BorrowedSite<'py>;
 
     impl std::ops::Deref for BorrowedSite<'_> {
@@ -293,7 +292,7 @@ mod store {
 
         #[inline(always)]
         fn deref(&self) -> &Site {
-            // SAFETY: the frame outlives `'py`, as the type says, and holds the code object with its sites.
+            // SAFETY: the frame outlives `'py` (see the type), and holds the code object with its sites.
             unsafe { &*self.0 }
         }
     }
@@ -305,18 +304,19 @@ mod store {
 
     /// # Safety
     ///
-    /// `sites` is null or what `put` gave to the slot, and is used no more.
+    /// `sites` is null or the pointer that `put` stored in the slot, and is not used afterwards.
     unsafe extern "C" fn free(sites: *mut c_void) {
         if !sites.is_null() {
-            // SAFETY: made by `put`; CPython calls this once, when the code object dies.
+            // SAFETY: `put` made the box; CPython calls this once, when the code object dies.
             drop(unsafe { Box::from_raw(sites.cast::<Sites>()) });
         }
     }
 
-    /// Asks CPython for a slot. Called at install.
+    /// Requests a slot from CPython. Called at `install()`.
     pub fn init(_attached: Python<'_>) -> bool {
         if INDEX.load(Relaxed) < 0 {
-            // SAFETY: the token shows that the thread is attached; `free` takes what is put into the slot.
+            // SAFETY: the token shows that the thread is attached; `free` accepts everything that `put` stores in the
+            // slot.
             INDEX.store(unsafe { PyUnstable_Eval_RequestCodeExtraIndex(free) }, Relaxed);
         }
         INDEX.load(Relaxed) >= 0
@@ -325,11 +325,11 @@ mod store {
     #[inline(always)]
     pub fn find<'py>(_attached: Python<'py>, caller: Caller<'_>) -> Option<Reference<'py>> {
         let mut extra: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the caller's frame holds the code object; the index is ours.
+        // SAFETY: the caller's frame holds the code object; the index is our own.
         unsafe {
             PyUnstable_Code_GetExtra(caller.code(), INDEX.load(Relaxed), &mut extra);
             let sites = extra.cast::<Sites>().as_ref()?;
-            // A function logs from a handful of places: a scan beats a search.
+            // A function logs from a handful of lines: for up to 8, a scan is faster than a binary search.
             let (_, site) = if sites.0.len() <= 8 {
                 sites.0.iter().find(|(key, _)| *key == caller.key())?
             } else {
@@ -343,7 +343,8 @@ mod store {
     pub fn put<'py>(_attached: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
         let index = INDEX.load(Relaxed);
         let mut extra: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the caller's frame holds the code object, and the index is ours; the box is owned by the slot from `SetExtra` on.
+        // SAFETY: the caller's frame holds the code object, and the index is our own; the slot owns the box after
+        // `SetExtra`.
         unsafe {
             PyUnstable_Code_GetExtra(caller.code(), index, &mut extra);
             if extra.is_null() {
@@ -374,10 +375,10 @@ mod store {
     use std::marker::PhantomData;
     use std::sync::{Arc, Mutex};
 
-    /// A site, held. The lifetime is that of the reference on GIL builds.
+    /// A site with a reference count of its own. The lifetime is that of the reference on GIL builds.
     pub struct HeldSite<'py>(Arc<Site>, PhantomData<&'py Site>);
 
-    /// What the lookup gives.
+    /// The result of a lookup.
     pub type Reference<'py> = HeldSite<'py>;
 
     impl std::ops::Deref for HeldSite<'_> {
@@ -388,9 +389,10 @@ mod store {
         }
     }
 
-    /// Code objects held per shard; a full shard is emptied, and its sites are made again when they log again.
+    /// Largest number of code objects per shard. A full shard is emptied; its sites are created again when they log
+    /// again.
     ///
-    /// Chosen: 16 shards hold 32,768 sites, some 16 MB at worst; programs have a few hundred.
+    /// Chosen: 16 shards hold 32,768 sites, about 16 MB at worst; programs have a few hundred.
     const MOST_PER_SHARD: usize = 2048;
     const SHARDS: usize = 16;
 

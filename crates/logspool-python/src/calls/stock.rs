@@ -1,6 +1,7 @@
-//! The stock functions after the native methods: what logspool cannot serve, they do from its start.
+//! The stock functions that the native methods fall back to: they do the whole of a call that logspool cannot serve.
 //!
-//! They are called with the same arguments, from no Python frame of logspool's own: `findCaller` counts frames as ever.
+//! They are called with the same arguments. logspool adds no Python frame, so `findCaller` counts the same frames as
+//! without it.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -12,7 +13,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// Every method that is replaced. The number is the index of its stock function.
+/// Every replaced method. Its number is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Method {
@@ -66,25 +67,25 @@ pub enum Method {
     QueuePrepare,
 }
 
-/// How many methods are replaced.
+/// Number of replaced methods.
 pub const METHODS: usize = 24;
 
 static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
 
-/// Sets the stock function behind a method. The first call counts.
+/// Sets the stock function of a method. Later calls change nothing.
 pub fn set_stock(method: Method, function: Owned) {
     let _ = STOCK[method as usize].set(function);
 }
 
-/// Arguments that are passed on without the heap.
+/// Number of values that are passed on without a heap allocation.
 const INLINE: usize = 12;
 
-/// Calls the stock function of `method` with `object` before the arguments; null with an error set.
+/// Calls the stock function of `method` with `object` as the first argument; null with an error set.
 pub fn call_stock(method: Method, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     call_stock_with(method, object, call, call.values())
 }
 
-/// As [`call_stock`], with other values in the places of the call's own.
+/// Like [`call_stock`], but with other values instead of the call's own.
 pub fn call_stock_with(
     method: Method,
     object: Object<'_, '_>,
@@ -104,28 +105,28 @@ pub fn call_stock_with(
         for (place, value) in all[1..].iter_mut().zip(values) {
             *place = value.as_ptr();
         }
-        // SAFETY: `object` and as many live values as the call has, whose keywords are null or a tuple of `str`.
+        // SAFETY: `object` and as many live values as the call has; its keywords are null or a tuple of `str`.
         unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
     } else {
         let all: Vec<_> = std::iter::once(&object).chain(values).map(|value| value.as_ptr()).collect();
-        // SAFETY: as many live values as the call has, after `object`.
+        // SAFETY: as many live values as the call has, after `object`; its keywords are null or a tuple of `str`.
         unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
     }
 }
 
-/// What `Handler.handle` returns for a record that no filter dropped.
+/// The return value of `Handler.handle` for a record that passed all filters.
 pub fn passed_filters(record: Object<'_, '_>) -> *mut PyObject {
     if cfg!(Py_3_12) { Owned::of(&record).into_ptr() } else { object::truth(record.py(), true) }
 }
 
-/// Runs a stock method on a record whose message may have been made into text already: not a second time.
+/// Runs a stock method on a record. If the text of its message was already made, the stock method gets that text.
 pub fn with_made_text(record: Object<'_, '_>, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
     let py = record.py();
     let made = object::attribute(record, &names().msg)
         .and_then(|message| Some((message::take_made(message.bind(py))?, message)));
     let Some((made, message)) = made else { return stock() };
     let set = |value: &Owned| {
-        // SAFETY: live objects of an attached thread.
+        // SAFETY: live objects, and the thread is attached.
         if unsafe { ffi::PyObject_SetAttr(record.as_ptr(), names().msg.as_ptr(), value.as_ptr()) } != 0 {
             object::clear_error(py);
         }

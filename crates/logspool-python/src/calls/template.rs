@@ -1,7 +1,7 @@
-//! A message template and what each of its directives takes by value.
+//! A message template, and the kinds of argument that each of its directives takes by value.
 //!
-//! Stop on the line: *capture*. The core parses (`logspool_record::format`); here its answers become tables that the
-//! hot path indexes, and each directive's own text becomes a `str` for values that Python must render.
+//! Stop on the line: *capture*. The core parses templates (`logspool_record::format`). Here its answers become tables
+//! that the hot path indexes, and the text of each directive becomes a `str` for values that Python must render.
 
 use logspool_record::format::{Acceptance, ArgumentKind, MessageTemplate};
 use pyo3::ffi;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{self, Object, Owned};
 
-/// A parsed template whose arguments may travel by value.
+/// A parsed template; its arguments may be sent by value.
 pub struct Template {
     /// Its directives, in order.
     pub directives: Box<[Directive]>,
@@ -25,7 +25,7 @@ pub struct Directive {
 /// Number of [`Kind`]s.
 const KINDS: usize = 8;
 
-/// Exact type of an argument, as an index.
+/// Exact type of an argument; the number is an index into `Directive::accepts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Kind {
@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Template {
-    /// Parses `text`; `None` only when memory for a directive's text is missing.
+    /// Parses `text`; `None` only if memory for the text of a directive runs out.
     pub fn parse(py: Python<'_>, text: &str) -> Option<Self> {
         let parsed = MessageTemplate::parse(text);
         if !parsed.deferrable() {
@@ -68,7 +68,7 @@ impl Template {
             ]
             .map(|kind| directive.accepts(kind));
             let text = directive.text();
-            // SAFETY: as many bytes as counted; the result is a new reference or null with an error set.
+            // SAFETY: `text` has the length given; the result is a new reference or null with an error set.
             let text =
                 unsafe { Owned::steal(ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize)) };
             if text.is_none() {
@@ -80,7 +80,7 @@ impl Template {
         Some(Self { directives: directives.into_boxed_slice(), deferrable: true })
     }
 
-    /// Whether arguments may travel by value at all.
+    /// True if arguments may be sent by value.
     #[inline(always)]
     pub fn deferrable(&self) -> bool {
         self.deferrable
@@ -88,15 +88,15 @@ impl Template {
 }
 
 impl Directive {
-    /// What becomes of an argument of that kind.
+    /// Tells how an argument of that kind is handled.
     #[inline(always)]
     pub fn accepts(&self, kind: Kind) -> Acceptance {
         self.accepts[kind as usize]
     }
 
-    /// `directive % (argument,)`, as Python renders it; `None` with an error set when that raises. Runs foreign code.
+    /// `directive % (argument,)`, as Python renders it; `None` with an error set if that raises. Runs foreign code.
     pub fn render(&self, argument: Object<'_, '_>) -> Option<Owned> {
-        // SAFETY: live objects of an attached thread; the new tuple takes over the reference.
+        // SAFETY: live objects, and the thread is attached; the new tuple takes over the reference.
         unsafe {
             let tuple = Owned::steal(ffi::PyTuple_New(1))?;
             ffi::PyTuple_SetItem(tuple.as_ptr(), 0, Owned::of(&argument).into_ptr());

@@ -1,4 +1,4 @@
-//! Exact dicts that nobody changes while they are looked at.
+//! Exact dicts that do not change while they are read.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -6,37 +6,47 @@ use pyo3::prelude::*;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::{Object, Owned};
 
-/// The keys and values of an exact dict that nobody changes meanwhile.
+/// An iterator over an exact dict. The dict must not change meanwhile.
 pub struct DictWalk<'a, 'py> {
     fields: Object<'a, 'py>,
     position: ffi::Py_ssize_t,
 }
 
 impl<'a, 'py> DictWalk<'a, 'py> {
-    /// From the first key on. Another object than a dict has none.
+    /// Starts at the first key. An object that is no dict has no keys.
+    #[inline]
     pub fn of(fields: Object<'a, 'py>) -> Self {
         Self { fields, position: 0 }
     }
 
     /// The next key and value.
+    #[inline]
     pub fn next(&mut self) -> Option<(Object<'a, 'py>, Object<'a, 'py>)> {
         let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: a live object whose type CPython checks; a key and a value that are given are live and kept by it.
+        // SAFETY: a live object whose type CPython checks; the dict keeps the key and value that are returned alive.
         unsafe {
             if ffi::PyDict_Next(self.fields.as_ptr(), &mut self.position, &mut key, &mut value) == 0 {
                 return None;
             }
+            std::hint::assert_unchecked(!key.is_null() && !value.is_null());
             Some((Borrowed::from_ptr(self.fields.py(), key), Borrowed::from_ptr(self.fields.py(), value)))
         }
     }
 }
 
-/// A copy of a dict, which nobody else changes.
+/// Whether a dict has no keys.
+#[inline]
+pub fn is_empty(fields: Object<'_, '_>) -> bool {
+    // SAFETY: a live object of an attached thread, whose type CPython checks.
+    unsafe { ffi::PyDict_Size(fields.as_ptr()) == 0 }
+}
+
+/// A copy of a dict, so that other code cannot change it.
 ///
 /// # Errors
 ///
-/// Memory is short.
+/// Memory runs out.
 pub fn copy(fields: Object<'_, '_>) -> Result<Owned, Failure> {
-    // SAFETY: a live object of an attached thread, whose type CPython checks; a new reference or null.
+    // SAFETY: a live object, and the thread is attached; CPython checks the type. A new reference or null.
     unsafe { Owned::steal(ffi::PyDict_Copy(fields.as_ptr())) }.ok_or_else(|| Failure::of_error(fields.py()))
 }

@@ -1,20 +1,21 @@
-//! How a call that logspool cannot finish ends: by stock logging, or with the Python error that is set.
+//! How a call ends that logspool cannot finish: in stock logging, or with the Python error that is set.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Why a call is not done natively.
+/// Why a call is not finished natively.
 pub enum Failure {
-    /// Stock logging does this call from its start: it reports, encodes or converts as nobody else.
+    /// Stock logging has to do the whole call: to report, encode or convert exactly as it always does.
     Stock,
-    /// A Python exception that no handler would have caught, or that a signal's handler raised in a wait, is set.
+    /// A Python exception is set. Either no handler would have caught it, or a signal handler raised it during a wait.
     Raised,
 }
 
 impl Failure {
-    /// Sorts the exception that is set: an `Exception`, which a handler would have reported, is left to stock logging.
+    /// Classifies the exception that is set and clears an `Exception`: a handler would have reported it, so stock
+    /// logging does the call.
     pub fn of_error(_attached: Python<'_>) -> Self {
-        // SAFETY: the token shows that the thread is attached; an error is set or nothing is matched.
+        // SAFETY: the token shows that the thread is attached. Without an error that is set, nothing matches.
         unsafe {
             if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
                 ffi::PyErr_Clear();
@@ -25,13 +26,14 @@ impl Failure {
         }
     }
 
-    /// Sorts an exception, as [`Self::of_error`].
+    /// Classifies an exception like [`Self::of_error`].
     pub fn of(py: Python<'_>, error: PyErr) -> Self {
         error.restore(py);
         Self::of_error(py)
     }
 
-    /// An error that a signal's handler raised while logspool waited: it gets out of the call, as of a wait of Python's.
+    /// Sets an error that a signal handler raised while logspool waited. It leaves the call, as from Python's own
+    /// waits.
     pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
         error.restore(py);
         Self::Raised
@@ -39,14 +41,14 @@ impl Failure {
 }
 
 impl From<PyErr> for Failure {
-    /// As [`Failure::of`].
+    /// Like [`Failure::of`].
     fn from(error: PyErr) -> Self {
-        // SAFETY: `?` makes a `Failure` of a `PyErr` only inside calls of the interpreter, whose threads are attached.
+        // SAFETY: `?` converts a `PyErr` to a `Failure` only in calls from the interpreter, whose threads are attached.
         Self::of(unsafe { Python::assume_attached() }, error)
     }
 }
 
-/// What was found; `None` where that is stock logging's.
+/// The value, or `None` if stock logging has to do the call.
 ///
 /// # Errors
 ///
@@ -59,7 +61,7 @@ pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> 
     }
 }
 
-/// Whether a barrier was passed. Where not, its error is set.
+/// True if the barrier succeeded. Otherwise its error is set.
 pub fn passed<T>(py: Python<'_>, barrier: PyResult<T>) -> bool {
     barrier.map_err(|error| error.restore(py)).is_ok()
 }

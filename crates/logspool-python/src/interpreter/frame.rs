@@ -1,8 +1,8 @@
-//! Which instruction of which code object called us.
+//! Finds the code object and the instruction that called us.
 //!
-//! Stop on the line: *capture*. A frame object costs 30-60 ns to make; the interpreter's own frame record
-//! holds what a call site is keyed by. Its layout differs per version and is private, so it is compared with
-//! the public functions once at import ([`self_check`]); where they disagree the public functions are used.
+//! Stop on the line: *capture*. A frame object costs 30-60 ns to make; the interpreter's own frame record holds the key
+//! of a call site. The layout of that record is private and differs per version. So it is compared with the public
+//! functions once at import ([`self_check`]); if they disagree, the public functions are used.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{self, Owned};
 
-/// A code object and a key of the calling instruction in it. Borrowed from a frame that runs or is held for `'a`.
+/// A code object, and a key of the calling instruction in it. Borrowed from a frame that runs or is held for `'a`.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
     code: *mut PyObject,
@@ -27,7 +27,7 @@ impl Caller<'_> {
         self.code
     }
 
-    /// Stable per instruction within the code object's life.
+    /// Unique per instruction, and stable for the life of the code object.
     #[inline(always)]
     pub fn key(&self) -> isize {
         self.key
@@ -41,13 +41,14 @@ impl Caller<'_> {
     }
 }
 
-/// A frame object, held.
+/// A reference to a frame object.
 pub struct Frame(Owned);
 
 impl Frame {
-    /// The frame on top, made if need be.
+    /// The frame at the top of the stack. CPython creates the frame object if necessary.
     pub fn top(_attached: Python<'_>) -> Option<Self> {
-        // SAFETY: the token shows that the thread is attached; the frame is borrowed from it, and becomes an own one.
+        // SAFETY: the token shows that the thread is attached. The frame is borrowed from the thread and becomes an own
+        // reference.
         unsafe {
             let frame = ffi::PyEval_GetFrame().cast::<PyObject>();
             ffi::Py_XINCREF(frame);
@@ -55,28 +56,28 @@ impl Frame {
         }
     }
 
-    /// The frame that called it.
+    /// The frame of the caller.
     pub fn back(&self, _attached: Python<'_>) -> Option<Self> {
         // SAFETY: `self` holds a frame object; `PyFrame_GetBack` returns a new reference or null.
         unsafe { Owned::steal(ffi::PyFrame_GetBack(self.raw()).cast()).map(Self) }
     }
 
-    /// The line that it executes.
+    /// The line that the frame executes.
     pub fn line(&self, _attached: Python<'_>) -> u32 {
         // SAFETY: `self` holds a frame object, and the token shows that the thread is attached.
         u32::try_from(unsafe { ffi::PyFrame_GetLineNumber(self.raw()) }).unwrap_or(0)
     }
 
-    /// Its code and key.
+    /// The frame's code object and key.
     ///
-    /// The key is that of [`caller`] only without the direct way; sites of walked-back frames use it, and a code object
-    /// that is reached both ways just has two sites for one instruction.
+    /// The key equals the one of [`caller`] only if the private layout is not used. Sites of outer frames use this key.
+    /// A code object that is reached in both ways has two sites for one instruction.
     pub fn caller(&self, _attached: Python<'_>) -> Caller<'_> {
-        // SAFETY: `self` holds a frame object, which holds its code.
+        // SAFETY: `self` holds a frame object, which holds its code object.
         unsafe { of_frame(self.raw()) }
     }
 
-    /// The object.
+    /// The frame object.
     pub fn object(&self) -> &Owned {
         &self.0
     }
@@ -86,7 +87,7 @@ impl Frame {
     }
 }
 
-/// Whether the private layout may be used. An atomic outside `queue`: written once at import.
+/// True if the private layout may be used. An atomic outside `queue`: written once at import.
 static DIRECT: AtomicBool = AtomicBool::new(false);
 
 #[cfg(any(Py_3_11, Py_3_12, Py_3_13))]
@@ -98,7 +99,7 @@ mod layout {
     pub const CFRAME: Option<(usize, usize)> = Some((56, 0));
     #[cfg(Py_3_13)]
     pub const CFRAME: Option<(usize, usize)> = None;
-    /// `tstate->current_frame` where there is no `cframe`.
+    /// `tstate->current_frame` on versions without `cframe`.
     pub const CURRENT_FRAME: usize = 72;
     #[cfg(not(Py_3_12))]
     pub const CODE: usize = 32;
@@ -109,17 +110,17 @@ mod layout {
     pub const OWNER: usize = 69;
     #[cfg(Py_3_12)]
     pub const OWNER: usize = 70;
-    /// `FRAME_OWNED_BY_CSTACK`: an entry frame without code.
+    /// `FRAME_OWNED_BY_CSTACK`: an entry frame without a code object.
     pub const OWNED_BY_C_STACK: u8 = 3;
 }
 
-/// The Python code that called the native function now running; `None` when there is no Python frame. That code runs
-/// for as long as the native function does, which has the token no longer than that.
+/// The Python code that called the running native function; `None` if there is no Python frame. That code keeps running
+/// until the native function returns, and the token does not outlive the native function.
 #[inline(always)]
 pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
     #[cfg(all(Py_3_11, not(Py_3_14)))]
     if DIRECT.load(Relaxed) {
-        // SAFETY: `self_check` found the layout to be this one.
+        // SAFETY: `self_check` has confirmed the layout.
         return unsafe { direct(py) };
     }
     public(py)
@@ -127,14 +128,14 @@ pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
 
 /// # Safety
 ///
-/// The frames of this interpreter have the layout of [`layout`]: [`self_check`] says so, or a wrong answer is compared
-/// with that of [`public`].
+/// The frames of this interpreter have the layout of [`layout`], as [`self_check`] confirms. In `self_check` itself the
+/// answer may be wrong, and is only compared with that of [`public`].
 #[cfg(all(Py_3_11, not(Py_3_14)))]
 #[inline(always)]
 unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
     use layout::{CFRAME, CODE, CURRENT_FRAME, INSTRUCTION, OWNED_BY_C_STACK, OWNER};
-    // SAFETY: offsets checked against the public functions at import; the thread state and the frame on top
-    // of it are live while this native function runs on top of them.
+    // SAFETY: the offsets were compared with the public functions at import. The thread state and its top frame are
+    // live, because this native function runs on top of them.
     unsafe {
         let state = ffi::PyThreadState_Get().cast::<u8>();
         let frame: *const u8 = match CFRAME {
@@ -156,22 +157,22 @@ unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
     }
 }
 
-/// As [`caller`], through the public functions only.
+/// Like [`caller`], but with the public functions only.
 fn public(_attached: Python<'_>) -> Option<Caller<'_>> {
-    // SAFETY: the token shows that the thread is attached; the frame is borrowed from it and runs.
+    // SAFETY: the token shows that the thread is attached; the frame is borrowed from the thread and is running.
     unsafe {
         let frame = ffi::PyEval_GetFrame();
         if frame.is_null() { None } else { Some(of_frame(frame)) }
     }
 }
 
-/// Code and key of a frame object.
+/// Code object and key of a frame object.
 ///
 /// # Safety
 ///
-/// `frame` is a live frame object of an attached thread and lives for `'a`.
+/// `frame` is a live frame object of an attached thread, and lives for `'a`.
 unsafe fn of_frame<'a>(frame: *mut ffi::PyFrameObject) -> Caller<'a> {
-    // SAFETY: a live frame, as the caller says; it holds its code, so the reference can be given back at once.
+    // SAFETY: the caller ensures a live frame. It holds its code object, so the reference can be released at once.
     unsafe {
         let code = ffi::PyFrame_GetCode(frame).cast::<PyObject>();
         ffi::Py_DECREF(code);
@@ -187,7 +188,7 @@ unsafe fn last_instruction(frame: *mut ffi::PyFrameObject) -> isize {
     unsafe extern "C" {
         fn PyFrame_GetLasti(frame: *mut ffi::PyFrameObject) -> std::ffi::c_int;
     }
-    // SAFETY: live frame. Negative, so that it never equals a direct key.
+    // SAFETY: a live frame. The result is negative, so it never equals a key from the private layout.
     unsafe { -1 - PyFrame_GetLasti(frame) as isize }
 }
 
@@ -212,19 +213,20 @@ struct Frame310 {
     f_lasti: std::ffi::c_int,
 }
 
-/// Compares the direct way with the public one. Called from Python at import, several times from several lines.
+/// Compares the private layout with the public functions. Called from Python at import, several times from different
+/// lines.
 pub fn self_check(py: Python<'_>) -> bool {
     #[cfg(all(Py_3_11, not(Py_3_14)))]
     {
         let Some(public) = public(py) else { return false };
-        // SAFETY: every read is of memory that exists in each of the versions (the structs are larger than the
-        // largest offset), so a wrong layout yields wrong numbers, which the comparison finds.
+        // SAFETY: every read is of memory that exists in each version, because the structs are larger than the largest
+        // offset. A wrong layout yields wrong numbers, which the comparison detects.
         let Some(direct) = (unsafe { direct(py) }) else { return false };
         if direct.code != public.code {
             return false;
         }
-        // `key` is the address of an instruction inside the code object; the public number counts bytes
-        // from its first instruction. Their difference is the offset of the bytecode, the same for all.
+        // `key` is the address of an instruction inside the code object; the public number counts bytes from the first
+        // instruction. Their difference is the offset of the bytecode, which is the same for all code objects.
         let offset = direct.key - (-1 - public.key);
         (16..=512).contains(&offset)
     }
@@ -235,7 +237,7 @@ pub fn self_check(py: Python<'_>) -> bool {
     }
 }
 
-/// Says whether the direct way may be used from now on.
+/// Sets whether the private layout may be used.
 pub fn use_direct(allowed: bool) {
     DIRECT.store(allowed, Relaxed);
 }

@@ -1,12 +1,13 @@
-//! Threads that leave the interpreter and come back, also while it ends.
+//! Calls in which a thread leaves the interpreter and comes back, possibly while the interpreter ends.
 //!
-//! CPython before 3.14 ends a daemon thread that asks for the interpreter once it is ending: by `pthread_exit`, whose
-//! unwinding aborts the process where it meets `catch_unwind` or a call that was said not to unwind. So whatever may
-//! give the interpreter away is called from here, with a guard next to the call: a thread that is ended there stops
-//! for good instead, as CPython 3.14 does with it, and the process ends without it. No frame of ours is unwound.
+//! Before 3.14, CPython ends a daemon thread that asks for the interpreter while the interpreter ends: it calls
+//! `pthread_exit`. The unwinding that follows aborts the process at a `catch_unwind`, or at a call declared not to
+//! unwind. So every call that may release the interpreter is made from here, with a guard next to the call. A thread
+//! that would be ended there stops forever instead, as in CPython 3.14, and the process ends without it. None of our
+//! frames is unwound.
 //!
-//! Plans are made by too many calls for that. No thread begins one once the end has begun, and the end waits a
-//! moment for those that are being made ([`Stay`]).
+//! Making a plan involves too many calls for such guards. No thread starts to make a plan after the end has begun, and
+//! the end waits briefly for the plans being made ([`Stay`]).
 
 use std::hint::black_box;
 
@@ -16,7 +17,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
 use crate::interpreter::object::{Object, Owned};
 
-// Declared here because PyO3 says of all functions that they do not unwind: a guard beside such a call never runs.
+// Declared here because PyO3 declares all functions as not unwinding: a guard beside such a call would never run.
 mod unwinding {
     use super::{Py_ssize_t, PyObject, PyThreadState};
     use pyo3::ffi::PySendResult;
@@ -52,11 +53,11 @@ mod unwinding {
             keywords: *mut PyObject,
         ) -> *mut PyObject;
     }
-    /// As `PyObject_Vectorcall`, which before 3.11 is no function but a look at the callable.
+    /// Like `PyObject_Vectorcall`, which is no function before 3.11 but inline code that reads the callable.
     ///
     /// # Safety
     ///
-    /// As for [`super::vectorcall`], with a live `function` and an attached thread.
+    /// The requirements of [`super::vectorcall`], with a live `function` and an attached thread.
     #[cfg(not(Py_3_11))]
     #[allow(non_snake_case)]
     pub unsafe extern "C-unwind" fn PyObject_Vectorcall(
@@ -67,7 +68,8 @@ mod unwinding {
     ) -> *mut PyObject {
         type Call =
             unsafe extern "C-unwind" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
-        // SAFETY: arguments as the caller says; the two function types differ only in what they say about unwinding.
+        // SAFETY: the caller ensures valid arguments; the two function types differ only in their declaration about
+        // unwinding.
         unsafe {
             match super::ffi::PyVectorcall_Function(function) {
                 Some(call) => {
@@ -86,14 +88,14 @@ mod unwinding {
     const _: () = assert!(size_of::<usize>() == size_of::<Py_ssize_t>());
 }
 
-/// Stops the thread for good when a call that stands behind it is left by unwinding.
+/// Stops the thread forever if unwinding leaves the call that this guard protects.
 struct Stopped;
 
 impl Drop for Stopped {
     #[cold]
     fn drop(&mut self) {
         loop {
-            // SAFETY: no preconditions; returns after a signal was handled.
+            // SAFETY: no preconditions; `pause` returns after a signal was handled.
             unsafe { libc::pause() };
         }
     }
@@ -108,9 +110,9 @@ fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-// A function of [`unwinding`] as a pointer that the compiler knows nothing about. PyO3 declares the same symbols as not
-// unwinding; where both declarations meet in one unit of code or at the linker, that one wins, and a guard next to a
-// call by name is left out as one that never runs.
+// Hides from the compiler which function of [`unwinding`] a pointer refers to. PyO3 declares the same symbols as not
+// unwinding. If both declarations meet in one codegen unit or at the linker, PyO3's wins, and the guard beside a direct
+// call is removed as unreachable.
 
 #[inline(always)]
 fn opaque0<R>(function: unsafe extern "C-unwind" fn() -> R) -> unsafe extern "C-unwind" fn() -> R {
@@ -143,19 +145,19 @@ fn opaque4<A, B, C, D, R>(
 
 /// `str(object)`; `None` with an error set.
 pub fn str(object: Object<'_, '_>) -> Option<Owned> {
-    // SAFETY: a live object of an attached thread; the result is a new reference or null.
+    // SAFETY: a live object, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque1(unwinding::PyObject_Str)(object.as_ptr()))) }
 }
 
 /// `object.name`; `None` with an error set.
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
-    // SAFETY: live objects of an attached thread; the result is a new reference or null.
+    // SAFETY: live objects, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyObject_GetAttr)(object.as_ptr(), name.as_ptr()))) }
 }
 
 /// `bool(object)`; `None` with an error set.
 pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
-    // SAFETY: a live object of an attached thread.
+    // SAFETY: a live object, and the thread is attached.
     match guarded(|| unsafe { opaque1(unwinding::PyObject_IsTrue)(object.as_ptr()) }) {
         0 => Some(false),
         1 => Some(true),
@@ -165,7 +167,7 @@ pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
 
 /// `isinstance(object, class)`; `None` with an error set.
 pub fn is_instance(object: Object<'_, '_>, class: &Owned) -> Option<bool> {
-    // SAFETY: live objects of an attached thread.
+    // SAFETY: live objects, and the thread is attached.
     match guarded(|| unsafe { opaque2(unwinding::PyObject_IsInstance)(object.as_ptr(), class.as_ptr()) }) {
         0 => Some(false),
         1 => Some(true),
@@ -175,24 +177,24 @@ pub fn is_instance(object: Object<'_, '_>, class: &Owned) -> Option<bool> {
 
 /// `left % right`; `None` with an error set.
 pub fn remainder(left: Object<'_, '_>, right: Object<'_, '_>) -> Option<Owned> {
-    // SAFETY: live objects of an attached thread; the result is a new reference or null.
+    // SAFETY: live objects, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyNumber_Remainder)(left.as_ptr(), right.as_ptr()))) }
 }
 
-/// What a generator does when it is asked for a value.
+/// The result of resuming a generator.
 pub enum GeneratorStep {
-    /// It yields.
+    /// It yielded this value.
     Yields(Owned),
-    /// It returns.
+    /// It returned this value.
     Returns(Owned),
-    /// It raises; the error is set.
+    /// It raised; the error is set.
     Raises,
 }
 
 /// `generator.send(None)`
 pub fn step(generator: Object<'_, '_>) -> GeneratorStep {
     let mut value = std::ptr::null_mut();
-    // SAFETY: a live object of an attached thread, and a place for the value.
+    // SAFETY: a live object, and the thread is attached; `value` has room for the result.
     let how = guarded(|| unsafe { opaque3(unwinding::PyIter_Send)(generator.as_ptr(), ffi::Py_None(), &mut value) });
     // SAFETY: a new reference, or null with an error set.
     let value = unsafe { Owned::steal(value) };
@@ -207,8 +209,8 @@ pub fn step(generator: Object<'_, '_>) -> GeneratorStep {
 ///
 /// # Safety
 ///
-/// `arguments` points to `count` positional values and one for each name in `keywords`, which is null or a tuple of
-/// `str`. Where `count` carries `PY_VECTORCALL_ARGUMENTS_OFFSET`, the place before the values is the callee's to use.
+/// `arguments` points to `count` positional values and one more for each name in `keywords`, which is null or a tuple
+/// of `str`. If `count` carries `PY_VECTORCALL_ARGUMENTS_OFFSET`, the callee may use the slot before the values.
 #[inline(always)]
 pub unsafe fn vectorcall(
     function: Object<'_, '_>,
@@ -216,7 +218,7 @@ pub unsafe fn vectorcall(
     count: usize,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: arguments as the caller says, and a live function of an attached thread.
+    // SAFETY: the caller ensures valid arguments; the function is live, and the thread is attached.
     guarded(|| unsafe { opaque4(unwinding::PyObject_Vectorcall)(function.as_ptr(), arguments, count, keywords) })
 }
 
@@ -246,7 +248,7 @@ pub fn method(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
 /// `object.name(argument)`; `None` with an error set.
 pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, '_>) -> Option<Owned> {
     let values = [object.as_ptr(), argument.as_ptr()];
-    // SAFETY: two live values of an attached thread; the result is a new reference or null.
+    // SAFETY: two live values, and the thread is attached; the result is a new reference or null.
     unsafe {
         Owned::steal(guarded(|| {
             opaque4(unwinding::PyObject_VectorcallMethod)(name.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())
@@ -254,26 +256,26 @@ pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, 
     }
 }
 
-/// Lets Python's handlers of signals run, in the thread that runs them. `false`: one raised; the error is set.
+/// Runs pending signal handlers of Python, if this is the thread that runs them. `false`: a handler raised, and the
+/// error is set.
 pub fn signals_pass(_attached: Python<'_>) -> bool {
     // SAFETY: the token shows that the thread is attached.
     guarded(|| unsafe { opaque0(unwinding::PyErr_CheckSignals)() }) == 0
 }
 
-/// Outside of the interpreter for its lifetime: other threads run while this one waits.
+/// Detaches the thread from the interpreter until dropped, so that other threads run while this one waits.
 struct Detached(*mut PyThreadState);
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        // SAFETY: the state that `outside` saved, on the same thread.
+        // SAFETY: `outside` saved this state on the same thread.
         guarded(|| unsafe { opaque1(unwinding::PyEval_RestoreThread)(self.0) });
     }
 }
 
-/// Runs what may wait outside of the interpreter. `wait` is `Send`, so that it has neither the token nor a borrowed
-/// object with it.
+/// Runs `wait` detached from the interpreter. `wait` is `Send`, so that it cannot hold the token or a borrowed object.
 pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
-    // SAFETY: the token shows that the thread is attached, and `wait` cannot touch Python objects by it.
+    // SAFETY: the token shows that the thread is attached; `wait` is `Send` and so has no access to Python objects.
     let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait()
 }
@@ -281,25 +283,26 @@ pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
 /// The end of the interpreter, and the threads inside of a [`Stay`].
 static END: End = End::new();
 
-/// Whether the interpreter is about to end, by another thread than this one.
+/// True if another thread is about to end the interpreter.
 pub fn another_ends() -> bool {
     let ender = END.ender();
     ender != 0 && ender != this_thread() as u64
 }
 
 fn this_thread() -> usize {
-    // SAFETY: no preconditions, and no thread's id is 0.
+    // SAFETY: no preconditions. No thread's id is 0.
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Holds the end of the interpreter back for a moment, while Python code runs that must not be left half done.
+/// Delays the end of the interpreter briefly, while Python code runs that must not be stopped halfway.
 pub struct Stay(());
 
 impl Stay {
-    /// `None`: the interpreter ends already, by another thread.
+    /// `None`: another thread has begun to end the interpreter.
     pub fn new() -> Option<Self> {
-        // Counted before the look, and the end looks at the count after it has begun: one of them sees the other.
-        // The fences are for builds without a GIL; with one, both happen under it.
+        // This thread counts itself before it checks for an end. The ending thread reads the count after it has begun
+        // the end. So at least one of them sees the other. The fences are for builds without a GIL; with a GIL both
+        // steps happen under it.
         END.enter();
         let stay = Self(());
         (!another_ends()).then_some(stay)
@@ -312,16 +315,16 @@ impl Drop for Stay {
     }
 }
 
-/// Begins the end, by the calling thread. Returns how many others must be given time.
+/// Begins the end on the calling thread. Returns how many other threads need time to finish.
 pub fn begin_end() -> usize {
     END.begin(this_thread() as u64) as usize
 }
 
-/// One at a time, for a moment: the calls that stock logging does while another thread ends the interpreter.
+/// Serialises stock logging's calls while another thread ends the interpreter, each for a limited time.
 ///
-/// Without a GIL these threads compete for a lock of the interpreter, that of `sys.modules`, which every `LogRecord`
-/// looks into. Where it is on its way to a thread that the end stops for good, the end waits for it for ever (seen in
-/// CPython 3.13.15t: one of ten ends with three such threads, and one of a hundred without logspool).
+/// Without a GIL these threads compete for the interpreter's lock on `sys.modules`, which every `LogRecord` reads. If
+/// that lock is being handed to a thread that the end stops forever, the end waits for the lock forever. This was seen
+/// in CPython 3.13.15t: in one of ten ends with three such threads, and in one of a hundred without logspool.
 #[cfg(Py_GIL_DISABLED)]
 mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -333,18 +336,18 @@ mod turn {
 
     use super::{another_ends, outside, this_thread};
 
-    /// The thread whose turn it is, or 0.
+    /// The thread that may call stock logging now, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
 
-    /// How long a thread waits. Chosen: a line takes microseconds, and a thread that is kept from the processor tens of
-    /// milliseconds; a handler may also wait for another thread that logs, so nobody waits for good.
+    /// Longest wait for the turn. Chosen: a line takes microseconds, and a thread without a processor waits tens of
+    /// milliseconds. The wait is limited because a handler may itself wait for another thread that logs.
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
 
     pub struct StockTurn(bool);
 
     impl StockTurn {
-        /// Waits for the turn, at most for [`PATIENCE`].
+        /// Waits for the turn, up to [`PATIENCE`].
         #[inline]
         pub fn take(py: Python<'_>) -> Self {
             if !another_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
@@ -383,7 +386,7 @@ mod turn {
 #[cfg(Py_GIL_DISABLED)]
 pub use turn::StockTurn;
 
-/// In a forked child, where the other threads do not exist and which has an end of its own.
+/// Resets the state in a forked child: it has no other threads, and its interpreter ends on its own.
 pub fn forget_threads() {
     END.forget();
     #[cfg(Py_GIL_DISABLED)]

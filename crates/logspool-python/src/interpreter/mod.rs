@@ -1,4 +1,4 @@
-//! CPython's side: references, names, calls that may not come back, waiting outside the interpreter, frames.
+//! The interface to CPython: references, names, calls that may never return, waits while detached, frames.
 
 pub mod dict;
 pub mod failure;

@@ -91,7 +91,7 @@ names! {
     start_worker = "_start_worker",
 }
 
-/// The method that answers whether a level is enabled: where it is patched, only stock logging asks it.
+/// The method that reports whether a level is enabled. If it is patched, only stock logging calls it.
 pub const IS_ENABLED_FOR: &str = "isEnabledFor";
 
 static NAMES: OnceLock<Names> = OnceLock::new();
@@ -101,17 +101,17 @@ pub fn init(py: Python<'_>) -> bool {
     Names::new(py).map(|names| drop(NAMES.set(names))).is_some()
 }
 
-/// The names.
+/// All names.
 #[inline]
 pub fn names() -> &'static Names {
     NAMES.get().expect("made at module initialisation")
 }
 
-/// One of the names, as PyO3 takes it.
+/// One of the names, in the type that PyO3 takes.
 ///
 /// # Panics
 ///
-/// `name` is none of [`Names`], which are all `str`.
+/// `name` is no `str`. Every name of [`Names`] is one.
 pub fn bound<'a, 'py>(py: Python<'py>, name: &'a Owned) -> Borrowed<'a, 'py, PyString> {
     name.bind(py).cast::<PyString>().expect("every name is a str")
 }

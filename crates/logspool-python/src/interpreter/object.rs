@@ -1,7 +1,7 @@
-//! The few handles over Python objects that the hot path needs.
+//! The references to Python objects that the hot path needs.
 //!
 //! [`Object`] is a borrowed reference with the proof that the thread is attached: one pointer, no reference count.
-//! [`Owned`] is a counted reference without that proof, for structures of ours and for values that a call makes.
+//! [`Owned`] is a counted reference without that proof, for our own structures and for values made by a call.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -16,14 +16,14 @@ pub type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
 /// An owned reference. Dropped only while the thread is attached to the interpreter.
 pub struct Owned(NonNull<PyObject>);
 
-// SAFETY: an `Owned` is a counted reference; it is cloned and dropped only by attached threads, which every
-// structure that holds one guarantees by being touched from calls of the interpreter alone.
+// SAFETY: an `Owned` is a counted reference, and only attached threads clone and drop it. Every structure that holds
+// one guarantees this: it is used only in calls from the interpreter.
 unsafe impl Send for Owned {}
-// SAFETY: the pointer is never changed after construction, and what is done with it asks for the token.
+// SAFETY: the pointer never changes after construction, and every use of it requires the token.
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// Takes over a new reference; `None` for null, with the Python error left set.
+    /// Takes over a new reference; `None` for null, and the Python error stays set.
     ///
     /// # Safety
     ///
@@ -33,7 +33,7 @@ impl Owned {
         NonNull::new(object).map(Self)
     }
 
-    /// Makes a new reference of a borrowed one.
+    /// Makes a new reference from a borrowed one.
     #[inline]
     pub fn of(object: &Bound<'_, PyAny>) -> Self {
         // SAFETY: a `Bound` is live and shows that the thread is attached; it is not null.
@@ -43,9 +43,9 @@ impl Owned {
         }
     }
 
-    /// Takes over a reference of PyO3's.
+    /// Takes over a reference from PyO3.
     pub fn from_bound(object: Bound<'_, PyAny>) -> Self {
-        // SAFETY: `into_ptr` gives the reference away, and it is not null.
+        // SAFETY: `into_ptr` hands over the reference, and it is not null.
         unsafe { Self(NonNull::new_unchecked(object.into_ptr())) }
     }
 
@@ -53,6 +53,14 @@ impl Owned {
     #[inline]
     pub fn again(&self, py: Python<'_>) -> Self {
         Self::of(&self.bind(py))
+    }
+
+    /// A reference to `None`. That of `Python::None` goes through a locked list when a native method drops it: PyO3 does
+    /// not count these methods as attached.
+    #[inline]
+    pub fn none(py: Python<'_>) -> Self {
+        // SAFETY: `None` lives for good.
+        unsafe { Self::of(&Borrowed::from_ptr(py, ffi::Py_None())) }
     }
 
     /// The object, borrowed from `self`.
@@ -70,24 +78,24 @@ impl Owned {
         unsafe { Self(NonNull::new_unchecked(object.as_ptr())) }
     }
 
-    /// The same reference, to be dropped by another thread; see [`lend`].
+    /// Prepares the reference to be dropped by another thread; see [`lend`].
     #[inline]
     pub fn handed_over(self, py: Python<'_>) -> Self {
-        /// `_Py_REF_MAYBE_WEAKREF`: something refers weakly to the object; not a reference.
+        /// `_Py_REF_MAYBE_WEAKREF`: the object has a weak reference. This is no reference count.
         #[cfg(Py_GIL_DISABLED)]
         const MAYBE_WEAKREF: isize = 1;
         #[cfg(Py_GIL_DISABLED)]
-        // SAFETY: `self` keeps the object. While no reference is in the shared count, and the counts are not merged,
-        // this one is the owner's.
+        // SAFETY: `self` keeps the object alive. If the shared count has no reference and the counts are not merged,
+        // this reference is in the owner's local count.
         if matches!(unsafe { (*self.as_ptr()).ob_ref_shared.load(Relaxed) }, 0 | MAYBE_WEAKREF) {
-            // `self` is dropped: one local reference less.
+            // Dropping `self` reduces the local count by one.
             return Self::lent(&self.bind(py));
         }
         let _ = py;
         self
     }
 
-    /// The pointer, given away with its reference.
+    /// Hands over the pointer with its reference.
     pub fn into_ptr(self) -> *mut PyObject {
         let pointer = self.as_ptr();
         std::mem::forget(self);
@@ -104,18 +112,18 @@ impl Owned {
 impl Drop for Owned {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: one reference is ours; see the type's doc for why the thread is attached.
+        // SAFETY: `self` owns one reference; the type's doc says why the thread is attached.
         unsafe { ffi::Py_DECREF(self.as_ptr()) }
     }
 }
 
-/// Counts a reference that another thread will give back.
+/// Adds a reference that another thread will release.
 ///
-/// Free-threaded builds count the references of the thread that made an object apart from those of all others (biased
-/// reference counting: Choi, Shull and Torrellas 2018, PEP 703). A reference that the one takes and another gives
-/// back makes the second count negative: the object then goes through a list to its owner, which stops in the middle
-/// of what it does to merge the two. So it is counted with those of the others from the start. That is what
-/// `Py_INCREF` does in every other thread.
+/// Free-threaded builds use biased reference counting (Choi, Shull and Torrellas 2018, PEP 703): the thread that made
+/// an object counts its references apart from those of other threads. If that thread adds a reference and another
+/// releases it, the shared count becomes negative. The object then goes through a list to its owner, which interrupts
+/// its work to merge the two counts. To avoid this, the reference is added to the shared count from the start.
+/// `Py_INCREF` does the same in every other thread.
 #[inline]
 pub fn lend(object: &Bound<'_, PyAny>) {
     let object = object.as_ptr();
@@ -125,9 +133,9 @@ pub fn lend(object: &Bound<'_, PyAny>) {
         ffi::Py_INCREF(object);
     }
     #[cfg(Py_GIL_DISABLED)]
-    // SAFETY: a `Bound` is live; an immortal object is not counted.
+    // SAFETY: a `Bound` is live; an immortal object has no count to change.
     unsafe {
-        /// `_Py_REF_SHARED_SHIFT` of CPython 3.13 and 3.14: two flags are below the count.
+        /// `_Py_REF_SHARED_SHIFT` of CPython 3.13 and 3.14: the two bits below the count are flags.
         const ONE: isize = 1 << 2;
         if (*object).ob_ref_local.load(Relaxed) != u32::MAX {
             (*object).ob_ref_shared.fetch_add(ONE, Relaxed);
@@ -141,15 +149,15 @@ struct WeakHead {
     wr_object: *mut PyObject,
 }
 
-/// A weak reference of CPython's.
+/// A weak reference of CPython.
 pub struct WeakReference(Owned);
 
 impl WeakReference {
-    /// A weak reference to `object`, with `callback` for its end.
+    /// Makes a weak reference to `object`; `callback` is called when the object dies.
     ///
     /// # Errors
     ///
-    /// `object` cannot be referred to weakly.
+    /// `object` does not support weak references.
     pub fn new(object: &Bound<'_, PyAny>, callback: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let callback = callback.map_or(ptr::null_mut(), |callback| callback.as_ptr());
         // SAFETY: live objects or null for no callback; the result is a new reference or null with an error set.
@@ -157,23 +165,23 @@ impl WeakReference {
         made.map(Self).ok_or_else(|| PyErr::fetch(object.py()))
     }
 
-    /// The object that it refers to, as an address to compare only.
+    /// The address of the object, for comparisons only.
     #[inline(always)]
     pub fn referent(&self) -> *mut PyObject {
-        // SAFETY: `wr_object` is the first field of `PyWeakReference` in every version; it is `None` once the
-        // object is gone, so an address that was used again never compares equal.
+        // SAFETY: `wr_object` is the first field of `PyWeakReference` in every version. It is `None` after the object
+        // is gone, so a reused address never compares equal.
         unsafe {
             let field = &raw const (*self.0.as_ptr().cast::<WeakHead>()).wr_object;
             (*field.cast::<std::sync::atomic::AtomicPtr<PyObject>>()).load(Relaxed)
         }
     }
 
-    /// The object; `None` once it is gone.
+    /// The object; `None` after it is gone.
     pub fn upgrade<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.0.bind(py).call0().ok().filter(|object| !object.is_none())
     }
 
-    /// The address of the reference itself, which its callback gets.
+    /// The address of the reference itself, which is passed to its callback.
     pub fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
@@ -184,20 +192,20 @@ impl WeakReference {
     }
 }
 
-/// The arguments of a call, without the object of a method.
+/// The arguments of a call, without the `self` of a method.
 #[derive(Clone, Copy)]
 pub struct Call<'a, 'py> {
     py: Python<'py>,
     /// `count` positional values, and one value for each keyword after them, all live for `'a`.
     values: *const *mut PyObject,
     count: usize,
-    /// The tuple of the keywords' names; null when there are none.
+    /// The tuple of keyword names; null if there are none.
     keywords: *mut PyObject,
     _borrowed: PhantomData<&'a [Object<'a, 'py>]>,
 }
 
 impl<'a, 'py> Call<'a, 'py> {
-    /// The call that CPython makes of a `METH_FASTCALL | METH_KEYWORDS` function.
+    /// The call that CPython makes to a `METH_FASTCALL | METH_KEYWORDS` function.
     ///
     /// # Safety
     ///
@@ -228,13 +236,13 @@ impl<'a, 'py> Call<'a, 'py> {
     ///
     /// # Safety
     ///
-    /// The call has as many.
+    /// The call has at least `count` values.
     #[inline(always)]
     unsafe fn first(&self, count: usize) -> &'a [Object<'a, 'py>] {
         if count == 0 {
             return &[];
         }
-        // SAFETY: as many live objects, as the caller says; `Object` is a transparent pointer that is not null.
+        // SAFETY: the caller ensures `count` live objects; `Object` is a transparent pointer that is not null.
         unsafe { std::slice::from_raw_parts(self.values.cast(), count) }
     }
 
@@ -253,18 +261,21 @@ impl<'a, 'py> Call<'a, 'py> {
     /// The positional values.
     #[inline(always)]
     pub fn positional(&self) -> &'a [Object<'a, 'py>] {
-        // SAFETY: `new` was given as many.
+        // SAFETY: `new` received that number of values.
         unsafe { self.first(self.count) }
     }
 
-    /// The positional values, then those of the keywords.
+    /// The positional values, then the values of the keywords.
     #[inline]
     pub fn values(&self) -> &'a [Object<'a, 'py>] {
-        // SAFETY: null or a tuple, as `new` says, which was given one value for each name.
-        unsafe {
-            let named = if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize };
-            self.first(self.count + named)
-        }
+        // SAFETY: `new` requires one value for each name.
+        unsafe { self.first(self.count + self.keyword_count()) }
+    }
+
+    #[inline(always)]
+    fn keyword_count(&self) -> usize {
+        // SAFETY: null or a tuple, as `new` says.
+        unsafe { if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize } }
     }
 
     /// The single positional value of a call without keywords.
@@ -276,34 +287,41 @@ impl<'a, 'py> Call<'a, 'py> {
         }
     }
 
-    /// Whether the call has keywords.
+    /// True if the call has keywords.
     #[inline(always)]
     pub fn has_keywords(&self) -> bool {
         !self.keywords.is_null()
     }
 
-    /// The tuple of the keywords' names; null when there are none.
+    /// The tuple of keyword names; null if there are none.
     #[inline(always)]
     pub fn keywords(&self) -> *mut PyObject {
         self.keywords
     }
 
     /// Names and values of the keywords.
+    #[inline(always)]
     pub fn named(&self) -> impl Iterator<Item = (Object<'a, 'py>, Object<'a, 'py>)> {
-        let names: &'a [Object<'a, 'py>] = if self.keywords.is_null() {
-            &[]
+        let count = self.keyword_count();
+        let (names, values): (&'a [Object<'a, 'py>], &'a [Object<'a, 'py>]) = if count == 0 {
+            (&[], &[])
         } else {
-            // SAFETY: a live tuple, as `new` says.
-            tuple_items(unsafe { Borrowed::from_ptr(self.py, self.keywords) }).unwrap_or(&[])
+            // SAFETY: a tuple of `count` names, as `new` says, which was given as many values after the positional ones;
+            // the items of a tuple are in its struct.
+            unsafe {
+                let first = &raw const (*self.keywords.cast::<ffi::PyTupleObject>()).ob_item;
+                let values = self.values.add(self.count);
+                (std::slice::from_raw_parts(first.cast(), count), std::slice::from_raw_parts(values.cast(), count))
+            }
         };
-        names.iter().copied().zip(self.values()[self.count..].iter().copied())
+        names.iter().copied().zip(values.iter().copied())
     }
 
-    /// The first positional value, and the call without it; `None` where there is none.
+    /// The first positional value and the call without it; `None` if there is no positional value.
     #[inline(always)]
     pub fn split_first(&self) -> Option<(Object<'a, 'py>, Self)> {
         let (first, _) = self.positional().split_first()?;
-        // SAFETY: there is one value at least.
+        // SAFETY: there is at least one value.
         let values = unsafe { self.values.add(1) };
         Some((*first, Self { values, count: self.count - 1, ..*self }))
     }
@@ -315,7 +333,7 @@ pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, '
     if !ptr::eq(class_of(object), &raw const ffi::PyTuple_Type) {
         return None;
     }
-    // SAFETY: an exact tuple: its items are in its struct, not null, and never change while it lives.
+    // SAFETY: an exact tuple keeps its items in its struct; they are not null and never change while it lives.
     unsafe {
         let count = ffi::PyTuple_GET_SIZE(object.as_ptr()) as usize;
         let first = &raw const (*object.as_ptr().cast::<ffi::PyTupleObject>()).ob_item;
@@ -323,8 +341,8 @@ pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, '
     }
 }
 
-/// The UTF-8 bytes of a `str`; `None`, without an error set, for another object and where it has lone surrogates.
-#[inline]
+/// The UTF-8 bytes of a `str`. `None` for another object and for text with lone surrogates; no error is set.
+#[inline(always)]
 pub fn utf8<'a>(object: Object<'a, '_>) -> Option<&'a [u8]> {
     let mut len: ffi::Py_ssize_t = 0;
     // SAFETY: a live object whose type CPython checks; the buffer of a str lives as long as the str.
@@ -344,32 +362,32 @@ pub fn text<'a>(object: Object<'a, '_>) -> Option<&'a str> {
     utf8(object).map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) })
 }
 
-/// The exact type of an object, as an address to compare with that of a type.
+/// The exact type of an object, as an address to compare with the address of a type.
 #[inline(always)]
 pub fn class_of(object: Object<'_, '_>) -> *mut ffi::PyTypeObject {
     // SAFETY: a live object has a type.
     unsafe { ffi::Py_TYPE(object.as_ptr()) }
 }
 
-/// Whether the exact type of `object` is `str`.
+/// True if the exact type of `object` is `str`.
 #[inline(always)]
 pub fn is_exact_str(object: Object<'_, '_>) -> bool {
     ptr::eq(class_of(object), &raw const ffi::PyUnicode_Type)
 }
 
-/// Whether the exact type of `object` is `int`.
+/// True if the exact type of `object` is `int`.
 #[inline(always)]
 pub fn is_exact_int(object: Object<'_, '_>) -> bool {
     ptr::eq(class_of(object), &raw const ffi::PyLong_Type)
 }
 
-/// Whether it is a `str`, `int` or `float` and of no subclass.
+/// True if the exact type is `str`, `int` or `float`.
 #[inline]
 pub fn is_scalar(object: Object<'_, '_>) -> bool {
     is_exact_str(object) || is_exact_int(object) || ptr::eq(class_of(object), &raw const ffi::PyFloat_Type)
 }
 
-/// Whether the object is a `str`, also of a subclass.
+/// True if the object is a `str` or of a subclass.
 #[inline]
 pub fn is_str(object: Object<'_, '_>) -> bool {
     // SAFETY: a live object; only the flags of its type are read.
@@ -377,6 +395,7 @@ pub fn is_str(object: Object<'_, '_>) -> bool {
 }
 
 /// `object.name`; clears any error.
+#[inline]
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: live objects, and `object` shows that the thread is attached; the result is a new reference or null.
     unsafe {
@@ -388,10 +407,10 @@ pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     }
 }
 
-/// A reference to `None` for CPython: what a method without a result returns.
+/// A new reference to `None`, which CPython expects from a method without a result.
 #[inline]
 pub fn none(_attached: Python<'_>) -> *mut PyObject {
-    // SAFETY: None is immortal or counted, and the token shows that the thread is attached.
+    // SAFETY: `None` is always live, and the token shows that the thread is attached.
     unsafe {
         let object = ffi::Py_None();
         ffi::Py_INCREF(object);
@@ -399,10 +418,10 @@ pub fn none(_attached: Python<'_>) -> *mut PyObject {
     }
 }
 
-/// A reference to `True` or `False` for CPython.
+/// A new reference to `True` or `False` for CPython.
 #[inline]
 pub fn truth(_attached: Python<'_>, value: bool) -> *mut PyObject {
-    // SAFETY: both live for good, and the token shows that the thread is attached.
+    // SAFETY: both objects are never freed, and the token shows that the thread is attached.
     unsafe {
         let object = if value { ffi::Py_True() } else { ffi::Py_False() };
         ffi::Py_INCREF(object);
@@ -410,7 +429,7 @@ pub fn truth(_attached: Python<'_>, value: bool) -> *mut PyObject {
     }
 }
 
-/// Whether a Python error is set.
+/// True if a Python error is set.
 pub fn has_error(_attached: Python<'_>) -> bool {
     // SAFETY: the token shows that the thread is attached.
     unsafe { !ffi::PyErr_Occurred().is_null() }
@@ -422,7 +441,7 @@ pub fn clear_error(_attached: Python<'_>) {
     unsafe { ffi::PyErr_Clear() }
 }
 
-/// Keeps the Python error that is set now and puts it back when dropped.
+/// Saves the Python error that is set, and restores it when dropped.
 pub struct ErrorKept<'py> {
     kind: *mut PyObject,
     value: *mut PyObject,
@@ -431,11 +450,11 @@ pub struct ErrorKept<'py> {
 }
 
 impl<'py> ErrorKept<'py> {
-    /// Takes the current error, if any.
+    /// Takes the current error, if there is one.
     pub fn take(py: Python<'py>) -> Self {
         let mut kept =
             Self { kind: ptr::null_mut(), value: ptr::null_mut(), traceback: ptr::null_mut(), _attached: py };
-        // SAFETY: three out-pointers of ours. Deprecated in 3.12 and still there in every version we build for.
+        // SAFETY: three out-pointers of our own. Deprecated since 3.12, but present in every version we build for.
         #[allow(deprecated)]
         unsafe {
             ffi::PyErr_Fetch(&mut kept.kind, &mut kept.value, &mut kept.traceback);
@@ -446,7 +465,7 @@ impl<'py> ErrorKept<'py> {
 
 impl Drop for ErrorKept<'_> {
     fn drop(&mut self) {
-        // SAFETY: gives back the three references that `take` got; null restores "no error".
+        // SAFETY: returns the three references from `take`; null restores "no error".
         #[allow(deprecated)]
         unsafe {
             ffi::PyErr_Restore(self.kind, self.value, self.traceback);
@@ -454,11 +473,12 @@ impl Drop for ErrorKept<'_> {
     }
 }
 
-/// The object and the arguments of a method that CPython calls.
+/// The object and the arguments of a method called by CPython.
 ///
 /// # Safety
 ///
-/// The thread is attached for `'py`; `object` is live, and the others are as for [`Call::new`], all for `'a`.
+/// The thread is attached for `'a` and `'py`. `object` is live for `'a`, and the other arguments meet the contract of
+/// [`Call::new`].
 #[inline(always)]
 pub unsafe fn received<'a, 'py>(
     object: *mut PyObject,
@@ -466,20 +486,21 @@ pub unsafe fn received<'a, 'py>(
     count: ffi::Py_ssize_t,
     keywords: *mut PyObject,
 ) -> (Object<'a, 'py>, Call<'a, 'py>) {
-    // SAFETY: attached and live for as long as the result, as the caller says.
+    // SAFETY: the caller ensures that the thread is attached and the objects are live as long as the result.
     unsafe {
         let py = Python::assume_attached();
+        std::hint::assert_unchecked(!object.is_null());
         (Borrowed::from_ptr(py, object), Call::new(py, arguments, count, keywords))
     }
 }
 
-/// Whether the object is an exact `list` without items.
+/// True if the object is an exact `list` without items.
 pub fn is_empty_list(object: Object<'_, '_>) -> bool {
     // SAFETY: the exact type is checked before the size is read.
     ptr::eq(class_of(object), &raw const ffi::PyList_Type) && unsafe { ffi::PyList_GET_SIZE(object.as_ptr()) } == 0
 }
 
-/// Whether an exact `str` has the text of `name`: mostly it is the very same object.
+/// True if an exact `str` has the text of `name`. Usually both are the same object.
 #[inline]
 pub fn has_text(object: Object<'_, '_>, name: &Owned) -> bool {
     if object.as_ptr() == name.as_ptr() {

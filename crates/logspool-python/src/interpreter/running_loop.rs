@@ -10,7 +10,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 
-/// `sys.modules` and names of modules in it.
+/// `sys.modules`, and the names of two modules in it.
 pub struct Modules {
     /// `sys.modules`.
     pub modules: Owned,
@@ -22,12 +22,12 @@ pub struct Modules {
 
 static MODULES: OnceLock<Modules> = OnceLock::new();
 
-/// Remembers the modules. The first call counts.
+/// Sets the modules. Later calls change nothing.
 pub fn set_modules(modules: Modules) {
     let _ = MODULES.set(modules);
 }
 
-/// A module that is looked at only if the program imported it.
+/// A module that is used only if the program has imported it.
 #[derive(Clone, Copy)]
 pub enum Loaded {
     /// `multiprocessing`
@@ -43,7 +43,7 @@ pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
         Loaded::Multiprocessing => &known.multiprocessing,
         Loaded::Asyncio => &known.asyncio,
     };
-    // SAFETY: `sys.modules` is a dict; the module that it gives is made an own reference before any Python code runs.
+    // SAFETY: `sys.modules` is a dict. The borrowed module becomes an own reference before any Python code runs.
     let module = unsafe {
         let module = ffi::PyDict_GetItemWithError(known.modules.as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, module).map(|module| Owned::of(&module))
@@ -54,7 +54,8 @@ pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
     module.filter(|module| !module.bind(py).is_none())
 }
 
-/// What was found. `None` where that raised: stock logging passes over every `Exception` there, and nothing else.
+/// The value; `None` if an `Exception` was raised. Stock logging ignores every `Exception` at this point, but no other
+/// error.
 ///
 /// # Errors
 ///
@@ -63,11 +64,11 @@ pub fn if_any(py: Python<'_>, found: Option<Owned>) -> Result<Option<Owned>, Fai
     failure::unless_stock(found.ok_or_else(|| Failure::of_error(py)))
 }
 
-/// The module `asyncio` and the loop that the calling thread runs.
+/// The module `asyncio`, and the loop that runs in the calling thread.
 ///
 /// # Errors
 ///
-/// Where asking raised what no handler of errors catches.
+/// An error was raised that no error handler catches.
 pub fn running_loop(py: Python<'_>) -> Result<Option<(Owned, Owned)>, Failure> {
     let Some(module) = loaded_module(py, Loaded::Asyncio) else { return Ok(None) };
     let Some(function) = object::attribute(module.bind(py), &names().get_running_loop) else { return Ok(None) };
@@ -75,11 +76,11 @@ pub fn running_loop(py: Python<'_>) -> Result<Option<(Owned, Owned)>, Failure> {
     Ok(found.filter(|found| !found.bind(py).is_none()).map(|found| (module, found)))
 }
 
-/// Whether the calling thread runs an asyncio loop; asyncio is looked at only if the program imported it.
+/// True if an asyncio loop runs in the calling thread. asyncio is used only if the program has imported it.
 ///
 /// # Errors
 ///
-/// Where asking raised what no handler of errors catches.
+/// An error was raised that no error handler catches.
 pub fn has_running_loop(py: Python<'_>) -> Result<bool, Failure> {
     Ok(running_loop(py)?.is_some())
 }

@@ -1,4 +1,4 @@
-//! Waiting outside of the interpreter, for a limited time, with an ear for signals.
+//! Waits detached from the interpreter, for a limited time, and reacts to signals.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 
 use crate::interpreter::leaving;
 
-/// Longest single wait. Chosen: a signal that arrives between the look for signals and the wait is noticed after this
-/// at the latest, and one wake-up a second costs nothing.
+/// Longest single wait. Chosen: a signal that arrives after the check for signals and before the wait is noticed within
+/// this time. One wake-up a second costs nothing.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// When a wait is over.
+/// The end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
     /// Never.
@@ -21,11 +21,12 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    /// The deadline of a `timeout` in seconds as `threading` takes it: `None` waits for good, zero and less not at all.
+    /// The deadline of a `timeout` in seconds, as `threading` takes it: `None` waits without limit, zero and less do
+    /// not wait.
     ///
     /// # Errors
     ///
-    /// `ValueError` for NaN, `OverflowError` for what no clock can count.
+    /// `ValueError` for NaN, `OverflowError` for a value that no clock can represent.
     pub fn after(timeout: Option<f64>) -> PyResult<Self> {
         let Some(seconds) = timeout else { return Ok(Self::None) };
         if seconds.is_nan() {
@@ -38,12 +39,12 @@ impl Deadline {
             .ok_or_else(|| PyOverflowError::new_err("timeout value is too large"))
     }
 
-    /// The deadline of a timeout from now; `None` waits for good.
+    /// The deadline of a timeout that begins now; `None` waits without limit.
     pub fn within(timeout: Option<Duration>) -> Self {
         timeout.and_then(|timeout| Instant::now().checked_add(timeout)).map_or(Self::None, Self::At)
     }
 
-    /// How long to wait at once; `None`: it is over.
+    /// Length of the next single wait; `None` after the deadline.
     pub fn slice(self) -> Option<Duration> {
         match self {
             Self::None => Some(SLICE),
@@ -55,12 +56,11 @@ impl Deadline {
     }
 }
 
-/// Waits by `step`, which waits at most as long as it is told and returns whether that was enough, until it was, or
-/// until the deadline: `Ok(false)`.
+/// Calls `step` with the length of a single wait until it returns true, or until the deadline: `Ok(false)`.
 ///
 /// # Errors
 ///
-/// What a signal's handler raised.
+/// The error that a signal handler raised.
 pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -> bool + Send) -> PyResult<bool> {
     while let Some(slice) = deadline.slice() {
         if leaving::outside(py, || step(slice)) {

@@ -1,4 +1,4 @@
-//! Answers questions: counters, metrics, recovery, and which path calls take.
+//! Functions that report counters, metrics, recovery, and the paths of calls.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use crate::plans::{plan, table, tries};
 use crate::pool::PoolCore;
 use crate::report;
 
-/// Return the system calls that do not work here, one dict each, with what is weaker because of it. `forks`: look
-/// also in a forked child.
+/// Return the system calls that do not work on this machine, one dict each, with the guarantee that is weaker as a
+/// result. `forks`: check in a forked child as well.
 #[pyfunction]
 #[pyo3(signature = (*, forks=false))]
 pub fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
@@ -23,19 +23,19 @@ pub fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>>
     report::missing_calls(py)
 }
 
-/// Return the core's counters, or None when nothing was logged yet.
+/// Return the core's counters, or None if nothing was logged yet.
 #[pyfunction]
 pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     report::snapshot(py)
 }
 
-/// Return the counters as OpenMetrics text, or None when nothing was logged yet.
+/// Return the counters as OpenMetrics text.
 #[pyfunction]
 pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
     report::metrics_text(py, python, pools)
 }
 
-/// Return how many records of dead processes this one delivered, and how many it gave up.
+/// Return how many records of dead processes this process delivered, and how many it dropped.
 #[pyfunction]
 pub fn recovery_counts() -> (u64, u64) {
     report::recovery_counts()
@@ -47,21 +47,21 @@ pub fn counter_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     report::names(py)
 }
 
-/// Deliver what dead processes left in `folder`, or, with `paths`, what they left for these files.
+/// Deliver the records that dead processes left in `folder`, or with `paths` only the records for these files.
 #[pyfunction]
 #[pyo3(signature = (folder=None, paths=None))]
 pub fn recover(py: Python<'_>, folder: Option<PathBuf>, paths: Option<Vec<PathBuf>>) -> PyResult<Bound<'_, PyDict>> {
     report::recover(py, folder, paths)
 }
 
-/// Return what dead processes left in `folder`, one dict each. Changes nothing.
+/// Return the queues that dead processes left in `folder`, one dict each. Changes nothing.
 #[pyfunction]
 #[pyo3(signature = (folder=None))]
 pub fn orphans(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
     report::orphans(py, folder)
 }
 
-/// Return the sidecars of log files in `folder` that are in use or hold something unfinished, one dict each.
+/// Return the sidecars of log files in `folder` that are in use or hold unfinished work, one dict each.
 #[pyfunction]
 #[pyo3(signature = (folder=None))]
 pub fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
@@ -74,7 +74,7 @@ pub fn plans_made() -> u64 {
     tries::made()
 }
 
-/// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.
+/// Return the calls on the native path, the calls on the stock path and the reason for the stock path, by logger name.
 #[pyfunction]
 pub fn paths() -> HashMap<String, (u64, u64, String)> {
     let read = |(name, counts): (String, &'static plan::Counts)| {

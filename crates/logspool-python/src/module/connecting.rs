@@ -1,4 +1,4 @@
-//! The Python half is connected here: functions and objects of `python/logspool/` that native code uses.
+//! Connects the Python half: functions and objects of `python/logspool/` that native code uses.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::interpreter::{frame, running_loop};
 use crate::plans::python_half::{self, PythonHalf};
 use crate::plans::{adoption, environment, table, text_stream};
 
-/// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
+/// Set the Python half: functions of `_adopt.py` and the objects that stock logging reads.
 #[pyfunction]
 #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
     mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
@@ -87,25 +87,25 @@ pub fn forget_dead(reference: &Bound<'_, PyAny>) {
     adoption::forget(reference);
 }
 
-/// Set the classes whose instances queue also without `install()`.
+/// Set the classes whose instances use the queue even without `install()`.
 #[pyfunction]
 pub fn set_own_classes(classes: &Bound<'_, PyTuple>) {
     python_half::set_own_classes(Owned::of(classes));
 }
 
-/// Set what opens a handler's stream anew when its sink has gone over to another file; see `_rotation.py`.
+/// Set the function that reopens a handler's stream after its sink has switched to another file; see `_rotation.py`.
 #[pyfunction]
 pub fn set_catch_up(function: &Bound<'_, PyAny>) {
     adoption::set_catch_up(Owned::of(function));
 }
 
-/// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.
+/// Set the function that lets a handler's stream follow its open sink to another file; see `_rotation.py`.
 #[pyfunction]
 pub fn set_follow(function: &Bound<'_, PyAny>) {
     adoption::set_follow(Owned::of(function));
 }
 
-/// Set what `QueueHandler` of the standard library is and does; see `_queueing.py`.
+/// Set the parts of the standard library's `QueueHandler` that native code needs; see `_queueing.py`.
 #[pyfunction]
 pub fn set_queue_prepare(
     describe: &Bound<'_, PyAny>,
@@ -137,7 +137,7 @@ pub fn frame_self_check(py: Python<'_>) -> bool {
     frame::self_check(py)
 }
 
-/// Say whether the private frame layout is used.
+/// Set whether the private frame layout is used.
 #[pyfunction]
 pub fn use_direct_frames(allowed: bool) {
     frame::use_direct(allowed);
@@ -146,7 +146,7 @@ pub fn use_direct_frames(allowed: bool) {
 /// Return the words of an object's C struct. For finding offsets by comparison; see `_streams.py`.
 #[pyfunction]
 pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
-    // SAFETY: a type's basic size is what each of its instances occupies.
+    // SAFETY: each instance occupies at least the basic size of its type, so every word read is inside it.
     unsafe {
         let class = ffi::Py_TYPE(object.as_ptr());
         let words = (*class).tp_basicsize as usize / 8;
@@ -154,7 +154,7 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
     }
 }
 
-/// Return the byte offset of what changes in a dict with each change of it; before 3.14, see `environment.rs`.
+/// Return the byte offset of the number that changes with each change of a dict; before 3.14, see `environment.rs`.
 #[pyfunction]
 pub fn dict_state_offset() -> usize {
     environment::dict_state_offset()
@@ -166,7 +166,7 @@ pub fn native_methods() -> Vec<(&'static str, &'static str)> {
     methods::declared().collect()
 }
 
-/// Make the native method `class.name` that falls back to `function`.
+/// Make the native method `class.name`; it falls back to `function`.
 #[pyfunction]
 #[pyo3(signature = (class, owner, name, function, /))]
 pub fn native_method<'py>(
@@ -185,7 +185,7 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
     methods::attribute_hook(class, delete)
 }
 
-/// Check the address of a service, with what TLS must know, and return it as it is shown and as a whole.
+/// Check the address of a service and the TLS options. Return the address for display and the complete address.
 #[pyfunction]
 #[pyo3(signature = (address, authorities, certificate, key, server_name, /))]
 pub fn service_address(
@@ -202,7 +202,7 @@ pub fn service_address(
     }
 }
 
-/// Return the second in which a file was made, or None where the file system does not tell.
+/// Return the second in which a file was created, or None if the file system does not record it.
 #[pyfunction]
 pub fn birth_second(path: PathBuf) -> Option<u64> {
     let born = std::fs::metadata(path).ok()?.created().ok()?;

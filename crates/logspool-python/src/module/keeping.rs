@@ -1,4 +1,4 @@
-//! Keepers: processes that deliver what a killed program left.
+//! Keepers: processes that deliver the records of a killed program.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -6,29 +6,32 @@ use std::path::PathBuf;
 use logspool::keeper::Command;
 use pyo3::prelude::*;
 
-/// Words of a command line or an environment, as the system has them.
+/// Words of a command line or an environment, as bytes of the operating system.
 type Words = Vec<Vec<u8>>;
 
-/// Become the keeper of the process that `watched` is a pidfd of. Ends this process.
+/// Become the keeper of the process to which the pidfd `watched` refers. Ends this process.
 #[pyfunction]
 #[pyo3(signature = (watched, folder, /))]
 pub fn keep(watched: i32, folder: PathBuf) {
     let code = i32::from(logspool::keeper::keep(watched, &folder).is_err());
-    // SAFETY: nothing of this interpreter has to be ended, and nothing of it is to run.
+    // SAFETY: no preconditions. The process ends at once, and no finalizer or exit handler of the interpreter has to
+    // run.
     unsafe { libc::_exit(code) }
 }
 
-/// Become the keeper of a process whose queue is in memory: descriptor 3 is a pidfd of it, 4 the socket by which it
-/// hands over its files. Ends this process.
+/// Become the keeper of a process whose queue is in memory. Descriptor 3 is a pidfd of that process; through the socket
+/// 4 it hands over its files. Ends this process.
 #[pyfunction]
 #[pyo3(signature = (program, /))]
 pub fn keep_memory(program: u32) {
     let code = i32::from(logspool::keeper::keep_memory(program).is_err());
-    // SAFETY: as in `keep`.
+    // SAFETY: no preconditions. The process ends at once, and no finalizer or exit handler of the interpreter has to
+    // run.
     unsafe { libc::_exit(code) }
 }
 
-/// Say by which command line and environment a keeper is started for a queue in memory, or why there is to be none.
+/// Set the command line and environment that start a keeper for a queue in memory, or the reason why no keeper is
+/// started.
 #[pyfunction]
 #[pyo3(signature = (command, why, /))]
 pub fn set_keeper_command(command: Option<(Words, Words)>, why: String) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! The functions of `logspool._native` that `python/logspool/` calls. None of them is on the hot path.
+//! The functions of `logspool._native` that `python/logspool/` calls. They are not on the hot path.
 
 mod asking;
 mod connecting;
@@ -51,8 +51,8 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // What is kept here of classes and dicts is that of one interpreter, and the queue is one of the process.
-        // CPython refuses by itself only where a sub-interpreter has a lock of its own, from 3.12 on.
+        // This crate keeps classes and dicts of one interpreter only, and a process has only one queue. CPython itself
+        // refuses only sub-interpreters that have their own lock, from 3.12 on.
         // SAFETY: `module` shows that the thread is attached.
         if unsafe { ffi::PyInterpreterState_Get() != ffi::PyInterpreterState_Main() } {
             return Err(PyImportError::new_err("logspool works in the main interpreter of a process only"));

@@ -1,4 +1,4 @@
-//! What `python/logspool/pool/` needs beside the classes.
+//! Functions that `python/logspool/pool/` needs in addition to the classes.
 
 use pyo3::prelude::*;
 
@@ -13,13 +13,14 @@ pub fn pool_futures<'py>(start: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAn
     pool::future_classes(start.py())
 }
 
-/// Be the thread that waits for all that pools do later; `start_worker` gets the `_id` of a pool that needs one.
+/// Run the calling thread as the timer thread of all pools. `start_worker` is called with the `_id` of a pool that
+/// needs a worker.
 #[pyfunction]
 pub fn run_timers(start_worker: &Bound<'_, PyAny>) {
     pool::run_timers(start_worker.py(), start_worker);
 }
 
-/// In a forked child: forget what waits for its time, with an exception for those who wait for it.
+/// In a forked child: drop all pending timers, and pass `exception` to the code that waits for them.
 #[pyfunction]
 pub fn timers_after_fork(exception: &Bound<'_, PyAny>) {
     pool::after_fork(exception);

@@ -1,4 +1,4 @@
-//! Starts and stops the native path, waits for what is queued, and follows forks and the end of the process.
+//! Starts and stops the native path, waits for queued records, and handles forks and the end of the process.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::interpreter::leaving::{self, outside};
 use crate::plans::{adoption, environment, python_half, table};
 use crate::{flushing, options, report};
 
-/// Make this copy of the library the one that has the queue of the process.
+/// Make this copy of the library the owner of the process's queue.
 #[pyfunction]
 pub fn claim() -> PyResult<()> {
     logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
 }
 
-/// Hand the options to the core.
+/// Pass the options to the core.
 #[pyfunction]
 pub fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
     options::configure(options)
@@ -30,33 +30,33 @@ pub fn start() {
     python_half::set_installed(true);
 }
 
-/// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
-/// keep their queue.
+/// Stop taking the native path. Write the records queued for adopted handlers, and remove their states. logspool's own
+/// handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
-    // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+    // From here on no plan queues a record. A thread that flushes finds everything it has queued.
     outside(py, pipeline::settle);
     let released = adoption::release_all(py, options::shutdown_timeout());
     table::forget_all(py);
     released
 }
 
-/// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
+/// Wait until everything queued before is written. Return True if it is written within `timeout` seconds.
 #[pyfunction]
 #[pyo3(signature = (timeout=None))]
 pub fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
 }
 
-/// As `flush`, but until everything is durable.
+/// Like `flush`, but wait until everything is durable.
 #[pyfunction]
 #[pyo3(signature = (timeout=None))]
 pub fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
 }
 
-/// As `flush`, but without waiting for services.
+/// Like `flush`, but do not wait for services.
 #[pyfunction]
 pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
     flushing::flush_local(py, options::timeout(timeout)?)
@@ -68,15 +68,15 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     adoption::flush(handler, options::shutdown_timeout())
 }
 
-/// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
+/// Write everything queued, for at most `timeout` seconds. Return the number of records that were not written.
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
     Ok(outside(py, || pipeline::empty(timeout)))
 }
 
-/// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on, and
-/// the files of the queue are removed. Tell on stderr what is not written.
+/// Do the same as `drain`, at the very end of the process. From here on calls of other threads wait for the end, and
+/// the files of the queue are removed. Report on stderr the number of records that were not written.
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
@@ -84,14 +84,14 @@ pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     Ok(())
 }
 
-/// Take `end` back.
+/// Undo `end`.
 #[pyfunction]
 pub fn go_on(py: Python<'_>) {
     outside(py, pipeline::go_on);
     environment::bump();
 }
 
-/// Before `os.fork()`.
+/// Prepare for `os.fork()`. Called before it.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     outside(py, pipeline::before_fork);
@@ -105,8 +105,8 @@ pub fn after_fork_in_parent() {
         0
     }
     pipeline::after_fork_in_parent();
-    // Once `os.fork()` has returned: CPython 3.13 counts threads before that. Where the list of calls is full, the
-    // next record starts the watcher.
+    // Runs after `os.fork()` has returned, because CPython 3.13 counts threads before that. If the list of pending
+    // calls is full, the next record starts the watcher.
     // SAFETY: a plain function, which the interpreter calls once.
     unsafe { ffi::Py_AddPendingCall(Some(watch), std::ptr::null_mut()) };
 }
@@ -119,20 +119,20 @@ pub fn after_fork_in_child() {
     environment::bump();
 }
 
-/// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
+/// Let SIGTERM and SIGHUP drain first, if their disposition is the default one.
 #[pyfunction]
 pub fn install_signal_drain(timeout: f64) -> PyResult<()> {
     pipeline::install_signal_drain(options::timeout(timeout)?);
     Ok(())
 }
 
-/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.
+/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until queued records are written, for at most 200 ms.
 #[pyfunction]
 pub fn install_crash_drain() {
     pipeline::install_crash_drain();
 }
 
-/// Put back what had those signals before, where nobody has set a handler since.
+/// Restore the former handlers of those signals, unless the program has set its own meanwhile.
 #[pyfunction]
 pub fn remove_crash_drain() {
     pipeline::remove_crash_drain();
@@ -142,7 +142,7 @@ pub fn remove_crash_drain() {
 #[pyfunction]
 pub fn register_exit_drain() -> PyResult<()> {
     unsafe extern "C" {
-        // In the C standard, and not in the crate `libc`.
+        // Part of the C standard, but missing in the crate `libc`.
         fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
     }
     fn finish(drain: fn(Duration) -> u64) {
@@ -151,18 +151,19 @@ pub fn register_exit_drain() -> PyResult<()> {
             report::tell_unwritten(drain(timeout), timeout);
         });
     }
-    // A program that embeds the interpreter goes on after its end.
+    // A program that embeds the interpreter may continue after the interpreter ends.
     extern "C" fn after_interpreter() {
         finish(pipeline::drain);
     }
     extern "C" fn at_exit() {
         finish(pipeline::end);
     }
-    // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's: so the
-    // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
+    // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's exit functions. So
+    // the drain is in the interpreter's list as well. That list may be full (32 entries); then the libc list has to be
+    // enough.
     // SAFETY: a plain function without captures; each list calls it at most once per process.
     unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-    // SAFETY: plain functions without captures. quick_exit(3) has a list of its own.
+    // SAFETY: plain functions without captures. quick_exit(3) has its own list.
     if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! What plans depend on and no call shows: watched dicts and objects, and what makes plans stale.
+//! Watched dicts and objects that plans depend on, and functions that make plans stale.
 
 use std::path::PathBuf;
 
@@ -24,15 +24,15 @@ pub fn unwatch() {
     watched::forget_all();
 }
 
-/// Watch a part of a handler that is about to be looked at. Return how often it has changed.
+/// Start to watch a part of a handler, before it is inspected. Return how often it has changed.
 #[pyfunction]
 pub fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
     watched::Part::watch(part.as_ptr() as usize).seen()
 }
 
-/// Return a number that stays the same while a class, its bases, and what logspool knows of all classes do.
+/// Return a number that stays the same as long as a class, its bases and the descriptions of all classes do.
 ///
-/// Read it before the class is looked at. 0 where CPython has no number to give.
+/// Read it before the class is inspected. 0 if CPython has no number left.
 #[pyfunction]
 pub fn class_state(class: &Bound<'_, PyType>) -> u64 {
     let descriptions = environment::descriptions();
@@ -48,19 +48,19 @@ pub fn bump() {
     environment::bump();
 }
 
-/// Look for fields of `logspool.bind` from now on. Called before the first are set.
+/// Start to look for fields of `logspool.bind`. Called before the first fields are set.
 #[pyfunction]
 pub fn note_bound_fields() {
     context::note_bound_fields();
 }
 
-/// Forget texts made for another time zone. Called after `time.tzset()`.
+/// Drop texts made for another time zone. Called after `time.tzset()`.
 #[pyfunction]
 pub fn zone_changed() {
     logspool_record::format::zone_changed();
 }
 
-/// Note that a handler has opened this file with mode "w".
+/// Record that a handler has opened this file with mode "w".
 #[pyfunction]
 pub fn opened_anew(path: PathBuf) {
     pipeline::opened_anew(path);

@@ -1,4 +1,4 @@
-//! Walks what stock logging would walk for one logger, and notes what its plan is made of.
+//! Walks the handlers and parents of one logger as stock logging would, and collects the inputs of its plan.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -23,9 +23,9 @@ use crate::plans::watched;
 /// Whether a plan is made under the planning lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// It is: handlers are described, and sinks opened.
+    /// Yes: handlers are described and sinks opened.
     Held,
-    /// It is not: all of that has to be done already.
+    /// No: all handlers must be described and their sinks open already.
     Free,
 }
 
@@ -38,33 +38,33 @@ pub struct Builder<'a> {
     pub targets: Vec<Target>,
     pub streams: Vec<TextStream>,
     pub words: Vec<Word>,
-    /// Counters that some of the words look at.
+    /// Counters in which some of the words are.
     pub turns: Vec<Arc<AtomicU64>>,
     pub needs: Needs,
-    /// Levels from here on are stock logging's.
+    /// Stock logging handles levels from here on.
     pub stock_from: u32,
-    /// Levels from here on reach a handler that opens its file with its first record.
+    /// Records of levels from here on reach a handler that opens its file with its first record.
     pub opens_from: u32,
     pub reason: String,
-    /// Whether the logger itself leaves the question of the level to its class.
+    /// True if the logger instance does not override `isEnabledFor`.
     pub gate_is_stock: bool,
     pub handlers: usize,
     pub terminal: Option<u32>,
-    /// Loggers of the chain, and streams.
+    /// The loggers of the chain, and streams.
     pub kept: Vec<Owned>,
-    /// What words lie in and point to.
+    /// Objects that contain the words, or to which the words point.
     pub held: Vec<Owned>,
 }
 
 impl Builder<'_> {
-    /// Notes why all levels are stock logging's, if `found`.
+    /// Sets the reason why stock logging handles all levels, if `found` is not 0.
     pub fn note(&mut self, found: u32, reason: &str) {
         if found != 0 {
             self.stock_above(0, reason);
         }
     }
 
-    /// Notes why levels from `level` on are stock logging's.
+    /// Sets the reason why stock logging handles levels from `level` on.
     pub fn stock_above(&mut self, level: u32, reason: &str) {
         if level < self.stock_from {
             self.stock_from = level;
@@ -75,14 +75,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Records a class with the version that it has now.
+    /// Records a class with its current version.
     pub fn class(&mut self, class: &Bound<'_, PyType>) {
         if self.types.iter().all(|known| known.address() != class.as_ptr() as usize) {
             self.class_as_seen(ClassVersion::assigned(class));
         }
     }
 
-    /// Records a class with the version that it had when it was looked at.
+    /// Records a class with the version that it had when it was inspected.
     fn class_as_seen(&mut self, class: ClassVersion) {
         if class.tag() == 0 {
             self.stock_above(0, "a class was changed so often that CPython gives it no version any more");
@@ -93,7 +93,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Attributes of the logger itself that would replace a method.
+    /// Checks for attributes of the logger instance that override a method, and for filters.
     pub fn instance(&mut self, logger: &Bound<'_, PyAny>) -> PyResult<()> {
         let attributes = logger.getattr("__dict__")?;
         let attributes = attributes.cast::<PyDict>()?;
@@ -113,7 +113,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Records a list; `false` when it is none that can be compared.
+    /// Records a list; `false` if it cannot be compared later.
     fn list(&mut self, list: &Bound<'_, PyAny>) -> bool {
         let shape = ListShape::of(list);
         let is_one = shape.is_some();
@@ -121,7 +121,7 @@ impl Builder<'_> {
         is_one
     }
 
-    /// Walks the handlers of the logger and its parents; `false` where one needs the lock.
+    /// Walks the handlers of the logger and its parents; `false` if one needs the planning lock.
     pub fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = logger.py();
         let names = names();
@@ -155,7 +155,7 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    /// Looks at a handler; `false` where that needs the lock.
+    /// Inspects a handler; `false` if that needs the planning lock.
     fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
         let state = match self.lock {

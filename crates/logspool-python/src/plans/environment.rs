@@ -1,12 +1,12 @@
-//! The module globals that stock logging reads at every call: are they what the plans were made under?
+//! Watches the module globals that stock logging reads at every call: are they unchanged since the plans were made?
 //!
-//! Stop on the line: *capture*, part of the check before the native path. `logging._srcfile`, `time.time`
-//! and their like are assigned by users and by freezegun, past every setter. CPython numbers each change of a
-//! dict (`ma_version_tag`, 3.10-3.13; checked per version in `tests/python`), so the check is one comparison per
-//! dict; only when a number moved are the watched values themselves compared. From 3.14 on there is no such
-//! number and the values are looked up each time, also all of a dict that is watched as a whole.
+//! Stop on the line: *capture*, part of the check before the native path. Users and freezegun assign
+//! `logging._srcfile`, `time.time` and similar globals without any setter. CPython numbers each change of a dict
+//! (`ma_version_tag`, 3.10-3.13; checked per version in `tests/python`), so the check is one comparison per dict. Only
+//! after a number has changed are the watched values themselves compared. From 3.14 on there is no such number. There
+//! the values are looked up each time, as are all values of a dict that is watched as a whole.
 //!
-//! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
+//! Atomics outside `queue`: every logging call reads the epoch and the recorded versions without a lock.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -20,67 +20,67 @@ use pyo3::types::PyDict;
 
 use crate::interpreter::object::{self, Object, Owned};
 
-/// Moves whenever something changed that a plan may depend on. Plans of an older epoch are made again.
+/// Increases after every change that may affect a plan. Plans of an older epoch are made again.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
-/// The current epoch. What was changed before it began is seen by whoever reads it.
+/// The current epoch. A thread that reads it sees every change made before the epoch began.
 #[inline(always)]
 pub fn epoch() -> u64 {
     // Pairs with `advance` where it moves.
     EPOCH.observe()
 }
 
-/// Makes every plan stale, but no description: loggers, handlers or sinks changed.
+/// Makes every plan stale, but no description: loggers, handlers or sinks have changed.
 pub fn move_plans() {
     let epoch = EPOCH.advance();
     let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
 }
 
 thread_local! {
-    /// The last epoch that this thread began.
+    /// The last epoch begun by this thread.
     static OWN_EPOCH: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether this thread has begun no epoch after that one: what changed since was changed by others, at the same time.
+/// True if this thread has begun no epoch after `epoch`: any later change was made by other threads, concurrently.
 pub fn only_others_moved(epoch: u64) -> bool {
     OWN_EPOCH.try_with(Cell::get).is_ok_and(|own| own <= epoch)
 }
 
-/// Moves whenever something changed that descriptions of all handlers and classes may depend on: the module globals
-/// and what logspool put in place of stock methods. Changes of one handler or formatter are seen by [`crate::plans::hooks`].
+/// Increases after a change that may affect descriptions of all handlers and classes: of the module globals, or of the
+/// methods by which logspool replaced stock ones. [`crate::plans::hooks`] sees changes of one handler or formatter.
 static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
 
-/// What descriptions are made under. Read it before the thing that is described.
+/// The number under which descriptions are made. Read it before the object is described.
 #[inline(always)]
 pub fn descriptions() -> u64 {
     // Pairs with `advance` where it moves.
     DESCRIPTIONS.observe()
 }
 
-/// Makes every plan and every description stale, and what was made ready to be pushed.
+/// Makes stale every plan, every description, and every record that was prepared but not pushed.
 pub fn bump() {
     DESCRIPTIONS.advance();
     stop_pushes();
 }
 
-/// Moves whenever what was made ready before must not be pushed: a sink was taken from its handler and is about to be
-/// closed, or `install()` is not in force any more.
+/// Increases when records that were prepared earlier must not be pushed. Either a sink was taken from its handler and
+/// is about to be closed, or `install()` is no longer in force.
 static STOPS: AtomicU64 = AtomicU64::new(0);
 
-/// What is pushed was made ready under the same number.
+/// A record may be pushed only under the number under which it was prepared.
 #[inline(always)]
 pub fn stops() -> u64 {
     // Pairs with `advance` in `stop_pushes`.
     STOPS.observe()
 }
 
-/// Makes stale every plan, and what was made ready to be pushed.
+/// Makes stale every plan, and every record that was prepared but not pushed.
 pub fn stop_pushes() {
     STOPS.advance();
     move_plans();
 }
 
-/// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.
+/// Largest number of watched dicts: logging, time, threading, `_levelToName`, and two more.
 const MOST_DICTS: usize = 6;
 
 struct Slot {
@@ -97,15 +97,16 @@ struct WatchedDict {
     what: What,
 }
 
-/// What is watched of a dict, as it was.
+/// The watched content of a dict, as it was.
 enum What {
-    /// Names and the values they had.
+    /// Names, with their values at that time.
     Names(Vec<(Owned, Option<Owned>)>),
     /// The whole dict.
     All(Items),
 }
 
-/// A dict from numbers to something, as it was. Nobody finds what has another key, or only by code of its own.
+/// The entries of a dict whose keys are numbers, as they were. Entries with other keys are not compared: a lookup by
+/// number does not find them, or only through their own `__eq__`.
 struct Items {
     len: ffi::Py_ssize_t,
     of_numbers: Vec<(Owned, Owned)>,
@@ -114,9 +115,9 @@ struct Items {
 impl Items {
     fn of(py: Python<'_>, dict: &WatchableDict) -> Self {
         let dict = dict.0.as_ptr();
-        // SAFETY: a live dict of an attached thread; the list is ours, and its items are pairs.
+        // SAFETY: a live dict, and the thread is attached; the list is our own, and its items are pairs.
         unsafe {
-            // Before the items: one that comes in between makes a difference, not a secret.
+            // Read before the items: an item added in between then shows as a difference.
             let len = ffi::PyDict_Size(dict);
             let Some(items) = Owned::steal(ffi::PyDict_Items(dict)) else {
                 ffi::PyErr_Clear();
@@ -136,7 +137,7 @@ impl Items {
         }
     }
 
-    /// Whether `dict` still has these items.
+    /// True if `dict` still has these items.
     fn hold(&self, _attached: Python<'_>, dict: &WatchableDict) -> bool {
         let dict = dict.0.as_ptr();
         // SAFETY: live objects, and the token shows that the thread is attached; looking up a number runs no foreign
@@ -151,7 +152,7 @@ impl Items {
     }
 }
 
-/// Whether the object is hashed and compared as `int` does it: one, or that of an `IntEnum`.
+/// True if the object is hashed and compared like an `int`: an `int`, or a member of an `IntEnum`.
 fn is_number(object: Object<'_, '_>) -> bool {
     // SAFETY: a live object and its type.
     unsafe {
@@ -162,11 +163,11 @@ fn is_number(object: Object<'_, '_>) -> bool {
     }
 }
 
-/// A dict, held.
+/// A reference to a dict that can be watched.
 pub struct WatchableDict(Owned);
 
 impl WatchableDict {
-    /// Holds a dict.
+    /// Takes a reference to a dict.
     pub fn of(dict: &Bound<'_, PyDict>) -> Self {
         Self(Owned::of(dict))
     }
@@ -187,8 +188,8 @@ struct DictHead {
     ma_version_tag: u64,
 }
 
-/// Where a dict keeps the number of its last change; from 3.14 on the number of its items, which tells of names that
-/// come and go, and not of values that change.
+/// Offset of the number of a dict's last change. From 3.14 on the offset of its number of items, which shows names that
+/// are added or removed, but no values that change.
 pub fn dict_state_offset() -> usize {
     #[cfg(not(Py_3_14))]
     return std::mem::offset_of!(DictHead, ma_version_tag);
@@ -200,7 +201,7 @@ pub fn dict_state_offset() -> usize {
 #[cfg(not(Py_3_14))]
 #[inline(always)]
 pub fn dict_version(dict: &WatchableDict) -> u64 {
-    // SAFETY: a dict, held.
+    // SAFETY: a dict that is kept alive by its reference.
     unsafe { version_at(dict.0.as_ptr()) }
 }
 
@@ -212,12 +213,12 @@ pub fn dict_version(dict: &WatchableDict) -> u64 {
 #[cfg(not(Py_3_14))]
 #[inline(always)]
 unsafe fn version_at(dict: *mut PyObject) -> u64 {
-    // SAFETY: the first fields of `PyDictObject`, the same from 3.10 to 3.13; read like an atomic because on
-    // free-threaded builds another thread may be storing it.
+    // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13. The number is read atomically because
+    // another thread may be storing it on free-threaded builds.
     unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
 }
 
-/// Starts watching `names` in `dict`, or all that it has for numbers.
+/// Starts to watch `names` in `dict`, or without names all entries with numbers as keys.
 pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let py = dict.py();
     let held = WatchableDict::of(dict);
@@ -244,7 +245,7 @@ pub fn forget_all() {
 }
 
 fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
-    // SAFETY: a live dict and `str` of an attached thread; the value is made an own reference at once.
+    // SAFETY: a live dict and `str`, and the thread is attached; the value becomes an own reference at once.
     let value = unsafe {
         let value = ffi::PyDict_GetItemWithError(dict.0.as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, value).map(|value| Owned::of(&value))
@@ -255,7 +256,7 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
     value
 }
 
-/// Whether no watched dict changed since [`refresh`]; runs no foreign code.
+/// True if no watched dict has changed since [`refresh`]; runs no foreign code.
 #[inline(always)]
 pub fn unmoved(py: Python<'_>) -> bool {
     #[cfg(not(Py_3_14))]
@@ -279,13 +280,14 @@ pub fn unmoved(py: Python<'_>) -> bool {
     }
 }
 
-/// Compares what changed with what was recorded; moves the epoch if a watched value did. May run foreign code.
+/// Compares the watched values with the recorded ones, and begins a new epoch if one has changed. May run foreign code.
 #[cold]
 #[inline(never)]
 pub fn refresh(py: Python<'_>) {
     let mut moved = false;
     let (mut gone, mut gone_items) = (Vec::new(), Vec::new());
-    // `try_lock`: a nested call (a finalizer that logs) finds the outer one comparing and leaves it to that.
+    // `try_lock`: a nested call (from a finalizer that logs) leaves the comparison to the outer call, which is doing
+    // it.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
     for (index, WatchedDict { dict, what }) in watched.iter_mut().enumerate() {
         #[cfg(not(Py_3_14))]
@@ -322,38 +324,38 @@ pub fn refresh(py: Python<'_>) {
     drop((gone, gone_items));
 }
 
-/// What the ids in a record were made under.
+/// The epoch and numbers under which the ids in a record were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MadeUnder {
     /// [`epoch()`]
     pub epoch: u64,
     /// [`stops()`]
     pub stops: u64,
-    /// [`pipeline::generation`]
-    pub generation: u64,
+    /// [`pipeline::id_epoch`]
+    pub id_epoch: u64,
 }
 
 impl MadeUnder {
-    /// As things are. Read before what is made from them.
+    /// The current numbers. Read them before anything is made from them.
     pub fn now() -> Self {
-        Self { epoch: epoch(), stops: stops(), generation: pipeline::generation() }
+        Self { epoch: epoch(), stops: stops(), id_epoch: pipeline::id_epoch() }
     }
 
-    /// Whether everything is as it was.
+    /// True if nothing has changed.
     #[inline(always)]
     pub fn holds(self) -> bool {
-        self.epoch == epoch() && self.generation == pipeline::generation()
+        self.epoch == epoch() && self.id_epoch == pipeline::id_epoch()
     }
 
-    /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
-    /// nobody can tell whether that was before the call. What this thread itself changed, it has to see.
+    /// True if it is valid for the call in which it was made or found. Changes made by other threads meanwhile do not
+    /// count: whether they came before the call cannot be decided. Changes made by this thread do count.
     pub fn serves_call(self) -> bool {
         self.holds() || self.may_push() && only_others_moved(self.epoch)
     }
 
-    /// Whether what was made under it may still be pushed: the sinks are those that were open.
+    /// True if records prepared under these numbers may still be pushed: the sinks that were open then are still open.
     #[inline(always)]
     pub fn may_push(self) -> bool {
-        self.stops == stops() && self.generation == pipeline::generation()
+        self.stops == stops() && self.id_epoch == pipeline::id_epoch()
     }
 }

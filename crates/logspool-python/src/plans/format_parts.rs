@@ -1,4 +1,4 @@
-//! A formatter as the collector can follow it.
+//! A formatter, in a form that the collector can use.
 
 use logspool_record::definition::Zone;
 use logspool_record::format::{Extras, FormatSpec, Layout, Style};
@@ -15,16 +15,16 @@ pub struct FormatParts {
     default_time_format: String,
     default_msec_format: Option<String>,
     zone: Zone,
-    /// Names of levels as this formatter shows them; `None` takes those of `logging`.
+    /// Names of levels in this formatter's output; `None` uses those of `logging`.
     level_names: Option<Vec<(u16, String)>>,
 }
 
 impl FormatParts {
-    /// Reads what `_adopt.py` says of a formatter.
+    /// Reads the description of a formatter that `_adopt.py` made.
     ///
     /// # Errors
     ///
-    /// What Python raised, and `ValueError` for a style that nobody knows.
+    /// The error that Python raised, or `ValueError` for an unknown style.
     pub fn read(answer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let get = |name: &str| answer.getattr(name);
         let style: String = get("style")?.extract()?;
@@ -54,7 +54,7 @@ impl FormatParts {
         })
     }
 
-    /// Whether a text shows the attribute, or may.
+    /// True if the format shows the attribute, or may show it.
     pub fn mentions(&self, attribute: &str) -> bool {
         match &self.layout {
             Layout::Text { template, .. } => template.contains(attribute),
@@ -63,12 +63,12 @@ impl FormatParts {
         }
     }
 
-    /// Whether the attributes of a record are passed as keywords, whose names have to be text.
+    /// True if the attributes of a record are passed as keywords. Their names then have to be text.
     pub fn takes_keywords(&self) -> bool {
         !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
     }
 
-    /// The whole specification, for a sink with that terminator.
+    /// The complete specification, for a sink with this terminator.
     pub fn spec(&self, globals: &LoggingGlobals, terminator: &str) -> FormatSpec {
         FormatSpec {
             layout: self.layout.clone(),

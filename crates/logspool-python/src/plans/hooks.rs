@@ -1,9 +1,9 @@
-//! Sees every attribute set or deleted on loggers, handlers, formatters and styles that plans depend on.
+//! Intercepts every attribute set or deleted on the loggers, handlers, formatters and styles that plans depend on.
 //!
-//! Stop on the line: beside *capture*. `config.py`, `assertLogs` and users assign `logger.handlers`,
-//! `handler.level`, `formatter.datefmt` past all setters. `install()` gives the classes a `__setattr__` and a
-//! `__delattr__` that move the epoch when such an assignment matters, and then do what `object`'s do. Reading stays
-//! as fast as it was.
+//! Stop on the line: beside *capture*. `config.py`, `assertLogs` and users assign `logger.handlers`, `handler.level`,
+//! `formatter.datefmt` without any setter. `install()` gives the classes a `__setattr__` and a `__delattr__`. They
+//! begin a new epoch if the assignment matters, and then do the same as those of `object`. Reading an attribute costs
+//! the same as before.
 
 use std::ptr;
 
@@ -21,13 +21,13 @@ use crate::plans::{adoption, table};
 ///
 /// # Safety
 ///
-/// As CPython calls a `METH_FASTCALL` method, attached.
+/// Call only as CPython calls a `METH_FASTCALL` method: from an attached thread.
 pub unsafe extern "C" fn set_attribute(
     object: *mut PyObject,
     arguments: *mut *mut PyObject,
     count: ffi::Py_ssize_t,
 ) -> *mut PyObject {
-    // SAFETY: CPython calls it, attached, with `count` live objects.
+    // SAFETY: CPython calls this from an attached thread, with `count` live objects.
     let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
     match call.positional() {
         [name, value] => change(object, *name, Some(*value)),
@@ -39,13 +39,13 @@ pub unsafe extern "C" fn set_attribute(
 ///
 /// # Safety
 ///
-/// As CPython calls a `METH_FASTCALL` method, attached.
+/// Call only as CPython calls a `METH_FASTCALL` method: from an attached thread.
 pub unsafe extern "C" fn delete_attribute(
     object: *mut PyObject,
     arguments: *mut *mut PyObject,
     count: ffi::Py_ssize_t,
 ) -> *mut PyObject {
-    // SAFETY: CPython calls it, attached, with `count` live objects.
+    // SAFETY: CPython calls this from an attached thread, with `count` live objects.
     let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
     match call.only() {
         Some(name) => change(object, name, None),
@@ -58,7 +58,7 @@ fn refused(py: Python<'_>, why: &'static str) -> *mut PyObject {
     ptr::null_mut()
 }
 
-/// Sets the attribute, or deletes it where there is no value.
+/// Sets the attribute, or deletes it if there is no value.
 fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_, '_>>) -> *mut PyObject {
     let py = object.py();
     let watched = watched(object);
@@ -71,12 +71,12 @@ fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_,
         }
         make_stale(watched, effect);
     }
-    // SAFETY: live objects of an attached thread; null deletes.
+    // SAFETY: live objects, and the thread is attached; null deletes.
     if unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value) } != 0 {
         return ptr::null_mut();
     }
     if let Some(watched) = &watched {
-        // Once more: on free-threaded builds a plan may have been made between the first and the assignment.
+        // Repeated: on free-threaded builds a plan may have been made between the first call and the assignment.
         make_stale(watched, effect);
         if matches!(effect, Effect::Release | Effect::All) {
             table::forget_all(py);
@@ -85,8 +85,8 @@ fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_,
     object::none(py)
 }
 
-/// A stream that is exchanged for the one at the address `value` gets its queued records first, and its descriptor is
-/// closed.
+/// Called before `stream` is replaced by the object at the address `value`: writes the records queued for the old
+/// stream, and closes the sink's descriptor.
 fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) -> PyResult<()> {
     if object::text(name) != Some("stream") {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Ids of formats and routes by definition, so that a plan made again does not fill the core's tables.
+//! Ids of formats and routes by their definitions, so that making a plan again does not fill the core's tables.
 //!
-//! Stop on the line: *capture*, its slow part.
+//! Stop on the line: *capture*, its slow path.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::plans::needs::{Needs, shown_by};
 
 #[derive(Default)]
 struct Ids {
-    generation: u64,
+    id_epoch: u64,
     formats: HashMap<FormatSpec, Result<(u32, Needs), String>>,
     routes: HashMap<RouteDefinition, u32>,
 }
@@ -24,14 +24,14 @@ static IDS: Mutex<Option<Ids>> = Mutex::new(None);
 fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
     let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
     let ids = ids.get_or_insert_default();
-    let generation = pipeline::generation();
-    if ids.generation != generation {
-        *ids = Ids { generation, ..Ids::default() };
+    let id_epoch = pipeline::id_epoch();
+    if ids.id_epoch != id_epoch {
+        *ids = Ids { id_epoch, ..Ids::default() };
     }
     act(ids)
 }
 
-/// The id of a format and what it shows, or why the collector cannot follow it.
+/// The id of a format and the values it shows, or the reason why the collector cannot follow it.
 pub fn format_id(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
     with_ids(|ids| {
         if let Some(known) = ids.formats.get(&spec) {
@@ -61,7 +61,7 @@ fn needs_of(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Needs {
     }
 }
 
-/// The id of a route; `None` when the table is full.
+/// The id of a route; `None` if the table is full.
 pub fn route_id(definition: RouteDefinition) -> Option<u32> {
     with_ids(|ids| {
         if let Some(known) = ids.routes.get(&definition) {
@@ -73,7 +73,7 @@ pub fn route_id(definition: RouteDefinition) -> Option<u32> {
     })
 }
 
-/// Forgets the routes to a sink that was closed. Its id is never given out again.
+/// Removes the routes to a sink that was closed. Its id is never used again.
 pub fn forget_routes(sink: u32) {
     with_ids(|ids| ids.routes.retain(|route, _| route.targets.iter().all(|target| target.sink != sink)));
 }

@@ -1,6 +1,7 @@
-//! What holds for all loggers: level names, clock arithmetic, and why no call may go the native way.
+//! Facts that hold for all loggers: level names, clock arithmetic, and the reason why no call may take the native path.
 //!
-//! Stop on the line: *capture*, its slow part. Asked of `python/logspool/_adopt.py` whenever a watched module global changed.
+//! Stop on the line: *capture*, its slow path. Read again from `python/logspool/_adopt.py` after each change of a
+//! watched module global.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,19 +12,19 @@ use pyo3::types::{PyBool, PyType};
 use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
 
-/// What holds for all loggers.
+/// Facts that hold for all loggers.
 pub struct LoggingGlobals {
-    /// [`crate::plans::environment::descriptions`] as it was before.
+    /// [`crate::plans::environment::descriptions`], read before these facts were.
     descriptions: u64,
-    /// `LogRecord`, as it was.
+    /// `LogRecord`, with its version tag at that time.
     pub record_class: ClassVersion,
-    /// Why no call may go the native way; empty when some may.
+    /// Why no call may take the native path; empty if some may.
     pub reason: String,
     /// `logging._levelToName`.
     pub level_names: Vec<(u16, String)>,
     /// `logging._startTime`.
     pub start_time_ns: i64,
-    /// How this Python's LogRecord makes `msecs`.
+    /// How `LogRecord` of this Python version computes `msecs`.
     pub arithmetic: TimeArithmetic,
     /// Minor version of this Python.
     pub python_minor: u8,
@@ -33,11 +34,11 @@ pub struct LoggingGlobals {
 
 static KNOWN: Mutex<Option<Arc<LoggingGlobals>>> = Mutex::new(None);
 
-/// The globals that hold for descriptions made under `descriptions`.
+/// The facts for descriptions made under the number `descriptions`.
 ///
 /// # Errors
 ///
-/// What Python raised.
+/// The error that Python raised.
 pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> PyResult<Arc<LoggingGlobals>> {
     let record_class = ClassVersion::assigned(half.record_class.bind(py).cast::<PyType>()?);
     if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,7 @@
-//! Plans of loggers: from what they are made, how they are made, where they are kept, and when they are stale.
+//! Plans of loggers: their inputs, how they are made, where they are kept, and when they are stale.
 //!
-//! [`planning`] makes the [`plan`] of a logger from what [`adoption`] knows of its handlers and puts it into the
-//! [`table`]. [`environment`], [`watched`] and [`hooks`] see the changes that make it stale.
+//! [`planning`] makes the [`plan`] of a logger from the states of its handlers in [`adoption`], and puts it into the
+//! [`table`]. [`environment`], [`watched`] and [`hooks`] detect the changes that make it stale.
 
 pub mod adoption;
 pub mod builder;

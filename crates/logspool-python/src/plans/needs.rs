@@ -1,6 +1,6 @@
-//! What the formats of a route show of a call beside its message, so that nothing else is looked up.
+//! The values of a call, other than its message, that the formats of a route show. Only these are looked up.
 //!
-//! Stop on the line: *capture*. Each format says which kinds of values it shows as Python does.
+//! Stop on the line: *capture*. Each format lists the kinds of values that it shows as Python does.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 
 use crate::interpreter::object::Owned;
 
-/// Which context values the formats behind a route show.
+/// The context values that the formats of a route show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
     /// File, line or function of the caller.
@@ -23,12 +23,12 @@ pub struct Needs {
     pub process_name: bool,
     /// `%(taskName)s`.
     pub task_name: bool,
-    /// Bound and extra fields, and which of them.
+    /// Bound and extra fields: the ones that are shown.
     pub fields: Option<&'static ShownFields>,
 }
 
 impl Needs {
-    /// What either needs.
+    /// The needs of both.
     pub fn and(self, py: Python<'_>, other: Self) -> Self {
         Self {
             caller: self.caller || other.caller,
@@ -40,12 +40,12 @@ impl Needs {
         }
     }
 
-    /// Whether any value beside the caller is needed.
+    /// True if any value other than the caller is needed.
     pub fn context(&self) -> bool {
         self.of_thread() || self.fields.is_some()
     }
 
-    /// Whether nothing is needed but the fields that a call or `bind` gives, whichever they are.
+    /// True if only the fields given by the call or by `bind` are needed, whatever their names.
     #[inline(always)]
     pub fn only_given_fields(&self) -> bool {
         !self.of_thread() && self.fields.is_some_and(ShownFields::names_none)
@@ -60,23 +60,23 @@ impl Needs {
 /// Number of [`ArgumentKind`]s.
 const KINDS: usize = ArgumentKind::Other as usize + 1;
 
-/// What becomes of a value, by its kind.
+/// How a value is handled, by its kind.
 pub type Accepts = [Acceptance; KINDS];
 
-/// A field that a format names.
+/// A field that a format shows by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     name: String,
-    /// Whether Python raises where a record lacks it.
+    /// True if Python raises for a record without it.
     required: bool,
     accepts: Accepts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Definition {
-    /// Whether a format shows every field.
+    /// True if a format shows every field.
     all: bool,
-    /// Whether one of these shows what is in a list, a tuple or a dict: only Python takes those apart.
+    /// True if a format shows the items of a list, a tuple or a dict: only Python can read those.
     containers: bool,
     named: Vec<Named>,
 }
@@ -102,9 +102,9 @@ impl PartialEq for ShownFields {
 
 impl Eq for ShownFields {}
 
-/// Each set of fields once, for ever: routes point to them.
+/// Each set of fields, kept once and for the life of the process: routes refer to them.
 ///
-/// Bounded by the core's tables: a format or a route that finds no place there has no use for one.
+/// Bounded by the core's tables: formats and routes that find no room there need no set.
 static KNOWN: Mutex<Vec<&'static ShownFields>> = Mutex::new(Vec::new());
 
 fn known(py: Python<'_>, definition: Definition) -> &'static ShownFields {
@@ -119,10 +119,10 @@ fn known(py: Python<'_>, definition: Definition) -> &'static ShownFields {
     made
 }
 
-/// What a format shows of the fields; `None` for nothing.
+/// The fields that a format shows; `None` for no fields.
 pub fn shown_by(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Option<&'static ShownFields> {
     let all = format.needs().contains(Need::AllFields);
-    // A JSON format leaves out what a record lacks; a text format raises.
+    // A JSON format omits a field that a record lacks; a text format raises.
     let required = matches!(spec.layout, Layout::Text { .. });
     let named = |name: &String| Named { name: name.clone(), required, accepts: accepts(format, name) };
     let named: Vec<Named> = format.needs().fields().iter().map(named).collect();
@@ -148,7 +148,7 @@ fn accepts(format: &Format, name: &str) -> Accepts {
     accepts
 }
 
-/// What both show.
+/// The fields that both show.
 pub fn both(
     py: Python<'_>,
     one: Option<&'static ShownFields>,
@@ -185,24 +185,24 @@ const fn stricter(one: Acceptance, other: Acceptance) -> Acceptance {
 }
 
 impl ShownFields {
-    /// Whether no field is shown by its name.
+    /// True if no field is shown by name.
     #[inline(always)]
     pub fn names_none(&self) -> bool {
         self.definition.named.is_empty()
     }
 
-    /// Whether a format shows every field.
+    /// True if a format shows every field.
     pub fn all(&self) -> bool {
         self.definition.all
     }
 
-    /// Whether a format shows what is in a list, a tuple or a dict: only Python takes those apart.
+    /// True if a format shows the items of a list, a tuple or a dict: only Python can read those.
     pub fn containers(&self) -> bool {
         self.definition.containers
     }
 
-    /// The fields that are shown by their names: the name, whether Python raises where a record lacks it, and what
-    /// becomes of a value, by its kind.
+    /// The fields that are shown by name. Each has its name, whether Python raises for a record without it, and how a
+    /// value is handled by its kind.
     pub fn named(&self) -> impl Iterator<Item = (&Owned, bool, &Accepts)> {
         self.names.iter().zip(&self.definition.named).map(|(name, named)| (name, named.required, &named.accepts))
     }

@@ -1,11 +1,11 @@
-//! What the native path knows about one logger, and whether that still holds.
+//! The plan of one logger: everything the native path knows about it, and whether that is still valid.
 //!
-//! Stop on the line: *capture*. A plan is made by `planning` from everything stock logging would look at, and
-//! names what it was made from: the epoch, the generation of the pipeline, the classes' version tags, the lists
-//! of handlers and filters. [`Plan::fresh`] compares these in a few nanoseconds; any difference makes a new plan.
-//! Nothing here runs Python code.
+//! Stop on the line: *capture*. `planning` makes a plan from everything that stock logging would look at. The plan
+//! records its inputs: the epoch, the generation of the pipeline, the version tags of classes, the lists of handlers
+//! and filters. [`Plan::fresh`] compares these in a few nanoseconds; any difference leads to a new plan. Nothing here
+//! runs Python code.
 //!
-//! Atomics outside `queue`: counters and cached gates are written by concurrent calls on free-threaded builds.
+//! Atomics outside `queue`: concurrent calls write counters and cached gates on free-threaded builds.
 
 use std::sync::atomic::{AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -20,37 +20,37 @@ use crate::plans::environment::{self, MadeUnder, WatchableDict};
 use crate::plans::needs::Needs;
 use crate::plans::text_stream::{StreamList, TextStream, Word};
 
-/// The part of a plan that a call copies before it runs foreign code, which may replace the plan.
+/// The part of a plan that a call copies before it runs foreign code, because that code may replace the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// Id of the route in the pipeline of `generation`; `None` when no handler takes anything.
+    /// Id of the route in the pipeline of `generation`; `None` if no handler takes any record.
     pub id: Option<u32>,
-    /// What `id` and the sinks behind it hold under.
+    /// The epoch, generation and stop number under which `id` and its sinks are valid.
     pub made_under: MadeUnder,
     /// Context that the formats show.
     pub needs: Needs,
-    /// Lowest level that a handler of the route takes; records below it are done without a word.
+    /// Lowest level that a handler of the route takes. For records below it the call does nothing.
     pub lowest: u16,
-    /// Levels from here on reach a handler that only stock logging can serve; `u32::MAX` for none.
+    /// Records of levels from here on reach a handler that only stock logging can serve; `u32::MAX` for none.
     pub stock_from: u32,
-    /// Handlers on Python text streams must see what the program printed first.
+    /// Streams of handlers. Text that the program printed there has to be written before the record.
     pub streams: StreamList,
-    /// The sink of a terminal: the call waits a little for its own line to be shown.
+    /// The sink of a terminal: the call waits briefly until its own line is shown.
     pub terminal: Option<u32>,
 }
 
-/// What the calls of one logger did, kept across its plans.
+/// Counts of the calls of one logger, kept across its plans.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Calls that took the native path.
     pub native: AtomicU64,
     /// Enabled calls that stock logging served.
     pub stock: AtomicU64,
-    /// Why the stock path is taken; empty when the native one is.
+    /// Why the stock path is taken; empty if the native one is.
     pub reason: Mutex<String>,
 }
 
-/// Adds one. On GIL builds a plain load and store: no two calls run at once.
+/// Adds one. On GIL builds a plain load and store is enough, because no two calls run at once.
 #[inline(always)]
 pub fn count(counter: &AtomicU64) {
     #[cfg(not(Py_GIL_DISABLED))]
@@ -59,97 +59,97 @@ pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
 
-/// A list as it was when the plan was made.
+/// The content of a list when the plan was made.
 pub struct ListShape {
     /// The list itself; an exact `list`.
     pub list: Owned,
-    /// Weak references to its items: an address alone could belong to a later object.
+    /// Weak references to its items. An address alone is not enough, because a later object could have it.
     pub items: Vec<WeakReference>,
 }
 
 /// Everything known about one logger.
 pub struct Plan {
-    /// Address of the logger, for the cache.
+    /// Address of the logger, the key in the cache.
     pub logger: usize,
-    /// What the plan was made under.
+    /// The epoch, generation and stop number under which the plan was made.
     pub made_under: MadeUnder,
-    /// `logger.disabled` as the epoch guards it.
+    /// `logger.disabled`; a change begins a new epoch.
     pub disabled: bool,
-    /// `logger._cache`, an exact dict; `None` leaves the question of the level to stock logging.
+    /// `logger._cache`, an exact dict; `None` if stock logging has to decide whether a level is enabled.
     pub level_cache: Option<WatchableDict>,
-    /// Version of `level_cache` for which `gates` hold.
+    /// Version of `level_cache` for which `gates` are valid.
     pub gates_version: AtomicU64,
-    /// Answer per stdlib level: 1 on, 0 off, -1 not asked yet.
+    /// Answer per stdlib level: 1 enabled, 0 disabled, -1 not looked up yet.
     pub gates: [AtomicI8; 5],
-    /// Classes and the version tags they had. The first is the logger's own.
+    /// Classes with their version tags at that time. The first is the logger's own class.
     pub types: Vec<ClassVersion>,
     /// Lists of handlers and filters.
     pub lists: Vec<ListShape>,
-    /// The native way, or why there is none (the text lies in `counts`).
+    /// The native path; `None` without one (`counts` has the reason).
     pub route: Option<Route>,
-    /// What the calls did.
+    /// Counts of the logger's calls.
     pub counts: &'static Counts,
-    /// Levels from here on reach a handler whose file is opened with its first record; see `opens`.
+    /// Records of levels from here on reach a handler that opens its file with its first record; see `opens`.
     pub opens_from: u32,
-    /// Levels from here on are stock logging's even with those files open.
+    /// Levels from here on that stock logging handles even if those files are open.
     pub stock_from_if_open: u32,
-    /// Words of streams, and of what lies under them, that no attribute of a handler shows.
+    /// Words of streams, and of their buffers and files, that change without any attribute of a handler.
     pub words: Box<[Word]>,
-    /// What `route.streams` borrows.
+    /// The streams that `route.streams` borrows.
     #[expect(dead_code, reason = "held, read through the route")]
     pub streams: Box<[TextStream]>,
-    /// Counters of the sinks' turns, which some of `words` look at.
+    /// Counters of the sinks' file switches; some of `words` are in them.
     #[expect(dead_code, reason = "held, read through the words")]
     pub turns: Vec<Arc<AtomicU64>>,
-    /// Keeps the objects that `streams` and `words` point into.
+    /// References to the objects that contain `words`, and to those that `streams` points to.
     #[expect(dead_code, reason = "held, never read")]
     pub kept: Vec<Owned>,
 }
 
-// SAFETY: the raw pointers in `Route` borrow from `streams`, those in `streams` and `words` from `kept` and `turns`; everything
-// else is Send and Sync by itself.
+// SAFETY: the raw pointers in `Route` borrow from `streams`; the pointers in `streams` and `words` borrow from `kept`
+// and `turns`. Everything else is Send and Sync by itself.
 unsafe impl Send for Plan {}
-// SAFETY: interior changes go through atomics.
+// SAFETY: the fields that change through a shared reference are atomics.
 unsafe impl Sync for Plan {}
 
-/// Answer of the level gate.
+/// Whether a level is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
     /// The level is enabled.
     On,
-    /// It is not.
+    /// The level is disabled.
     Off,
-    /// Only `isEnabledFor` knows.
+    /// Only `isEnabledFor` can answer.
     Ask,
 }
 
-/// A class with the version tag that it had.
+/// A class with its version tag at the time it was inspected.
 pub struct ClassVersion {
     class: Owned,
     tag: u32,
 }
 
 impl ClassVersion {
-    /// With the tag that it has now, after making CPython assign one; 0 when CPython has none to give.
+    /// The class with its current tag, after making CPython assign one; the tag is 0 if CPython has none left.
     pub fn assigned(class: &Bound<'_, PyType>) -> Self {
         unsafe extern "C" {
             fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
         }
-        // An attribute lookup on a type is what assigns the tag; the name exists on every class.
+        // CPython assigns the tag during an attribute lookup on the type; every class has this name.
         let name = pyo3::intern!(class.py(), "__init__");
-        // SAFETY: a live type and `str` of an attached thread; the result is borrowed and not used.
+        // SAFETY: a live type and `str`, and the thread is attached; the result is borrowed and not used.
         unsafe { _PyType_Lookup(class.as_type_ptr(), name.as_ptr()) };
         let class = Owned::of(class);
         let tag = tag_of(&class);
         Self { class, tag }
     }
 
-    /// With a tag that was seen before.
+    /// The class with a tag that was read before.
     pub fn seen(class: &Bound<'_, PyType>, tag: u32) -> Self {
         Self { class: Owned::of(class), tag }
     }
 
-    /// The tag; 0 where CPython had none to give.
+    /// The tag; 0 if CPython had none left.
     pub fn tag(&self) -> u32 {
         self.tag
     }
@@ -164,22 +164,23 @@ impl ClassVersion {
         Self { class: self.class.again(py), tag: self.tag }
     }
 
-    /// Whether the class has the tag that was seen.
+    /// True if the class still has this tag.
     #[inline(always)]
     pub fn is_same(&self) -> bool {
         tag_of(&self.class) == self.tag
     }
 
-    /// Whether the class is as it was. `false` also where CPython had no tag to give.
+    /// True if the class is unchanged. `false` also if CPython had no tag left.
     pub fn holds(&self) -> bool {
         self.tag != 0 && self.is_same()
     }
 }
 
-/// The version tag of a class, as an [`Owned`] that is known to be one.
+/// The version tag of a class. The reference must be to a type.
 #[inline(always)]
 fn tag_of(class: &Owned) -> u32 {
-    // SAFETY: a live type, held; read like an atomic because on free-threaded builds another thread may be storing it.
+    // SAFETY: a live type, kept by its reference. The tag is read atomically because another thread may be storing it
+    // on free-threaded builds.
     unsafe {
         let tag = &raw const (*class.as_ptr().cast::<ffi::PyTypeObject>()).tp_version_tag;
         (*tag.cast::<std::sync::atomic::AtomicU32>()).load(Relaxed)
@@ -187,19 +188,19 @@ fn tag_of(class: &Owned) -> u32 {
 }
 
 impl ListShape {
-    /// The shape of an exact list; `None` for another object, and where an item cannot be referred to weakly.
+    /// The shape of an exact list; `None` for any other object, and if an item does not support weak references.
     pub fn of(list: &Bound<'_, PyAny>) -> Option<Self> {
         let exact = list.cast_exact::<PyList>().ok()?;
         let items: Option<Vec<_>> = exact.iter().map(|item| WeakReference::new(&item, None).ok()).collect();
         Some(Self { list: Owned::of(list), items: items? })
     }
 
-    /// Whether the list is as it was.
+    /// True if the list is unchanged.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
     pub fn fresh(&self, _attached: Python<'_>) -> bool {
-        // SAFETY: an exact list kept alive by `self`; the GIL, which the token shows to be held, keeps its items in
-        // place while they are compared, and only addresses are compared.
+        // SAFETY: an exact list, kept alive by `self`. The token shows that the GIL is held, so the items stay in place
+        // while they are compared. Only addresses are compared.
         unsafe {
             let list = self.list.as_ptr().cast::<ffi::PyListObject>();
             if (*list).ob_base.ob_size as usize != self.items.len() {
@@ -210,10 +211,10 @@ impl ListShape {
         }
     }
 
-    /// Whether the list is as it was.
+    /// True if the list is unchanged.
     #[cfg(Py_GIL_DISABLED)]
     pub fn fresh(&self, _attached: Python<'_>) -> bool {
-        // SAFETY: an exact list kept alive by `self`; `PyList_GetItemRef` is atomic against other threads.
+        // SAFETY: an exact list, kept alive by `self`; `PyList_GetItemRef` is atomic with respect to other threads.
         unsafe {
             let list = self.list.as_ptr();
             if ffi::PyList_Size(list) as usize != self.items.len() {
@@ -234,43 +235,43 @@ impl ListShape {
 }
 
 impl Plan {
-    /// Whether the level question may be answered here: the class and the epoch are what they were.
+    /// True if the gate may be used: the class and the epoch are unchanged.
     #[inline(always)]
     pub fn gate_holds(&self) -> bool {
         self.made_under.epoch == environment::epoch() && self.types[0].is_same()
     }
 
-    /// Whether everything the plan was made from is as it was. Runs no foreign code.
+    /// True if every input of the plan is unchanged. Runs no foreign code.
     #[inline(always)]
     pub fn fresh(&self, py: Python<'_>) -> bool {
         self.made_under.epoch == environment::epoch() && self.inputs_hold(py)
     }
 
-    /// Whether the plan serves a call that began in the epoch `since`: it is fresh, or was made since then and only
-    /// other threads have changed something meanwhile.
+    /// True if the plan is valid for a call that began in the epoch `since`. Either the plan is fresh, or it was made
+    /// since then and only other threads have changed something meanwhile.
     pub fn serves(&self, py: Python<'_>, since: u64) -> bool {
         let is_new = self.made_under.epoch >= since && self.made_under.serves_call();
         (is_new || self.made_under.epoch == environment::epoch()) && self.inputs_hold(py)
     }
 
-    /// Whether all is as it was that no epoch shows.
+    /// True if all inputs are unchanged that the epoch does not cover.
     #[inline(always)]
     fn inputs_hold(&self, py: Python<'_>) -> bool {
         environment::unmoved(py)
-            && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
+            && self.route.as_ref().is_none_or(|route| route.made_under.id_epoch == pipeline::id_epoch())
             && self.types.iter().all(ClassVersion::is_same)
-            // SAFETY: the plan keeps the objects and counters in which its words are.
+            // SAFETY: the plan keeps the objects and counters that contain its words.
             && self.words.iter().all(|word| unsafe { word.holds() })
             && self.lists.iter().all(|list| list.fresh(py))
     }
 
-    /// Whether a record of this level could go the native way if files were open that its handlers open with it.
+    /// True if a record of this level could take the native path after the files are open that it opens.
     pub fn opens(&self, level: u16) -> bool {
         (self.opens_from..self.stock_from_if_open).contains(&u32::from(level))
     }
 
-    /// Asks the logger's own cache whether a level, an exact `int`, is enabled; `gate` is its index among the stdlib
-    /// levels, or larger.
+    /// Looks up in the logger's own cache whether a level, an exact `int`, is enabled. `gate` is the level's index
+    /// among the five of the standard library, or larger.
     #[inline(always)]
     pub fn gate(&self, gate: usize, level: Object<'_, '_>) -> Gate {
         if self.disabled {
@@ -293,9 +294,10 @@ impl Plan {
                 self.gates_version.store(version, Relaxed);
             }
         }
-        // SAFETY: a live dict and an exact int of an attached thread: neither hash nor comparison runs Python code.
+        // SAFETY: a live dict and an exact int, and the thread is attached; neither hash nor comparison runs Python
+        // code.
         let found = unsafe { ffi::PyDict_GetItemWithError(cache.object().as_ptr(), level.as_ptr()) };
-        // SAFETY: addresses of the two singletons.
+        // SAFETY: only the addresses of the two singletons are read.
         let (yes, no) = unsafe { (ffi::Py_True(), ffi::Py_False()) };
         let answer = if found == yes {
             Gate::On

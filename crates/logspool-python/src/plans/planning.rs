@@ -1,8 +1,9 @@
-//! Makes the plan of a logger: walks what stock logging would walk, and says which calls may go the native way.
+//! Makes the plan of a logger: walks its handlers as stock logging would, and decides which calls may take the native
+//! path.
 //!
-//! Stop on the line: *capture*, its slow part: runs at the first call of a logger and after every change.
-//! Whatever it cannot follow becomes a reason, never an error; the reason stands in `stats()`.
-//! It runs under a Python lock of its own, so that two threads do not open two sinks for one handler.
+//! Stop on the line: *capture*, its slow path: runs at the first call of a logger and after every change. A case that
+//! it cannot follow becomes a reason, never an error; `stats()` shows the reason. It runs under its own Python lock, so
+//! that two threads do not open two sinks for one handler.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI8, AtomicU64};
@@ -23,13 +24,13 @@ use crate::plans::python_half::{HALF, PythonHalf, aside, installed, under_lock, 
 use crate::plans::text_stream::StreamList;
 use crate::plans::{adoption, table, tries, watched};
 
-/// What [`make`] did.
+/// Result of [`make`].
 pub enum PlanOutcome {
-    /// There is a plan now.
+    /// The logger has a plan now.
     Plan,
-    /// None can be made here and now.
+    /// No plan can be made at the moment.
     NotNow,
-    /// Python raised what gets out of the call (`KeyboardInterrupt`, say); it is set.
+    /// Python raised an error that leaves the call (`KeyboardInterrupt`, for example); it is set.
     Raised,
 }
 
@@ -48,13 +49,14 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
         return PlanOutcome::NotNow;
     }
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
-    // The interpreter ends: making a plan runs Python code, from which this thread might not come back.
+    // While the interpreter ends, this thread might never return from the Python code that making a plan runs.
     let Some(_stay) = Stay::new() else { return PlanOutcome::NotNow };
     let py = logger.py();
     let logger = logger.to_owned();
     let made = aside(py, || {
-        // Mostly all handlers are known, and nobody has to wait. On free-threaded builds threads that begin to log at the
-        // same time would make one plan after the other, each in the place of one that another thread is about to use.
+        // Usually all handlers are known, and no thread has to wait for the lock. Free-threaded builds always take it.
+        // Otherwise threads that begin to log at the same time would each replace a plan that another thread is about
+        // to use.
         if !cfg!(Py_GIL_DISABLED)
             && let Some(made) = caught(|| make_once(half, &logger, Lock::Free))?
         {
@@ -62,7 +64,7 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
         }
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(half, py, || {
-            // Another thread may have made it while this one waited for the lock.
+            // Another thread may have made the plan while this one waited for the lock.
             if table::serves(py, logger.as_borrowed(), since) {
                 return Ok(PlanOutcome::Plan);
             }
@@ -72,17 +74,17 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
     made.unwrap_or_else(PlanOutcome::from)
 }
 
-/// Runs what makes a plan. A panic must not cross into the interpreter: then none is made.
+/// Runs a function that makes a plan. A panic must not cross into the interpreter: after one there is no plan.
 fn caught(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result<Option<PlanOutcome>, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(PlanOutcome::NotNow)))
 }
 
-/// Opens the files that a record of `level` opens, and makes the plan again. A file that cannot be opened is stock
-/// logging's to report.
+/// Opens the files that a record of `level` opens, and makes the plan again. If a file cannot be opened, stock logging
+/// reports it.
 pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutcome {
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
     let py = logger.py();
-    // Held: `_open` may run code of others. Without the planning lock for the same reason.
+    // Held, and without the planning lock, because `_open` may run foreign code.
     let logger = logger.to_owned();
     match aside(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
         Ok(_) => make(logger.as_borrowed(), since),
@@ -94,8 +96,8 @@ fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<Pl
     for _ in 0..3 {
         let now = MadeUnder::now();
         let made = make_once(half, logger, Lock::Held)?;
-        // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
-        // had makes what was known of it void.
+        // Two steps make the first try stale. Defining the first id begins the pipeline (again, in a forked child).
+        // Closing a handler's former sink begins a new epoch.
         if now.serves_call() || !matches!(made, Some(PlanOutcome::Plan)) {
             return Ok(made);
         }
@@ -104,12 +106,12 @@ fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<Pl
     Ok(None)
 }
 
-/// Makes a plan once; `None` where that needs the lock.
+/// Tries once to make a plan; `None` if that needs the lock.
 fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result<Option<PlanOutcome>, Failure> {
     let py = logger.py();
-    // Read first: a change from here on makes the plan stale, not wrong.
+    // Read first, so that a change from here on makes the plan stale and never wrong.
     let under = MadeUnder::now();
-    // Asked after the epoch: `uninstall()` may have come while the lock was waited for.
+    // Checked after the epoch is read: `uninstall()` may have run while this thread waited for the lock.
     if !installed() {
         return Ok(Some(PlanOutcome::NotNow));
     }
@@ -135,7 +137,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
         kept: Vec::new(),
         held: Vec::new(),
     };
-    // Before it is looked at: a change from here on moves the epoch.
+    // Watched before it is inspected, so that a change from here on begins a new epoch.
     watched::watch_loggers([logger.as_ptr() as usize]);
     builder.class(&logger.get_type());
     let class_reason: String = half.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
@@ -163,7 +165,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
     let route = builder.route(&name, under, StreamList::of(&streams));
     let counts = table::counts(&name);
     *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
-    // The logger itself is not kept: its plan goes with it.
+    // The plan must not keep its own logger alive: it is removed when the logger dies.
     let own = logger.as_ptr();
     builder.kept.retain(|kept| kept.as_ptr() != own);
     builder.kept.append(&mut builder.held);

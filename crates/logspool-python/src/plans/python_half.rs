@@ -1,4 +1,4 @@
-//! The Python half of planning: what `python/logspool/_adopt.py` offers, and the lock under which it runs.
+//! The Python half of planning: the functions of `python/logspool/_adopt.py`, and the lock under which they run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,65 +11,65 @@ use crate::interpreter::leaving::Stay;
 use crate::interpreter::object::{ErrorKept, Owned, WeakReference};
 use crate::plans::environment;
 
-/// What `python/logspool/_adopt.py` offers.
+/// The functions of `python/logspool/_adopt.py`, with related objects.
 pub struct PythonHalf {
     /// `describe(handler) -> str | Adoption`
     pub describe: Py<PyAny>,
     /// `describe_format(handler) -> Format`
     pub describe_format: Py<PyAny>,
-    /// `classify_logger(cls) -> str`: why calls of its loggers must stay stock, or "".
+    /// `classify_logger(cls) -> str`: why calls of its loggers must stay on the stock path, or "".
     pub classify_logger: Py<PyAny>,
     /// `open_streams(logger, level)`
     pub open_streams: Py<PyAny>,
     /// `logging_globals() -> LoggingGlobals`
     pub logging_globals: Py<PyAny>,
-    /// Names whose presence on a logger instance replaces a method that stock logging calls.
+    /// Names that override a method called by stock logging if they are set on a logger instance.
     pub logger_methods: Vec<Py<PyString>>,
-    /// A reentrant lock of logspool's own: nothing that takes another lock runs under it.
+    /// A reentrant lock of logspool's own: code that takes another lock must not run under it.
     pub lock: Py<PyAny>,
     /// `logging.LogRecord`
     pub record_class: Py<PyAny>,
-    /// What weak references call when a logger or handler dies.
+    /// The callback of weak references, for when a logger or handler dies.
     pub forget: Py<PyAny>,
 }
 
-/// What `set_python_half` remembers.
+/// The Python half, as `set_python_half` sets it.
 pub static HALF: OnceLock<PythonHalf> = OnceLock::new();
 
-/// Remembers the Python half. The first call counts.
+/// Sets the Python half. Later calls change nothing.
 pub fn set_python_half(half: PythonHalf) {
     let _ = HALF.set(half);
 }
 
-/// Whether `install()` is in force.
+/// True while `install()` is in force.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether plans are made.
+/// Sets whether plans are made, and makes all existing ones stale.
 pub fn set_installed(installed: bool) {
     INSTALLED.store(installed, Relaxed);
     environment::bump();
 }
 
-/// Whether plans are made.
+/// True if plans are made.
 pub fn installed() -> bool {
     INSTALLED.load(Relaxed)
 }
 
-/// A weak reference that removes plan and state of its object when that dies.
+/// A weak reference that removes the plan and the state of its object when the object dies.
 ///
 /// # Errors
 ///
-/// The object cannot be referred to weakly.
+/// The object does not support weak references.
 pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<WeakReference> {
     let forget = HALF.get().map(|half| half.forget.bind(object.py()));
     WeakReference::new(object, forget)
 }
 
-/// Runs what may raise beside the error that is set, which a logging call must not lose.
+/// Runs code that may raise, and restores the error that was set before, which a logging call must not lose.
 ///
 /// # Errors
 ///
-/// As `act`.
+/// The errors of `act`.
 pub fn aside<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let kept = ErrorKept::take(py);
     let result = act();
@@ -79,11 +79,11 @@ pub fn aside<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Res
     result
 }
 
-/// Runs what makes plans, one at a time.
+/// Runs code that makes plans, one thread at a time.
 ///
 /// # Errors
 ///
-/// As `act`, or a signal's handler raised while the lock was waited for.
+/// The errors of `act`, and the error of a signal handler that raised while this thread waited for the lock.
 pub fn under_lock<T>(
     half: &PythonHalf,
     py: Python<'_>,
@@ -103,20 +103,20 @@ pub fn then_unlock<T>(
     result
 }
 
-/// Classes of logspool's own handlers, which queue also without `install()`.
+/// Classes of logspool's own handlers, which use the queue even without `install()`.
 static OWN_CLASSES: OnceLock<Owned> = OnceLock::new();
 
-/// Remembers them: a tuple of classes.
+/// Sets the classes of logspool's own handlers, as a tuple.
 pub fn set_own_classes(classes: Owned) {
     let _ = OWN_CLASSES.set(classes);
 }
 
-/// Whether the handler queues by itself, without `install()`.
+/// True if the handler uses the queue even without `install()`.
 pub fn stands_alone(handler: &Bound<'_, PyAny>) -> bool {
     OWN_CLASSES.get().is_some_and(|classes| handler.is_instance(&classes.bind(handler.py())).unwrap_or(false))
 }
 
-/// `logging.LogRecord`, once connected.
+/// `logging.LogRecord`, after the Python half was set.
 pub fn record_class() -> Option<&'static Py<PyAny>> {
     HALF.get().map(|half| &half.record_class)
 }
@@ -125,12 +125,12 @@ pub fn record_class() -> Option<&'static Py<PyAny>> {
 ///
 /// # Errors
 ///
-/// `Stock`: it raised an `Exception`, or the interpreter ends.
+/// `Stock`: `act` raised an `Exception`, or the interpreter ends.
 pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PythonHalf) -> PyResult<T>) -> Result<T, Failure> {
     let half = HALF.get().ok_or(Failure::Stock)?;
     let _stay = Stay::new().ok_or(Failure::Stock)?;
     aside(py, || under_lock(half, py, || Ok(act(half)?)))
 }
 
-/// Longest chain of parents that is followed; a longer one is a loop.
+/// Longest chain of parents that is followed; a longer one is treated as a loop.
 pub const MOST_PARENTS: usize = 200;

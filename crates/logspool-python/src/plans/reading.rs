@@ -1,4 +1,4 @@
-//! How the records of one adopted handler are read by value, under one generation of the pipeline.
+//! How records of one adopted handler are read by value, within one generation of the pipeline.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,69 +19,69 @@ use crate::plans::plan::ListShape;
 use crate::plans::python_half::{MOST_PARENTS, locked};
 use crate::plans::watched;
 
-/// What is known about the records of one handler, under one generation.
+/// Everything known about the records of one handler, within one generation.
 pub struct Reading {
-    /// Pipeline generation of the ids.
-    pub generation: u64,
+    /// Id epoch of the pipeline when the ids were defined.
+    pub id_epoch: u64,
     /// Level names and clock.
     pub globals: Arc<LoggingGlobals>,
-    /// Format id and what it shows.
+    /// The format's id and the values it shows.
     pub format: (u32, Needs),
-    /// What of a record decides about its line.
+    /// Attributes of a record that affect its line.
     pub matters: Matters,
-    /// Makes the texts that formatting leaves on a record.
+    /// Makes the texts that Python's formatter would set on a record.
     compiled: Format,
     render: Mutex<RenderState>,
-    /// Logger names met so far.
+    /// Logger names seen until now.
     names: Mutex<Vec<Arc<LoggerName>>>,
 }
 
-/// What of a record decides about its line, beside what every format takes from it.
+/// Attributes of a record that affect its line, in addition to those that every format uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Matters {
-    /// The process id is shown.
+    /// The format shows the process id.
     pub process_id: bool,
-    /// The file's name or the module is shown: a record has both beside its path.
+    /// The format shows the file's name or the module, which a record has in addition to its path.
     pub file: bool,
-    /// The attributes are passed as keywords, whose names have to be text.
+    /// The attributes are passed as keywords, so their names have to be text.
     pub attribute_names: bool,
 }
 
-/// One logger name, under one epoch.
+/// One logger name, within one epoch.
 pub struct LoggerName {
     object: Owned,
     epoch: u64,
     pub route: u32,
-    /// Lists of handlers and filters under which this handler is the record's last stop; `None` when it is not.
+    /// The lists of handlers and filters under which this handler is the last to see the record; `None` if it is not.
     pub last_stop: Option<Vec<ListShape>>,
 }
 
-/// Most names per handler; records of others are formatted in the caller.
+/// Largest number of names per handler; records with other names are formatted in the caller.
 ///
-/// Chosen: a scan of addresses; programs log through a few dozen loggers.
+/// Chosen: the lookup scans addresses; programs log through a few dozen loggers.
 const MOST_NAMES: usize = 64;
 
 impl Reading {
-    /// Nothing met yet.
+    /// Makes a reading without any logger names.
     pub fn new(
-        generation: u64,
+        id_epoch: u64,
         globals: Arc<LoggingGlobals>,
         format: (u32, Needs),
         compiled: Format,
         matters: Matters,
     ) -> Self {
-        Self { generation, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+        Self { id_epoch, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
-    /// Sets the attributes that formatting leaves on a record, whose class has the stock `__setattr__`.
+    /// Sets the attributes that Python's formatter sets on a record. The record's class has the stock `__setattr__`.
     ///
     /// # Errors
     ///
-    /// Where that raised.
+    /// Setting an attribute raised.
     pub fn leave_texts(&self, record: Object<'_, '_>, time: i64, message: &Owned) -> Result<(), Failure> {
         let py = record.py();
         let set = |name: &Owned, value: &Owned| {
-            // SAFETY: live objects of an attached thread.
+            // SAFETY: live objects, and the thread is attached.
             let failed = unsafe { ffi::PyObject_SetAttr(record.as_ptr(), name.as_ptr(), value.as_ptr()) } < 0;
             if failed { Err(Failure::of_error(py)) } else { Ok(()) }
         };
@@ -92,7 +92,7 @@ impl Reading {
         };
         set(&names().message, message)?;
         if shows_time {
-            // SAFETY: as many bytes as counted; a new reference, or null with an error set.
+            // SAFETY: the text has the length given; a new reference, or null with an error set.
             let text = unsafe {
                 let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
                 Owned::steal(text)
@@ -102,11 +102,11 @@ impl Reading {
         Ok(())
     }
 
-    /// What is known of a logger's name: the route of its records, and whether the handler is their last stop.
+    /// The entry of a logger's name: the route of its records, and whether this handler is the last to see them.
     ///
     /// # Errors
     ///
-    /// [`Failure::Stock`] for one name too many, and where the core's table of routes is full.
+    /// [`Failure::Stock`] if there are too many names, and if the core's table of routes is full.
     pub fn name(
         &self,
         handler: Object<'_, '_>,
@@ -124,7 +124,7 @@ impl Reading {
                 return Err(Failure::Stock);
             }
         }
-        // The lock is not held across Python code.
+        // The lock is released before Python code runs.
         let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
         let last_stop = failure::unless_stock(last_stop(&handler, &logger))?.flatten();
         let definition =
@@ -141,28 +141,28 @@ impl Reading {
                 }
             }
         };
-        // Without the lock: it may be the last to hold a list of handlers.
+        // Dropped without the lock: the entry may hold the last reference to a list of handlers.
         drop(old);
         Ok(made)
     }
 }
 
-/// How records of a handler are read by value.
+/// Finds out how records of a handler are read by value.
 ///
 /// # Errors
 ///
-/// `Stock` when its lines are made in the caller.
+/// `Stock` if its lines have to be made in the caller.
 pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
-    let generation = pipeline::generation();
+    let id_epoch = pipeline::id_epoch();
     let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
-    // A record does not keep the nanoseconds from which `relativeCreated` came.
+    // A record does not keep the nanoseconds from which `relativeCreated` was computed.
     if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
     }
     let spec = parts.spec(&globals, terminator);
     let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
     let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
-    if format.1.fields.is_some() || pipeline::generation() != generation {
+    if format.1.fields.is_some() || pipeline::id_epoch() != id_epoch {
         return Err(Failure::Stock);
     }
     let matters = Matters {
@@ -170,15 +170,15 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
         file: parts.mentions("filename") || parts.mentions("module"),
         attribute_names: parts.takes_keywords(),
     };
-    Ok(Reading::new(generation, globals, format, compiled, matters))
+    Ok(Reading::new(id_epoch, globals, format, compiled, matters))
 }
 
-/// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when
-/// there is another.
+/// The lists of handlers and filters that make `handler` the only one to see the records of a logger; `None` if there
+/// is another.
 ///
 /// # Errors
 ///
-/// As for [`locked`].
+/// The errors of [`locked`].
 pub fn last_stop(handler: &Bound<'_, PyAny>, name: &str) -> Result<Option<Vec<ListShape>>, Failure> {
     let py = handler.py();
     locked(py, |_| {

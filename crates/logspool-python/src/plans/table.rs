@@ -1,9 +1,9 @@
-//! All plans: one table keyed by the logger's address, which they leave through a weak reference when the logger dies.
+//! All plans: one table keyed by the logger's address. A weak reference removes a plan when its logger dies.
 //!
-//! Stop on the line: *capture*. In front of the table stands a direct-mapped cache: one per process where the GIL
-//! orders the calls, one per thread where nothing does.
+//! Stop on the line: *capture*. A direct-mapped cache comes before the table: one per process on GIL builds, where the
+//! GIL orders the calls, and one per thread on free-threaded builds.
 //!
-//! Atomics outside `queue`: on free-threaded builds the caches of other threads learn of changes by a counter.
+//! Atomics outside `queue`: on free-threaded builds a counter informs the caches of other threads about changes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,16 +17,16 @@ use crate::plans::text_stream::{StreamList, TextStream};
 
 struct PlanTable {
     plans: HashMap<usize, (Arc<Plan>, WeakReference)>,
-    /// Weak reference to logger address, to find what died.
+    /// Address of the weak reference to address of the logger, to find the plan of a dead logger.
     by_reference: HashMap<usize, usize>,
     counts: HashMap<String, &'static Counts>,
 }
 
 static TABLE: Mutex<Option<PlanTable>> = Mutex::new(None);
 
-/// Plans in the direct-mapped cache.
+/// Number of plans in the direct-mapped cache.
 ///
-/// Chosen: a program logs through a few dozen loggers at a time; 64 entries are one kilobyte.
+/// Chosen: a program logs through a few dozen loggers at a time; 64 entries take one kilobyte.
 const CACHED: usize = 64;
 
 #[inline(always)]
@@ -36,12 +36,13 @@ fn slot_of(logger: usize) -> usize {
 
 #[cfg(not(Py_GIL_DISABLED))]
 mod cache {
-    //! One cache for the process, guarded by the GIL. It borrows from the table; entries leave with their plans.
+    //! One cache for the process, guarded by the GIL. It borrows from the table; an entry is removed before its plan
+    //! is.
     use super::{CACHED, Plan, Python, slot_of};
     use std::cell::UnsafeCell;
 
     pub struct ProcessCache(UnsafeCell<[(usize, *const Plan); CACHED]>);
-    // SAFETY: touched only by attached threads, which the GIL orders.
+    // SAFETY: only attached threads use it, and the GIL orders them.
     unsafe impl Sync for ProcessCache {}
     pub static CACHE: ProcessCache = ProcessCache(UnsafeCell::new([(0, std::ptr::null()); CACHED]));
 
@@ -50,18 +51,18 @@ mod cache {
 
     #[inline(always)]
     pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
-        // SAFETY: the token shows that the GIL is held; one read.
+        // SAFETY: the token shows that the GIL is held, so no thread writes during this read.
         let (key, plan) = unsafe { (*CACHE.0.get())[slot_of(logger)] };
         (key == logger).then_some(plan)
     }
 
     pub fn put(_attached: Python<'_>, logger: usize, plan: &Reference) {
-        // SAFETY: the token shows that the GIL is held; one write.
+        // SAFETY: the token shows that the GIL is held, so no thread reads during this write.
         unsafe { (*CACHE.0.get())[slot_of(logger)] = (logger, *plan) };
     }
 
     pub fn clear(_attached: Python<'_>) {
-        // SAFETY: the token shows that the GIL is held; one write.
+        // SAFETY: the token shows that the GIL is held, so no thread reads during this write.
         unsafe { *CACHE.0.get() = [(0, std::ptr::null()); CACHED] };
     }
 
@@ -70,7 +71,7 @@ mod cache {
 
 #[cfg(Py_GIL_DISABLED)]
 mod cache {
-    //! One cache per thread. It holds what it caches, and is void when the table changed since.
+    //! One cache per thread. It holds references to its plans, and becomes invalid when the table changes.
     use super::{CACHED, Plan, Python, slot_of};
     use logspool_sys::published::{Counted, Published};
     use std::cell::RefCell;
@@ -88,7 +89,8 @@ mod cache {
         static CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache { changes: 0, plans: [const { None }; CACHED] }) };
     }
 
-    /// Plans of threads that ended. A thread's end is not attached to the interpreter and must not drop them.
+    /// Plans left by threads that ended. A thread is not attached to the interpreter when it ends, so it must not drop
+    /// them.
     static LEFT: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
     impl Drop for ThreadCache {
@@ -98,7 +100,7 @@ mod cache {
         }
     }
 
-    /// Drops what ended threads left.
+    /// Drops the plans left by threads that ended.
     pub fn tidy(_attached: Python<'_>) {
         let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
         drop(left);
@@ -107,7 +109,8 @@ mod cache {
     pub type Reference = Arc<Plan>;
 
     pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
-        // Pairs with `advance` in `clear`: a plan put into the table before is seen after.
+        // Pairs with `advance` in `clear`: a thread that sees the new count finds the plan put into the table
+        // before.
         let changes = CHANGES.observe();
         CACHE
             .try_with(|cache| {
@@ -139,7 +142,7 @@ mod cache {
         });
     }
 
-    /// Other threads let go what they cached with their next call; this one at once, because a handler may be
+    /// Other threads drop their cached plans with their next call. This thread drops them at once: a handler may be
     /// dropped next, and plans hold the lists that hold handlers.
     pub fn clear(_attached: Python<'_>) {
         CHANGES.advance();
@@ -156,8 +159,8 @@ mod cache {
 
 pub use cache::Reference;
 
-/// The plan of a logger, if there is one, fresh or not. On GIL builds the result is valid until foreign code runs or the
-/// thread detaches.
+/// The plan of a logger, fresh or stale, if it has one. On GIL builds the result is valid until foreign code runs or
+/// the thread detaches.
 #[inline(always)]
 pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
     let logger = logger.as_ptr() as usize;
@@ -171,19 +174,19 @@ pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
 ///
 /// # Safety
 ///
-/// On GIL builds: neither has foreign code run since the reference was found, nor does any while the result is in use.
+/// On GIL builds: no foreign code has run since the reference was found, and none runs while the result is in use.
 #[inline(always)]
 pub unsafe fn borrowed(reference: &Reference) -> &Plan {
     #[cfg(not(Py_GIL_DISABLED))]
-    // SAFETY: the table holds the plan until foreign code runs, as the caller says.
+    // SAFETY: the table holds the plan until foreign code runs; the caller ensures that none does.
     return unsafe { &**reference };
     #[cfg(Py_GIL_DISABLED)]
     return reference;
 }
 
-/// Whether the logger has a plan that serves a call which began in the epoch `since`.
+/// True if the logger has a plan that is valid for a call which began in the epoch `since`.
 pub fn serves(py: Python<'_>, logger: Object<'_, '_>, since: u64) -> bool {
-    // SAFETY: just found, and nothing foreign runs.
+    // SAFETY: the plan was found in this line, and no foreign code runs before the result is used.
     find(py, logger).is_some_and(|plan| unsafe { borrowed(&plan) }.serves(py, since))
 }
 
@@ -199,15 +202,15 @@ fn find_in_table(py: Python<'_>, logger: usize) -> Option<Reference> {
         let plan = plan.clone();
         plan
     };
-    // Without the lock: what has its place in the cache now may be the last to hold its handlers, whose end comes back
-    // to the table.
+    // The table's lock is released first. The cache entry replaced here may hold the last reference to handlers, and
+    // dropping those uses the table.
     cache::put(py, logger, &plan);
     Some(plan)
 }
 
-/// The plan that a call borrows from, which may be gone once code of others ran.
+/// The plan from which a call borrows; foreign code may remove it.
 ///
-/// On GIL builds a call borrows its plan from the table; on free-threaded builds it holds it.
+/// On GIL builds a call borrows its plan from the table; on free-threaded builds the call holds a reference.
 #[derive(Clone, Copy)]
 pub struct Lender {
     #[cfg(not(Py_GIL_DISABLED))]
@@ -216,7 +219,7 @@ pub struct Lender {
     logger: usize,
 }
 
-/// How often plans were taken out of the table. Moves under the GIL only, or is not looked at.
+/// How often plans were removed from the table. Changes only under the GIL; free-threaded builds do not read it.
 static REMOVALS: AtomicU64 = AtomicU64::new(0);
 
 impl Lender {
@@ -233,17 +236,17 @@ impl Lender {
         Self {}
     }
 
-    /// The streams that a route of the plan borrows; where the plan is gone by now, those of its successor.
+    /// The streams that a route of the plan borrows. If the plan was removed meanwhile, those of its successor.
     ///
     /// # Safety
     ///
-    /// `borrowed` is of a route of the plan that `self` remembers. The result is not used once foreign code has run or
-    /// the thread was detached.
+    /// `borrowed` belongs to a route of the plan that `self` remembers. Do not use the result after foreign code has
+    /// run or the thread was detached.
     #[inline(always)]
     pub unsafe fn streams<'a>(&self, py: Python<'_>, borrowed: StreamList) -> &'a [TextStream] {
         #[cfg(not(Py_GIL_DISABLED))]
         if REMOVALS.load(Relaxed) != self.removals {
-            // SAFETY: used as the caller says.
+            // SAFETY: the caller does not use the result after foreign code has run or the thread was detached.
             return unsafe { self.streams_now(py) };
         }
         let _ = py;
@@ -253,12 +256,12 @@ impl Lender {
 
     /// # Safety
     ///
-    /// The result is not used once foreign code has run or the thread was detached.
+    /// Do not use the result after foreign code has run or the thread was detached.
     #[cfg(not(Py_GIL_DISABLED))]
     #[cold]
     #[inline(never)]
     unsafe fn streams_now<'a>(&self, py: Python<'_>) -> &'a [TextStream] {
-        // SAFETY: the plan that is in the table holds its streams, and stays there until foreign code runs.
+        // SAFETY: the plan in the table holds its streams, and stays there until foreign code runs.
         unsafe {
             let plan = find_in_table(py, self.logger);
             plan.and_then(|plan| (*plan).route).map_or(&[], |route| route.streams.as_slice())
@@ -266,7 +269,7 @@ impl Lender {
     }
 }
 
-/// Puts a plan in place of the logger's old one. `reference` is a weak reference to the logger, made with
+/// Replaces the logger's old plan. `reference` is a weak reference to the logger, made with
 /// [`crate::plans::planning`]'s callback.
 pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
     let logger = plan.logger;
@@ -281,13 +284,13 @@ pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
         old
     };
     REMOVALS.fetch_add(1, Relaxed);
-    // The cache must not point to the old plan when that is dropped.
+    // The cache must not point to the old plan when the old plan is dropped.
     cache::clear(py);
     cache::tidy(py);
     drop(gone);
 }
 
-/// Removes the plan whose logger died.
+/// Removes the plan of a logger that died.
 pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
@@ -299,7 +302,7 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     drop(gone);
 }
 
-/// Removes all plans: what they keep alive (lists of handlers, streams) may go.
+/// Removes all plans, so that objects they keep alive (lists of handlers, streams) can be freed.
 pub fn forget_all(py: Python<'_>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
@@ -312,7 +315,7 @@ pub fn forget_all(py: Python<'_>) {
     drop(gone);
 }
 
-/// The counters of the loggers of that name. They live for ever, as names in logging's own table do.
+/// The counters of the loggers with this name. They are never freed, like names in logging's own table.
 pub fn counts(name: &str) -> &'static Counts {
     let mut table = TABLE.lock().expect("no panic happens while it is held");
     let counts = &mut table.get_or_insert_with(PlanTable::new).counts;
@@ -322,7 +325,7 @@ pub fn counts(name: &str) -> &'static Counts {
     }
 }
 
-/// Each logger's name and counters.
+/// The name and counters of each logger.
 pub fn all_counts() -> Vec<(String, &'static Counts)> {
     let table = TABLE.lock().expect("no panic happens while it is held");
     let counts = table.as_ref().map(|table| &table.counts);

@@ -1,9 +1,9 @@
-//! Text streams that handlers write to: words in their C structs by which a change shows, and text that the program has
-//! written and that goes out before our record.
+//! Text streams that handlers write to: words in their C structs that show a change, and text printed by the program
+//! that has to be written before our record.
 //!
-//! Stop on the line: *capture*. Calling `flush()` on every record would cost more than the record. Whether a
-//! `TextIOWrapper` or its `BufferedWriter` holds unwritten text is in their C structs. Where it is, logspool learns once
-//! at install: it writes to samples and looks which word moves (`python/logspool/_streams.py`). Where that fails, every
+//! Stop on the line: *capture*. Calling `flush()` for every record would cost more than the record. The C structs of a
+//! `TextIOWrapper` and its `BufferedWriter` show whether they hold unwritten text. logspool learns the position once at
+//! install: it writes to samples and looks which word changes (`python/logspool/_streams.py`). If that fails, every
 //! record calls `flush()`.
 //!
 //! Atomics outside `queue`: offsets are written once at install.
@@ -22,35 +22,35 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
 use crate::{flushing, options};
 
-/// Text streams whose own buffer is emptied before a record is queued, borrowed from a plan or its maker.
+/// Text streams whose own buffers are written before a record is queued, borrowed from a plan or its builder.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamList {
     first: *const TextStream,
     len: usize,
 }
 
-/// A Python text stream and the buffer under it.
+/// A Python text stream and its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextStream {
     /// An exact `io.TextIOWrapper`.
     pub text: *mut PyObject,
-    /// Its `io.BufferedWriter`, or null when it writes unbuffered.
+    /// Its `io.BufferedWriter`, or null if it writes unbuffered.
     pub buffer: *mut PyObject,
-    /// The sink whose queue is written before the program's own text goes out, so that they keep their order.
-    /// None for consoles: a pipe that nobody reads must not hold up the caller.
+    /// The sink whose queue is written before the program's own text, to keep their order. None for consoles: a full
+    /// pipe without a reader must not block the caller.
     pub after: Option<u32>,
 }
 
-// SAFETY: addresses only; reading through them asks the caller to hold the objects and to be attached.
+// SAFETY: addresses only; functions that read through them require live objects and an attached thread.
 unsafe impl Send for TextStream {}
 
-// SAFETY: an address that nobody changes.
+// SAFETY: addresses that never change.
 unsafe impl Sync for TextStream {}
 
-// SAFETY: an address only; `as_slice` asks the caller that its owner lives.
+// SAFETY: an address only; `as_slice` requires from the caller that the owner is alive.
 unsafe impl Send for StreamList {}
 
-// SAFETY: an address that nobody changes.
+// SAFETY: an address that never changes.
 unsafe impl Sync for StreamList {}
 
 impl StreamList {
@@ -66,15 +66,15 @@ impl StreamList {
     /// Their owner lives as long as the result.
     #[inline(always)]
     pub unsafe fn as_slice<'a>(self) -> &'a [TextStream] {
-        // SAFETY: made of a slice in `of`, whose owner lives, as the caller says.
+        // SAFETY: `of` took address and length from a slice; the caller ensures that its owner is alive.
         unsafe { std::slice::from_raw_parts(self.first, self.len) }
     }
 }
 
-/// Part of a word in the C struct of a stream or of what lies under it, as it was when the handler was described.
+/// Part of a word in the C struct of a stream, or of its buffer or file, as it was when the handler was described.
 ///
-/// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change nothing of the handler, but such words;
-/// which, stands in `python/logspool/_streams.py`.
+/// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change no attribute of the handler, but they
+/// change such words. `python/logspool/_streams.py` lists the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     address: usize,
@@ -83,30 +83,30 @@ pub struct Word {
 }
 
 impl Word {
-    /// The word `offset` bytes into `object`, which whoever keeps the word has to keep too.
+    /// The word `offset` bytes into `object`. The owner of the word has to keep `object` alive as well.
     pub fn new(object: *mut PyObject, offset: usize, mask: u64, value: u64) -> Self {
         Self { address: object as usize + offset, mask, value }
     }
 
-    /// A counter that the keeper of the word keeps too.
+    /// The value of a counter. The owner of the word has to keep the counter alive as well.
     pub fn counter(counter: &Arc<AtomicU64>, value: u64) -> Self {
         Self { address: Arc::as_ptr(counter) as usize, mask: u64::MAX, value }
     }
 
-    /// Whether it is as it was.
+    /// True if the word is unchanged.
     ///
     /// # Safety
     ///
-    /// The object or counter that it lies in is alive.
+    /// The object or counter that contains the word is alive.
     #[inline(always)]
     pub unsafe fn holds(&self) -> bool {
-        // SAFETY: inside the C struct of a live object, aligned: offsets are whole words. Read like an atomic because
-        // on free-threaded builds another thread may be storing it.
+        // SAFETY: the word is inside the C struct of a live object, and aligned, because offsets are whole words. It is
+        // read atomically because another thread may be storing it on free-threaded builds.
         unsafe { (*(self.address as *const AtomicU64)).load(Relaxed) & self.mask == self.value }
     }
 }
 
-/// Whether the object is an exact `io.TextIOWrapper`: no code of others answers for it.
+/// True if the object is an exact `io.TextIOWrapper`, so that no foreign code implements its methods.
 pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(object.py(), || {
@@ -115,14 +115,14 @@ pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
     class.is_ok_and(|class| object.get_type().is(class))
 }
 
-/// "Not learnt".
+/// The offset is not known.
 const UNKNOWN: usize = 0;
 
 static PENDING_TEXT: AtomicUsize = AtomicUsize::new(UNKNOWN);
 
 static WRITE_END: AtomicUsize = AtomicUsize::new(UNKNOWN);
 
-/// Sets where to look: byte offsets of `pending_bytes_count` and `write_end`.
+/// Sets the byte offsets of `pending_bytes_count` and `write_end`.
 pub fn set_offsets(pending_text: usize, write_end: usize) {
     PENDING_TEXT.store(pending_text, Relaxed);
     WRITE_END.store(write_end, Relaxed);
@@ -132,14 +132,14 @@ pub fn set_offsets(pending_text: usize, write_end: usize) {
 ///
 /// # Safety
 ///
-/// `object` is alive, and `offset` was found inside of an object of the same exact type.
+/// `object` is alive, and `offset` was learnt from an object of the same exact type.
 #[inline(always)]
 unsafe fn word(object: *mut PyObject, offset: usize) -> i64 {
-    // SAFETY: inside of the object's struct, as the caller says.
+    // SAFETY: the caller ensures that the word is inside the object's struct.
     unsafe { (*object.cast::<u8>().add(offset).cast::<AtomicI64>()).load(Relaxed) }
 }
 
-/// Whether the stream or its buffer holds text that is not written.
+/// True if the stream or its buffer holds text that is not written.
 ///
 /// # Safety
 ///
@@ -150,22 +150,22 @@ unsafe fn holds_text(stream: TextStream) -> bool {
     if pending == UNKNOWN || end == UNKNOWN {
         return true;
     }
-    // SAFETY: alive, as the caller says; exact types, checked when the handler was adopted.
+    // SAFETY: the caller ensures that both are alive; their exact types were checked when the handler was adopted.
     unsafe { word(stream.text, pending) != 0 || (!stream.buffer.is_null() && word(stream.buffer, end) > 0) }
 }
 
-/// Writes out what the program left in the streams' buffers. A stream that refuses is stock logging's to report.
+/// Writes the text that the program left in the streams' buffers. Stock logging reports a stream that fails.
 ///
 /// # Errors
 ///
-/// Where a stream refused, or a signal's handler raised.
+/// A stream failed, or a signal handler raised.
 ///
 /// # Safety
 ///
 /// The streams and their buffers are alive at the start of the call, before it runs foreign code.
 #[inline(always)]
 pub unsafe fn empty_buffers(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: alive until foreign code runs, as the caller says; none has run yet.
+    // SAFETY: the caller ensures that they are alive until foreign code runs; none has run yet.
     unsafe {
         if streams.iter().all(|stream| !holds_text(*stream)) {
             return Ok(());
@@ -176,19 +176,19 @@ pub unsafe fn empty_buffers(py: Python<'_>, streams: &[TextStream]) -> Result<()
 
 /// # Safety
 ///
-/// As for [`empty_buffers`]: the streams are alive until foreign code runs.
+/// The streams and their buffers are alive until foreign code runs, as for [`empty_buffers`].
 #[cold]
 #[inline(never)]
 unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: alive, as the caller says: all are held before the first `flush()` runs foreign code. The buffers, too: a
-    // handler of signals may detach one while the stream before it is waited for.
+    // SAFETY: the caller ensures that they are alive until foreign code runs, and all are held before the first
+    // `flush()`. The buffers are held as well: a signal handler may detach one during the wait for an earlier stream.
     let held: Vec<(TextStream, Owned, Option<Owned>)> = unsafe {
         let own = |object| Owned::of(&Borrowed::from_ptr(py, object));
         let buffer_of = |stream: &TextStream| (!stream.buffer.is_null()).then(|| own(stream.buffer));
         streams.iter().map(|stream| (*stream, own(stream.text), buffer_of(stream))).collect()
     };
     for (stream, text, _) in &held {
-        // SAFETY: held above.
+        // SAFETY: `held` keeps the stream and its buffer alive.
         if !unsafe { holds_text(*stream) } {
             continue;
         }

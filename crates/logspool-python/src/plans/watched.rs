@@ -18,17 +18,17 @@ pub enum Watched {
     Part(Arc<Changes>),
 }
 
-/// How often a handler, a formatter or a style has changed.
+/// Change counts of a handler, a formatter or a style.
 #[derive(Default)]
 pub struct Changes {
-    /// In all but `formatter`.
+    /// Changes of all attributes except `formatter`.
     itself: AtomicU64,
-    /// In `formatter`, which handlers have.
+    /// Changes of `formatter`, an attribute of handlers.
     formatter: AtomicU64,
 }
 
-/// Objects that plans depend on, by address. One that died stays in: another object at its address only makes plans
-/// stale needlessly.
+/// Objects that plans depend on, by address. Dead objects stay in the map: another object at the same address only
+/// makes plans stale needlessly.
 static WATCHED: Mutex<Option<HashMap<usize, Watched>>> = Mutex::new(None);
 
 fn with_watched<T>(act: impl FnOnce(&mut HashMap<usize, Watched>) -> T) -> T {
@@ -40,7 +40,7 @@ pub fn watch_loggers(loggers: impl IntoIterator<Item = usize>) {
     with_watched(|watched| watched.extend(loggers.into_iter().map(|logger| (logger, Watched::Logger))));
 }
 
-/// A handler, a formatter or its style that a description was made from.
+/// A handler, formatter or style from which a description was made.
 #[derive(Clone)]
 pub struct Part {
     changes: Arc<Changes>,
@@ -49,12 +49,12 @@ pub struct Part {
 }
 
 impl Part {
-    /// Starts to watch the object at that address, before it is looked at.
+    /// Starts to watch the object at this address. Call it before the object is inspected.
     pub fn watch(object: usize) -> Self {
         Self::watch_counter(object, |changes| &changes.itself)
     }
 
-    /// Starts to watch which formatter the handler at that address has.
+    /// Starts to watch the `formatter` attribute of the handler at this address.
     pub fn watch_formatter_of(handler: usize) -> Self {
         Self::watch_counter(handler, |changes| &changes.formatter)
     }
@@ -72,24 +72,24 @@ impl Part {
         Self { changes, counter, seen }
     }
 
-    /// The part, as it was after that many changes.
+    /// The same part, as it was after `seen` changes.
     pub fn after(self, seen: u64) -> Self {
         Self { seen, ..self }
     }
 
-    /// How often the object had changed when it began to be looked at.
+    /// Number of changes at the time when the object was first inspected.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Whether it has not changed since.
+    /// True if it has not changed since then.
     pub fn holds(&self) -> bool {
         // Pairs with `advance` in `make_stale`.
         (self.counter)(&self.changes).observe() == self.seen
     }
 }
 
-/// Forgets all objects. What was described before holds no longer.
+/// Stops watching all objects. Descriptions made before become stale.
 pub fn forget_all() {
     let gone = WATCHED.lock().unwrap_or_else(PoisonError::into_inner).take();
     for object in gone.into_iter().flat_map(HashMap::into_values) {
@@ -98,29 +98,29 @@ pub fn forget_all() {
     }
 }
 
-/// What is known of an object that plans may depend on.
+/// The watch entry of an object, if plans may depend on the object.
 pub fn watched(object: Object<'_, '_>) -> Option<Watched> {
     with_watched(|watched| watched.get(&(object.as_ptr() as usize)).cloned())
 }
 
-/// What an assignment to an attribute makes stale.
+/// Which data an assignment to an attribute makes stale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Nothing,
     /// Plans.
     Plans,
-    /// Plans, which keep something alive that may have to go.
+    /// Plans, and at once, because they keep an object alive that may have to be freed.
     Release,
     /// Plans, and the description of the handler or formatter.
     Changed,
-    /// Plans, and what is known of a handler's formatter.
+    /// Plans, and the description of a handler's formatter.
     Formatter,
-    /// All of this.
+    /// All of the above.
     All,
 }
 
-/// Makes stale what an assignment to the object affects.
+/// Makes the data stale that an assignment to the object affects.
 pub fn make_stale(object: &Watched, effect: Effect) {
     if let Watched::Part(changes) = object {
         match effect {
@@ -132,7 +132,7 @@ pub fn make_stale(object: &Watched, effect: Effect) {
     environment::move_plans();
 }
 
-/// What an assignment to the attribute `name` of a watched object makes stale.
+/// Returns which data an assignment to the attribute `name` of a watched object makes stale.
 pub fn effect(watched: &Watched, object: Object<'_, '_>, name: Object<'_, '_>) -> Effect {
     let Some(text) = object::text(name) else { return Effect::Nothing };
     let (effect, of_hidden) = match watched {
@@ -142,19 +142,19 @@ pub fn effect(watched: &Watched, object: Object<'_, '_>, name: Object<'_, '_>) -
     effect.unwrap_or_else(|| if hides_attribute(object, name) { of_hidden } else { Effect::Nothing })
 }
 
-/// What plans look at of a logger. Other attributes matter only where they hide one of the class.
+/// Attributes of a logger that plans read. Other attributes matter only if they hide one of the class.
 fn effect_on_logger(name: &str) -> Option<Effect> {
     match name {
         "handlers" | "parent" | "filters" | "__class__" | "__dict__" => Some(Effect::Release),
-        // `setLevel` empties the loggers' caches of enabled levels, which plans look into; until then the level itself
-        // decides nothing in stock logging either.
+        // Plans look into the loggers' caches of enabled levels, which `setLevel` empties. Until then stock logging
+        // does not read the level itself either.
         "level" => Some(Effect::Nothing),
         "propagate" | "disabled" | "name" | "_cache" | "manager" => Some(Effect::Plans),
         _ => None,
     }
 }
 
-/// What plans and descriptions look at of a handler, a formatter or a style. Other attributes matter only where they
+/// Attributes of a handler, formatter or style that plans and descriptions read. Other attributes matter only if they
 /// hide one of the class.
 fn effect_on_part(name: &str) -> Option<Effect> {
     match name {
@@ -171,11 +171,11 @@ fn effect_on_part(name: &str) -> Option<Effect> {
     }
 }
 
-/// Whether an attribute of that name, a `str`, hides one of the object's class.
+/// True if an attribute of this name, a `str`, hides one of the object's class.
 fn hides_attribute(object: Object<'_, '_>, name: Object<'_, '_>) -> bool {
     unsafe extern "C" {
         fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
     }
-    // SAFETY: a live type and str of an attached thread; the result is only compared with null.
+    // SAFETY: a live type and str, and the thread is attached; the result is only compared with null.
     unsafe { !_PyType_Lookup(object::class_of(object), name.as_ptr()).is_null() }
 }

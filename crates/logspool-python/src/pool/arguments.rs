@@ -1,5 +1,5 @@
-//! Arguments whose errors name them. PyO3 puts the name of an argument into a note, which errors of Python 3.10 do not
-//! have.
+//! Readers of arguments whose errors name the argument. PyO3 puts that name into a note of the exception, and
+//! exceptions of Python 3.10 have no notes.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,12 +25,12 @@ pub fn positive_timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     Ok(read)
 }
 
-/// Reads seconds under their own name.
+/// Reads an argument in seconds, called `name`.
 pub fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(|error| named(name, "a number of seconds", value, error))
 }
 
-/// Reads `blocking`: whatever is true, as `threading` takes it.
+/// Reads `blocking`: the truth of any object, as in `threading`.
 pub fn blocking(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_truthy()
 }
@@ -45,11 +45,11 @@ pub fn n(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error| named("n", "a whole number", value, error))
 }
 
-/// Checks what a pool is to call.
+/// Checks that the function for a pool can be called.
 ///
 /// # Errors
 ///
-/// `TypeError` for what cannot be called.
+/// `TypeError` if it cannot.
 pub fn check_callable(method: &str, function: &Bound<'_, PyAny>) -> PyResult<()> {
     if function.is_callable() {
         return Ok(());
@@ -65,7 +65,7 @@ pub fn value(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error| named("value", "a whole number", value, error))
 }
 
-/// The error for a value of another type than what was expected; other errors stay as they are.
+/// Replaces a `TypeError` about an argument by an error that names it. Returns other errors unchanged.
 pub fn named(name: &str, expected: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(value.py()) {
         return error;
@@ -73,7 +73,7 @@ pub fn named(name: &str, expected: &str, value: &Bound<'_, PyAny>, error: PyErr)
     PyTypeError::new_err(format!("{name} must be {expected}, not {}", shown(value)))
 }
 
-/// The value as Python shows it; its type where that fails.
+/// The `repr` of the value, or its type if that fails.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let kind = || value.get_type().name().map_or_else(|_| "another type".to_owned(), |kind| kind.to_string());
     value.repr().map_or_else(|_| kind(), |text| text.to_string())

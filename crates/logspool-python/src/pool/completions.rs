@@ -1,7 +1,7 @@
 //! Futures in the order in which they end, for `logspool.pool.as_completed`.
 //!
-//! The object is a callback of each future. Futures of the pool know it and put themselves into its queue without a
-//! call; those of others call it.
+//! The object is a callback of each future. Futures of the pool recognise it and add themselves to its queue without a
+//! Python call; other futures call it.
 
 use logspool_pool::Channel;
 use logspool_pool::channel::Taken;
@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Ended futures that nobody has taken.
+/// Ended futures that are not taken yet.
 #[pyclass(frozen, module = "logspool._native")]
 pub struct Completions(Channel<Py<PyAny>>);
 
 impl Completions {
-    /// Takes a future that has ended.
+    /// Adds a future that has ended.
     pub fn add(&self, future: Py<PyAny>) {
-        // Neither bounded nor ever closed.
+        // The result is always `Ok`: the channel has no bound and is never closed.
         let _ = self.0.put(future, false);
     }
 }
@@ -26,7 +26,7 @@ impl Completions {
     #[new]
     fn new() -> Self {
         let channel = Channel::new(0);
-        // No end: whoever waits knows how many come.
+        // Never removed: the channel has no end, because the caller knows how many futures will come.
         channel.add_sender();
         Self(channel)
     }

@@ -1,6 +1,6 @@
-//! The native half of `logspool.pool.Pool`: its state, and what others ask it.
+//! The native half of `logspool.pool.Pool`: its state, and the queries about it.
 //!
-//! Jobs come in by [`super::intake`] and are done by [`super::worker`].
+//! [`super::intake`] adds jobs, [`super::worker`] runs them.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -23,24 +23,25 @@ use crate::interpreter::waiting::{self, Deadline};
 /// The native half of `logspool.pool.Pool`.
 #[pyclass(frozen, subclass, weakref, module = "logspool._native")]
 pub struct PoolCore {
-    /// An `Arc` of its own; null until `_open`.
+    /// A box that holds the `Arc`; null until `_open`.
     shared: AtomicPtr<Arc<Shared>>,
     /// Callbacks for all jobs; set by `_open`.
     pub(super) wishes: OnceLock<Wishes>,
-    /// Loops of several threads take turns here; each finds its own in the table of all.
+    /// The event loop that asked last. If the loops of several threads alternate here, each falls back to the Python
+    /// half, which has a table of all loops.
     last_loop: Mutex<Option<LastLoop>>,
 }
 
-/// A weak reference to an asyncio event loop, and the way to it.
+/// A weak reference to an asyncio event loop, and its [`EventLoop`](super::EventLoop).
 struct LastLoop(WeakReference, Owned);
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
         let shared = self.shared.exchange(ptr::null_mut());
         if !shared.is_null() {
-            // SAFETY: made by `Box::into_raw`, taken out once.
+            // SAFETY: made by `Box::into_raw` in `set_shared`; the swap above takes it out once.
             let shared = unsafe { Box::from_raw(shared) };
-            // What was taken is done, as with the standard library's pool; then the workers leave.
+            // As with the standard library's pool, the jobs that were accepted still run; then the workers leave.
             shared.jobs.close();
         }
     }
@@ -52,23 +53,23 @@ impl PoolCore {
         Self { shared: AtomicPtr::new(ptr::null_mut()), wishes: OnceLock::new(), last_loop: Mutex::new(None) }
     }
 
-    /// What it shares with its workers.
+    /// The state that the pool shares with its workers.
     ///
     /// # Errors
     ///
-    /// It was not opened.
+    /// The pool was not opened.
     #[inline]
     pub fn shared(&self) -> PyResult<&Arc<Shared>> {
-        // SAFETY: null, or what `_open` or `_after_fork` put there, which stays until the drop.
+        // SAFETY: null, or a box of `set_shared`, which stays allocated until the pool is dropped.
         unsafe { self.shared.observe().as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    /// Waits, unless it is so already, until `waited` says that it came true. False: the time was over first.
+    /// Waits until `waited` returns true; returns at once if it does so already. False: the time is over.
     ///
     /// # Errors
     ///
-    /// What a signal's handler raised, and as for [`PoolCore::shared`].
+    /// The exception of a signal handler, and as for [`PoolCore::shared`].
     pub fn wait_for(
         &self,
         py: Python<'_>,
@@ -80,7 +81,7 @@ impl PoolCore {
         Ok(waited(jobs, Duration::ZERO) || waiting::wait(py, deadline, |slice| waited(jobs, slice))?)
     }
 
-    /// What an operator watches, under this name.
+    /// The figures of this pool for metrics, under this name.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl PoolCore {
         })
     }
 
-    /// What is wished for all jobs.
+    /// The callbacks of all jobs of this pool.
     ///
     /// # Errors
     ///
@@ -110,14 +111,14 @@ impl PoolCore {
         self.wishes.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    /// The way to an asyncio event loop, for a worker to drop.
+    /// The [`EventLoop`](super::EventLoop) of an asyncio event loop; a worker drops the returned reference.
     ///
     /// # Errors
     ///
-    /// What the Python half raises.
+    /// The exception of the Python half.
     pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: Object<'_, '_>) -> PyResult<Owned> {
         let py = slf.py();
-        // Never waited for: in a forked child nobody might be left to unlock it.
+        // `try_lock`, because in a forked child the thread that would unlock it may not exist.
         let last_loop = || slf.get().last_loop.try_lock();
         if let Ok(found) = last_loop()
             && let Some(LastLoop(reference, event_loop)) = &*found
@@ -134,10 +135,11 @@ impl PoolCore {
         Ok(for_job)
     }
 
-    /// Returns what was there before, which is never freed: others may be reading it.
+    /// Replaces the shared state. Returns the previous one, which is never freed, because other threads may be reading
+    /// it.
     pub(super) fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
         let before = self.shared.exchange(Box::into_raw(Box::new(Arc::new(shared))));
-        // SAFETY: null or made here.
+        // SAFETY: null, or a box that an earlier call made and that only the pool's drop frees.
         unsafe { before.as_ref() }
     }
 }

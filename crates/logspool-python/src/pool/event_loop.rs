@@ -1,7 +1,7 @@
-//! Results on their way to an asyncio event loop, one wake-up of the loop for as many as there are.
+//! Results on their way to an asyncio event loop, which is woken once for all results that wait.
 //!
-//! Only the worker that finds the list empty calls the loop; what others add until the loop comes by goes along. With
-//! one call per job, as the standard library does it, the wake-ups cost ten times what the jobs do.
+//! Only a worker that finds the list empty calls the loop. Results added before the loop runs are delivered in the same
+//! wake-up. With one call per job, as in the standard library, the wake-ups cost ten times as much as the jobs.
 
 use std::mem;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,21 +12,21 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 
-/// How a job ended.
+/// The end of a job.
 pub enum End {
-    /// With what it returned.
+    /// The value that it returned.
     Result(Owned),
-    /// With what it raised.
+    /// The exception that it raised.
     Exception(Owned),
-    /// Before it began.
+    /// Cancelled before it started.
     Cancelled,
 }
 
-/// The way to one event loop.
+/// Delivers results to one event loop.
 #[pyclass(frozen, module = "logspool._native")]
 pub struct EventLoop {
     call_soon_threadsafe: Py<PyAny>,
-    /// asyncio futures and what they get.
+    /// asyncio futures, each with the end of its job.
     waiting: Mutex<Vec<(Owned, End)>>,
 }
 
@@ -59,7 +59,8 @@ impl EventLoop {
 ///
 /// # Errors
 ///
-/// What the import raises: it takes longer than that of this package, so it comes with the first job for a loop.
+/// The exception of the import. Importing asyncio takes longer than importing this package, so the first job for a loop
+/// does it.
 pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
     static FUNCTION: OnceLock<Owned> = OnceLock::new();
     if let Some(function) = FUNCTION.get() {
@@ -69,7 +70,7 @@ pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
     Ok(FUNCTION.get_or_init(|| function))
 }
 
-/// Ends an asyncio future that was not cancelled meanwhile.
+/// Ends an asyncio future that is not done yet.
 fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
     let py = future.py();
     if future.call_method0(pyo3::intern!(py, "done"))?.is_truthy()? {
@@ -79,7 +80,8 @@ fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
     match how {
         End::Result(value) => future.call_method1(pyo3::intern!(py, "set_result"), (value.bind(py),)),
         End::Cancelled => future.call_method0(pyo3::intern!(py, "cancel")),
-        // StopIteration is no exception for a coroutine; whoever waits must learn of it all the same.
+        // A future refuses `StopIteration`. It then gets the error of that refusal, so that its awaiter does not wait
+        // for ever.
         End::Exception(value) => future
             .call_method1(set_exception, (value.bind(py),))
             .or_else(|error| future.call_method1(set_exception, (error.into_value(py),))),
@@ -87,7 +89,7 @@ fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
     .map(drop)
 }
 
-/// Sends a result to the loop; `event_loop` is an [`EventLoop`].
+/// Sends the end of a job to the loop; `event_loop` is an [`EventLoop`].
 pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
     let object = event_loop.bind(py);
     let Ok(object) = object.cast::<EventLoop>() else { return };
@@ -103,14 +105,14 @@ pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
             called.map(drop).ok_or_else(|| PyErr::fetch(py))
         })
     {
-        // The loop is closed: nobody waits any more.
+        // The loop is closed: its futures are not awaited any more.
         let forgotten = mem::take(&mut *bridge.waiting());
         drop(forgotten);
         error.write_unraisable(py, Some(&object));
     }
 }
 
-/// Whether nobody waits for a job's result any more: its asyncio future is cancelled.
+/// Whether the asyncio future of a job is cancelled, so that the job need not run.
 pub fn is_cancelled(py: Python<'_>, future: &Owned) -> bool {
     let asked = leaving::method(future.bind(py), &names().cancelled);
     let answer = asked.and_then(|asked| leaving::is_true(asked.bind(py)));

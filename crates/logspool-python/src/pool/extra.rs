@@ -1,4 +1,4 @@
-//! What a job may have beside its callable and a future: callbacks, results, a limit of time, a schedule.
+//! The rarer parts of a job: callbacks, results, a time limit, a schedule.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,25 +16,25 @@ use super::timers;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{Object, Owned};
 
-/// See the module. Dropped by attached threads only.
+/// The rarer parts of a job. Dropped by attached threads only.
 pub struct Extra {
     /// The future, if there is one.
     pub future: Option<FutureHandle>,
-    /// Called with what the job gives.
+    /// Called with each value of the job.
     pub done: Option<Owned>,
-    /// Called with what it raises.
+    /// Called with the exception of the job.
     pub failed: Option<Owned>,
-    /// Gets both.
+    /// Receives values and exceptions.
     pub results: Option<Sender>,
-    /// How long it may run, in nanoseconds.
+    /// How long the job may run, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// When it is done again.
+    /// The schedule that repeats the job.
     pub schedule: Option<Py<Schedule>>,
-    /// Even: the job does not run, or its time was over. Odd: it runs.
+    /// Odd while a run is in progress and within its time limit, else even.
     pub turn: AtomicU64,
 }
 
-/// Does the job, whose target is `extra`, and tells who wants to know, as [`Job::run`].
+/// Runs the job, whose target is `extra`, and reports its end, as [`Job::run`].
 #[cold]
 pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
     if extra.schedule.as_ref().is_some_and(|schedule| schedule.get().is_cancelled()) {
@@ -50,14 +50,14 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
         timers::forget_limit(limit);
     }
     let function = job.function(py);
-    // Before the end is told: a thread that waits for it may expect the arguments to be free.
+    // Taken before the end is reported: a thread that waits for the end may expect that the arguments are free.
     let again = extra.schedule.is_some().then_some(job);
-    // Else the time was over, and all were told.
+    // False if the time limit was exceeded; then the timeout has been reported already.
     // Relaxed: it decides between two threads and shows nothing; the promise of the future shows its result.
     let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     let good = match outcome {
         _ if !in_time => {
-            // Dropped, unless it is Ctrl-C of the caller.
+            // The exception is dropped, unless the caller runs the job and it is no `Exception`, such as Ctrl-C.
             if let Err(exception) = outcome {
                 let _ = by.keep(py, error_of(py, &exception));
             }
@@ -84,8 +84,8 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
     good
 }
 
-/// Calls the function in the job's context, and takes what a generator yields. Gives the value that it returned or
-/// raised, and whether it was a generator.
+/// Calls the function in the job's context and delivers the values that a generator yields. Returns the returned value
+/// or the exception, and whether a generator was consumed.
 fn outcome(
     py: Python<'_>,
     job: &Job,
@@ -109,18 +109,18 @@ fn outcome(
         }
         outcome = Some(result);
     });
-    // Nothing was called where the context could not be entered.
+    // The context could not be entered: the function was not called, and that error is set.
     (outcome.unwrap_or_else(|| Err(job::caught(py))), streamed)
 }
 
-/// Whether the exact type is that of generators.
+/// Whether the object is a generator, not an instance of a subclass.
 #[inline]
 pub fn is_generator(object: Object<'_, '_>) -> bool {
-    // SAFETY: a live object; only its type is looked at.
+    // SAFETY: a live object; the check reads only its type.
     unsafe { ffi::PyGen_CheckExact(object.as_ptr()) != 0 }
 }
 
-/// Takes value after value of a generator until its end, or until `each` returns false. Gives what it returns.
+/// Takes values of a generator until its end, or until `each` returns false. Returns the return value of the generator.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) ->
 }
 
 impl Extra {
-    /// Gives a value to all who take one. False: there was somebody, but nobody is left, or the caller was interrupted.
+    /// Passes a value to the callback and the results. False: no receiver is left, or a signal interrupted the caller.
     fn give(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut By<'_>) -> bool {
         if let Some(done) = &self.done {
             call_back(done.bind(py), value.bind(py), by);
@@ -158,7 +158,7 @@ impl Extra {
         }
     }
 
-    /// Ends the future and the results.
+    /// Ends the future and, unless the job is repeated, the results.
     fn end(&self, py: Python<'_>, value: Option<Owned>) {
         if self.schedule.is_none()
             && let Some(results) = &self.results
@@ -170,7 +170,7 @@ impl Extra {
         }
     }
 
-    /// Tells of a failure. False: there is no future for it.
+    /// Reports a failure. False: there is no future for it.
     fn fail(&self, exception: Owned, function: Object<'_, '_>, by: &mut By<'_>) -> bool {
         let py = function.py();
         if let Some(failed) = &self.failed {
@@ -194,7 +194,7 @@ impl Extra {
         true
     }
 
-    /// The time of a turn is over: tells so, if the job still runs. It cannot be stopped.
+    /// Reports that this turn exceeded its time limit, if the turn still runs. The job itself cannot be stopped.
     pub fn time_is_over(&self, py: Python<'_>, shared: &Shared, turn: u64) {
         // Relaxed: see the end of the turn in `run`.
         if self.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
@@ -209,7 +209,7 @@ impl Extra {
         }
     }
 
-    /// Ends it without a run: as cancelled, or with an exception.
+    /// Ends the job without a run: as cancelled, or with an exception.
     pub fn give_up(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
         if let Some(schedule) = &self.schedule {
             schedule.get().end();
@@ -222,7 +222,7 @@ impl Extra {
         }
     }
 
-    /// Ends it in a forked child with an exception, without telling anybody.
+    /// Ends the job in a forked child with an exception, without notifying any callback or waiter.
     pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
         if let Some(schedule) = &self.schedule {
             schedule.get().end();
@@ -236,7 +236,8 @@ impl Extra {
     }
 }
 
-/// Calls a callback; nobody is told of what it raises.
+/// Calls a callback; its exception goes to `sys.unraisablehook`, or to a caller that runs the job itself if it is no
+/// `Exception`.
 fn call_back(callback: Object<'_, '_>, value: Object<'_, '_>, by: &mut By<'_>) {
     if leaving::call_with(callback, value).is_none() {
         by.unheard(callback);

@@ -1,4 +1,4 @@
-//! Methods without argument parsing, where a call's cost counts.
+//! Methods without PyO3's argument parsing, for calls whose cost counts.
 
 use std::ffi::CStr;
 
@@ -8,27 +8,33 @@ use pyo3::types::PyType;
 
 use crate::interpreter::object::Owned;
 
-/// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is the object.
+/// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is `self`.
 pub type Function =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
-/// What a method gives back to CPython: a new reference, or null with the error set.
+/// Converts the result of a method for CPython: a new reference, or null with the error set.
+#[inline]
 pub fn give(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
     match result {
         Ok(object) => object.into_ptr(),
-        Err(error) => {
-            error.restore(py);
-            std::ptr::null_mut()
-        }
+        Err(error) => raise(py, error),
     }
 }
 
-/// As [`give`], for a method without a result.
-pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
-    give(py, result.map(|()| Owned::of(py.None().bind(py))))
+#[cold]
+#[inline(never)]
+fn raise(py: Python<'_>, error: PyErr) -> *mut PyObject {
+    error.restore(py);
+    std::ptr::null_mut()
 }
 
-/// Adds a method to a class. `doc` begins with the signature, as `name($self, ...)\n--\n\n`.
+/// As [`give`], for a method without a result.
+#[inline]
+pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
+    give(py, result.map(|()| Owned::none(py)))
+}
+
+/// Adds a method to a class. `doc` begins with the signature, in the form `name($self, ...)\n--\n\n`.
 ///
 /// # Errors
 ///
@@ -37,8 +43,7 @@ pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, d
     define(class, name, function, doc.as_ptr())
 }
 
-/// Puts `function` in the place of a method and returns the method that was there, for the calls that `function` does
-/// not serve.
+/// Replaces a method by `function`. Returns the replaced method, for calls that `function` does not handle.
 ///
 /// # Errors
 ///
@@ -49,14 +54,14 @@ pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Functio
     Ok(Owned::of(&stock))
 }
 
-/// `doc` lives for good, as CPython asks.
+/// Defines a method. `doc` stays allocated for ever, as CPython requires.
 fn define(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     function: Function,
     doc: *const std::ffi::c_char,
 ) -> PyResult<()> {
-    // SAFETY: the definition lives for good.
+    // SAFETY: the definition is leaked, its strings are never freed, and `class` shows that the thread is attached.
     let made = unsafe {
         let definition = Box::leak(Box::new(ffi::PyMethodDef {
             ml_name: name.as_ptr(),
@@ -69,11 +74,11 @@ fn define(
     class.setattr(name, made)
 }
 
-/// The documentation of a method with its signature, kept for good.
+/// The documentation of a method with its signature, as a string that is never freed.
 fn documentation(method: &Bound<'_, PyAny>) -> *const std::ffi::c_char {
     let text = |name: &str| method.getattr(name).and_then(|each| each.extract::<String>()).unwrap_or_default();
     let (name, signature, doc) = (text("__name__"), text("__text_signature__"), text("__doc__"));
-    // CPython reads the signature out of text of this form.
+    // CPython parses the signature from text of this form.
     let whole = if signature.is_empty() { doc } else { format!("{name}{signature}\n--\n\n{doc}") };
     std::ffi::CString::new(whole).map_or(std::ptr::null(), |text| text.into_raw().cast_const())
 }

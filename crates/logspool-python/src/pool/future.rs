@@ -1,12 +1,12 @@
 //! `logspool.pool.Future`: a `concurrent.futures.Future` whose parts are native.
 //!
-//! A subclass of the standard library's class with fields of its own behind those of the base. The attributes that
-//! the standard library's functions touch (`_condition`, `_state`, `_waiters` and so on) are descriptors of the type,
-//! made on demand: `wait`, `as_completed`, `asyncio.wrap_future` work as they are, and a future that nobody looks at
-//! has none of them. The fields that hold objects are declared as members of the type, so that CPython's own
-//! functions for traversal and deallocation take care of them.
+//! A subclass of the standard library's class. Its own fields follow those of the base class. The attributes that the
+//! standard library's functions use (`_condition`, `_state`, `_waiters` and others) are descriptors of the type and are
+//! made on demand. So `wait`, `as_completed` and `asyncio.wrap_future` work unchanged, and a future without waiters has
+//! no such objects. The fields that hold objects are declared as members of the type, so that CPython's own functions
+//! traverse and deallocate them.
 //!
-//! The state is the core's [`Promise`]: whoever ends a future writes the result first.
+//! The state is a [`Promise`](logspool_pool::Promise): a thread that ends a future writes the result first.
 
 mod fields;
 mod library;
@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fields::{FutureFields, OFFSET, fill, held};
-use logspool_pool::State;
+use logspool_pool::JobState;
 use logspool_sys::published::Published;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
@@ -32,7 +32,7 @@ use library::library;
 pub use telling::{add_done_callback, callbacks};
 use telling::{call_back, call_method, tell_of_cancellation, tell_waiters};
 
-/// Begins the job of a future. False: it was cancelled, and those who wait for it are told.
+/// Starts the job of a future. False: it was cancelled, and its waiters are notified.
 #[inline]
 pub fn start(future: FutureRef<'_, '_>) -> bool {
     if future.fields().promise.start() {
@@ -42,52 +42,52 @@ pub fn start(future: FutureRef<'_, '_>) -> bool {
     false
 }
 
-/// Ends a future that runs with a result.
+/// Ends a running future with a result.
 #[inline]
 pub fn finish_with(future: FutureRef<'_, '_>, result: Owned) {
     finish(future, &future.fields().result, result);
 }
 
-/// Ends a future that runs with an exception, an instance of `BaseException`.
+/// Ends a running future with an exception, an instance of `BaseException`.
 pub fn fail_with(future: FutureRef<'_, '_>, exception: Owned) {
     finish(future, &future.fields().exception, exception);
 }
 
-/// Puts what a job made into its field and ends the future.
+/// Stores the result or the exception in its field and ends the future.
 #[inline]
 fn finish(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>, value: Owned) {
-    // Full already: somebody else called `set_result`; the first one counts.
+    // If the field is full, another thread called `set_result` or `set_exception`; the first one counts.
     if fill(field, value).is_ok() && !future.fields().promise.try_finish_unwatched() {
-        end(future, State::Finished, || ());
+        end(future, JobState::Finished, || ());
     }
 }
 
-/// Ends a pending future with an exception in a forked child, and tells nobody: the job goes on in the parent, and so
-/// do those who asked to be told of its end. One that was cancelled counts as told: the thread that would tell is the
-/// parent's, too.
+/// In a forked child: ends a pending future with an exception, without notifying any waiter or callback. They wait for
+/// the job in the parent. A cancelled future is noted as notified, because the thread that would notify its waiters is
+/// in the parent, too.
 pub fn fail_after_fork(future: FutureRef<'_, '_>, exception: Owned) {
     let fields = future.fields();
     let ends = match fields.promise.state() {
-        State::Pending => fill(&fields.exception, exception).is_ok(),
-        state => state == State::Cancelled,
+        JobState::Pending => fill(&fields.exception, exception).is_ok(),
+        state => state == JobState::Cancelled,
     };
     if !ends {
         return;
     }
-    // Made again for those who ask in the child. Not dropped: threads of the parent may have been at work with them.
+    // Made again if the child asks for them. Not dropped: threads of the parent may have been using them.
     fields.condition.store(ptr::null_mut(), Ordering::Relaxed);
     fields.waiters.store(ptr::null_mut(), Ordering::Relaxed);
     fields.promise.end_after_fork();
 }
 
-/// Cancels a pending future. False: it has begun.
+/// Cancels a pending future. False: it has started.
 pub fn cancel(future: FutureRef<'_, '_>) -> bool {
-    end(future, State::Cancelled, || ());
+    end(future, JobState::Cancelled, || ());
     state(future).is_cancelled()
 }
 
-/// Brings a future to its end and tells all who asked to be told. False, and nothing is done, where it cannot go there.
-fn end(future: FutureRef<'_, '_>, to: State, store: impl FnOnce()) -> bool {
+/// Ends a future and notifies its waiters and callbacks. False: its state does not allow that, and nothing changed.
+fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
     let (ended, callbacks) = loop {
@@ -96,27 +96,27 @@ fn end(future: FutureRef<'_, '_>, to: State, store: impl FnOnce()) -> bool {
             && let Some(found) = held(py, &fields.condition)
         {
             drop(locked);
-            // Whoever installs a waiter holds the condition: the state does not change under his eyes.
+            // A thread that installs a waiter holds the condition, so the state does not change while it checks.
             call_method(py, &found, c"acquire");
             condition = Some(found);
             continue;
         }
         let may = match to {
-            State::Cancelled => fields.promise.state() == State::Pending,
+            JobState::Cancelled => fields.promise.state() == JobState::Pending,
             _ => !fields.promise.state().is_done(),
         };
         if may {
             store();
         }
         let ended =
-            may && (if to == State::Cancelled { fields.promise.cancel() } else { fields.promise.finish(&locked) });
+            may && (if to == JobState::Cancelled { fields.promise.cancel() } else { fields.promise.finish(&locked) });
         let callbacks = if ended { fields.callbacks.exchange(ptr::null_mut()) } else { ptr::null_mut() };
-        // SAFETY: null, or the reference that the field had and gives away.
+        // SAFETY: null, or the reference that the field owned until the swap.
         break (ended, unsafe { Owned::steal(callbacks) });
     };
     if let Some(condition) = condition {
         if ended {
-            if to == State::Finished {
+            if to == JobState::Finished {
                 let failed = !fields.exception.observe().is_null();
                 tell_waiters(future, if failed { c"add_exception" } else { c"add_result" });
             }
@@ -130,7 +130,7 @@ fn end(future: FutureRef<'_, '_>, to: State, store: impl FnOnce()) -> bool {
     ended
 }
 
-/// Waits for the end of a future. `Ok(false)`: the time was over first.
+/// Waits for the end of a future. `Ok(false)`: the time is over.
 fn wait(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<bool> {
     let promise = &future.fields().promise;
     if promise.state().is_done() {
@@ -139,35 +139,35 @@ fn wait(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<bool> {
     waiting::wait(future.py(), Deadline::after(timeout)?, |slice| promise.wait(Some(slice)))
 }
 
-/// The result of a future that has one.
+/// The result of a future that has one already.
 #[inline]
 pub fn result_at_hand(future: FutureRef<'_, '_>) -> Option<Owned> {
     let fields = future.fields();
-    if fields.promise.state() != State::Finished || !fields.exception.load(Ordering::Relaxed).is_null() {
+    if fields.promise.state() != JobState::Finished || !fields.exception.load(Ordering::Relaxed).is_null() {
         return None;
     }
-    // A finished future keeps its result.
+    // A finished future never loses its result.
     held(future.py(), &fields.result)
 }
 
-/// Waits for the end, then gives the result.
+/// Waits for the end, then returns the result.
 ///
 /// # Errors
 ///
-/// The error that the job raised, with the one that is being handled as its context; `TimeoutError`; `CancelledError`.
+/// The exception of the job, with the exception that is being handled as its context; `TimeoutError`; `CancelledError`.
 pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned> {
     let py = future.py();
     wait_or_raise(future, timeout)?;
     if let Some(exception) = held(py, &future.fields().exception) {
-        // As `raise` does it.
-        // SAFETY: a live exception and its class, of an attached thread.
+        // Sets the exception as a `raise` statement does.
+        // SAFETY: a live exception and its class, and `py` shows that the thread is attached.
         unsafe { ffi::PyErr_SetObject(ffi::Py_TYPE(exception.as_ptr()).cast(), exception.as_ptr()) };
         return Err(PyErr::fetch(py));
     }
-    Ok(result_at_hand(future).unwrap_or_else(|| Owned::of(py.None().bind(py))))
+    Ok(result_at_hand(future).unwrap_or_else(|| Owned::none(py)))
 }
 
-/// Waits for the end, then gives the exception or `None`.
+/// Waits for the end, then returns the exception or `None`.
 ///
 /// # Errors
 ///
@@ -184,39 +184,39 @@ fn wait_or_raise(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<()
         return Err(raised(py, &library().timed_out));
     }
     match state(future) {
-        State::Finished => Ok(()),
+        JobState::Finished => Ok(()),
         _ => Err(raised(py, &library().cancelled)),
     }
 }
 
-/// An exception of a class without arguments.
+/// An exception of this class, made without arguments.
 fn raised(py: Python<'_>, class: &Owned) -> PyErr {
     class.bind(py).call0().map_or_else(|error| error, PyErr::from_value)
 }
 
-/// What has become of the job.
+/// The state of the job.
 #[inline]
-pub fn state(future: FutureRef<'_, '_>) -> State {
+pub fn state(future: FutureRef<'_, '_>) -> JobState {
     future.fields().promise.state()
 }
 
 /// The standard library's name of a state.
-pub fn name(state: State) -> &'static str {
+pub fn name(state: JobState) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
 }
 
-/// As [`name`].
-pub fn c_name(state: State) -> &'static CStr {
+/// As [`name`], as a C string.
+pub fn c_name(state: JobState) -> &'static CStr {
     match state {
-        State::Pending => c"PENDING",
-        State::Running => c"RUNNING",
-        State::Cancelled => c"CANCELLED",
-        State::CancelledAndNotified => c"CANCELLED_AND_NOTIFIED",
-        State::Finished => c"FINISHED",
+        JobState::Pending => c"PENDING",
+        JobState::Running => c"RUNNING",
+        JobState::Cancelled => c"CANCELLED",
+        JobState::CancelledAndNotified => c"CANCELLED_AND_NOTIFIED",
+        JobState::Finished => c"FINISHED",
     }
 }
 
-/// How the owner of a future outside of the pool ends it.
+/// How an executor other than the pool ends a future.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// With a result.
@@ -225,11 +225,11 @@ pub enum Ending {
     Exception,
 }
 
-/// Ends a future for its owner outside of the pool.
+/// Ends a future for an executor other than the pool.
 ///
 /// # Errors
 ///
-/// `InvalidStateError` where it has ended already.
+/// `InvalidStateError` if it has ended already.
 pub fn set(future: FutureRef<'_, '_>, value: Owned, ending: Ending) -> PyResult<()> {
     let (py, fields) = (future.py(), future.fields());
     let (field, value) = match ending {
@@ -237,7 +237,7 @@ pub fn set(future: FutureRef<'_, '_>, value: Owned, ending: Ending) -> PyResult<
         Ending::Exception => (&fields.exception, instance(py, value)?),
     };
     let mut value = Some(value);
-    let ended = end(future, State::Finished, || {
+    let ended = end(future, JobState::Finished, || {
         value = value.take().and_then(|value| fill(field, value).err());
     });
     if ended {
@@ -247,9 +247,9 @@ pub fn set(future: FutureRef<'_, '_>, value: Owned, ending: Ending) -> PyResult<
     Err(PyErr::from_value(library().invalid_state.bind(py).call1((message,))?))
 }
 
-/// An exception, made where a class was given.
+/// The exception itself, or a new instance if a class was given.
 fn instance(py: Python<'_>, exception: Owned) -> PyResult<Owned> {
-    // SAFETY: a live object; only its type is looked at.
+    // SAFETY: a live object; the check reads only its type.
     if unsafe { ffi::PyExceptionClass_Check(exception.as_ptr()) } == 0 {
         return Ok(exception);
     }
@@ -260,7 +260,7 @@ fn instance(py: Python<'_>, exception: Owned) -> PyResult<Owned> {
 ///
 /// # Errors
 ///
-/// Memory is short.
+/// No memory.
 pub fn snapshot(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let py = future.py();
     let state = state(future);
@@ -269,45 +269,45 @@ pub fn snapshot(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(Owned::of(made.as_any()))
 }
 
-/// The result so far, or `None`.
+/// The result, or `None` before the end.
 ///
 /// # Errors
 ///
-/// None: the type is that of the other attributes.
+/// None: `Result` only gives it the signature of the other attributes' functions.
 pub fn kept_result(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().result))
 }
 
-/// The exception so far, or `None`.
+/// The exception, or `None` before the end.
 ///
 /// # Errors
 ///
-/// None: the type is that of the other attributes.
+/// None: `Result` only gives it the signature of the other attributes' functions.
 pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().exception))
 }
 
 fn finished(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>) -> Owned {
     let py = future.py();
-    let found = if state(future) == State::Finished { held(py, field) } else { None };
-    found.unwrap_or_else(|| Owned::of(py.None().bind(py)))
+    let found = if state(future) == JobState::Finished { held(py, field) } else { None };
+    found.unwrap_or_else(|| Owned::none(py))
 }
 
-/// The `Condition` of the future, made when it is asked for first.
+/// The `Condition` of the future, made when first requested.
 ///
 /// # Errors
 ///
-/// What making it raised.
+/// The exception of its constructor.
 pub fn condition(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let py = future.py();
     made_on_demand(future, &future.fields().condition, || leaving::call(library().condition.bind(py)))
 }
 
-/// The list of those whom the standard library's functions wait with, made when it is asked for first.
+/// The list of waiters of the standard library's functions, made when first requested.
 ///
 /// # Errors
 ///
-/// Memory is short.
+/// No memory.
 pub fn waiters(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let py = future.py();
     made_on_demand(future, &future.fields().waiters, || Some(Owned::of(PyList::empty(py).as_any())))
@@ -330,7 +330,7 @@ fn made_on_demand(
     held(py, field).ok_or_else(|| PyRuntimeError::new_err("the future is being destroyed"))
 }
 
-/// Reads what the type needs of the standard library. Returns the base class and the size of an object.
+/// Looks up the names of the standard library that the type uses. Returns the base class and the size of an object.
 pub fn connect(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, c_int)> {
     let library = library::connect(py)?;
     let base = library.future.bind(py).to_owned();

@@ -1,10 +1,10 @@
-//! The Python face of [`super::future`]: methods and attributes of the type, and how it is made.
+//! The Python type of [`super::future`]: its methods and attributes, and its construction.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
-use logspool_pool::State;
+use logspool_pool::JobState;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -29,20 +29,21 @@ fn timeout(method: &str, call: Call<'_, '_>) -> PyResult<Option<f64>> {
     call.values().first().map_or(Ok(None), |value| arguments::timeout(value))
 }
 
-/// Methods with arguments, each with what it does with its future and the call.
+/// Methods with arguments, each with the action on its future and the call.
 macro_rules! fast_methods {
     ($($name:ident: $act:expr;)*) => {
         $(
             /// # Safety
             ///
-            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a future, attached.
+            /// Called by CPython as a `METH_FASTCALL | METH_KEYWORDS` method of a future, in an attached thread.
             unsafe extern "C" fn $name(
                 object: *mut PyObject,
                 arguments: *const *mut PyObject,
                 count: ffi::Py_ssize_t,
                 keywords: *mut PyObject,
             ) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked that this is a future.
+                // SAFETY: CPython calls it in an attached thread with live objects; the descriptor checked that this is
+                // a future.
                 let (future, call) = unsafe {
                     let (object, call) = object::received(object, arguments, count, keywords);
                     (FutureRef::of(object), call)
@@ -61,16 +62,16 @@ fast_methods! {
     exception: |future, call| timeout("exception", call).and_then(|timeout| future::exception(future, timeout));
 }
 
-/// Methods with one argument or none, each with what it does with its future and the argument.
+/// Methods with at most one argument, each with the action on its future and the argument.
 macro_rules! plain_methods {
     ($($name:ident: $act:expr;)*) => {
         $(
             /// # Safety
             ///
-            /// As CPython calls a `METH_NOARGS` or `METH_O` method of a future, attached.
+            /// Called by CPython as a `METH_NOARGS` or `METH_O` method of a future, in an attached thread.
             unsafe extern "C" fn $name(object: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked that this is a future.
-                // The argument is null for methods that take none.
+                // SAFETY: CPython calls it in an attached thread with live objects; the descriptor checked that this is
+                // a future. The argument is null for methods without one.
                 let (future, argument) = unsafe {
                     let py = Python::assume_attached();
                     let future = FutureRef::of(Borrowed::from_ptr(py, object));
@@ -85,14 +86,14 @@ macro_rules! plain_methods {
 
 plain_methods! {
     done: |future, _| object::truth(future.py(), future::state(future).is_done());
-    running: |future, _| object::truth(future.py(), future::state(future) == State::Running);
+    running: |future, _| object::truth(future.py(), future::state(future) == JobState::Running);
     cancelled: |future, _| object::truth(future.py(), future::state(future).is_cancelled());
     cancel: |future, _| object::truth(future.py(), future::cancel(future));
     add_done_callback: |future, callback| {
         give_none(future.py(), callback.map_or(Ok(()), |callback| future::add_done_callback(future, callback)))
     };
     set_running_or_notify_cancel: |future, _| match future::state(future) {
-        State::Pending | State::Cancelled => object::truth(future.py(), future::start(future)),
+        JobState::Pending | JobState::Cancelled => object::truth(future.py(), future::start(future)),
         other => {
             let message = format!("Future in unexpected state: {}", future::name(other));
             give(future.py(), Err(PyRuntimeError::new_err(message)))
@@ -108,11 +109,11 @@ fn set(future: FutureRef<'_, '_>, value: Option<Object<'_, '_>>, ending: Ending)
     give_none(future.py(), set)
 }
 
-/// In the place of the base's, which would set attributes that are descriptors here.
+/// Replaces the `__init__` of the base class, which would assign to attributes that are descriptors here.
 ///
 /// # Safety
 ///
-/// None: it looks at none of its arguments. CPython's type for such functions is an unsafe one.
+/// None: it uses none of its arguments. CPython's type for such functions is an unsafe one.
 unsafe extern "C" fn init(_object: *mut PyObject, _arguments: *mut PyObject, _keywords: *mut PyObject) -> c_int {
     0
 }
@@ -121,15 +122,16 @@ fn state_name(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(Owned::of(PyString::intern(future.py(), future::name(future::state(future))).as_any()))
 }
 
-/// Attributes that cannot be set, each with what gives its value.
+/// Read-only attributes, each with the function that returns its value.
 macro_rules! getters {
     ($($name:ident: $get:path;)*) => {
         $(
             /// # Safety
             ///
-            /// As CPython calls a getter of a future, attached.
+            /// Called by CPython as a getter of a future, in an attached thread.
             unsafe extern "C" fn $name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a future.
+                // SAFETY: CPython calls it in an attached thread with a live object; the descriptor checked that this
+                // is a future.
                 let future = unsafe { FutureRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
                 give(future.py(), $get(future))
             }
@@ -170,7 +172,7 @@ pub const fn plain(
     }
 }
 
-/// An attribute that cannot be set.
+/// A read-only attribute.
 pub const fn attribute(name: &'static CStr, get: ffi::getter) -> ffi::PyGetSetDef {
     ffi::PyGetSetDef { name: name.as_ptr(), get: Some(get), set: None, doc: ptr::null(), closure: ptr::null_mut() }
 }
@@ -204,26 +206,27 @@ fn attributes() -> Vec<ffi::PyGetSetDef> {
     ]
 }
 
-/// What a native type adds to its base, a class in Python or a type made in this way. Each table ends with zeros.
+/// The parts that a native type adds to its base, which is a Python class or another type of [`derive`]. Each table
+/// ends with a zeroed entry.
 pub struct Addition {
-    /// With the module.
+    /// The name of the type, with its module.
     pub name: &'static CStr,
     pub doc: &'static CStr,
-    /// Of an object, the base's fields included.
+    /// Size of an object, with the base's fields.
     pub size: c_int,
     pub flags: std::ffi::c_ulong,
     pub members: Vec<ffi::PyMemberDef>,
     pub methods: Vec<ffi::PyMethodDef>,
     pub attributes: Vec<ffi::PyGetSetDef>,
-    /// In the place of the base's.
+    /// Replaces `__init__` of the base.
     pub init: Option<ffi::initproc>,
 }
 
-/// Makes a type. Called once for each.
+/// Makes a type. Called once for each type.
 ///
 /// # Errors
 ///
-/// CPython cannot make it.
+/// The exception of CPython.
 pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: Addition) -> PyResult<Bound<'py, PyType>> {
     let members = Box::leak(addition.members.into_boxed_slice());
     let methods = Box::leak(addition.methods.into_boxed_slice());
@@ -243,14 +246,14 @@ pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: Addition) -> PyResult<Bou
         flags: addition.flags as _,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the definitions live for good, and `base` shows that the thread is attached; a new reference or null.
+    // SAFETY: the definitions are leaked, and `base` shows that the thread is attached; a new reference or null.
     unsafe {
         let made = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(base.py(), made)?.cast_into_unchecked())
     }
 }
 
-/// Makes the type, with `concurrent.futures` imported by then.
+/// Makes the type of futures; imports `concurrent.futures`.
 fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let (base, size) = future::connect(py)?;
     derive(
@@ -271,6 +274,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
 static CLASS: OnceLock<Owned> = OnceLock::new();
 
 /// The type of futures, made on first use.
+#[inline]
 pub fn class(py: Python<'_>) -> PyResult<&'static Owned> {
     if let Some(class) = CLASS.get() {
         return Ok(class);
@@ -283,9 +287,9 @@ pub fn class(py: Python<'_>) -> PyResult<&'static Owned> {
 ///
 /// # Errors
 ///
-/// Memory is short, or the type cannot be made.
+/// No memory, or the type cannot be made.
 #[inline]
 pub fn pending(py: Python<'_>) -> PyResult<FutureHandle> {
-    // SAFETY: the type that was made for it.
+    // SAFETY: the class of `class` is the type that `make` derived for futures.
     unsafe { FutureHandle::allocate(py, class(py)?) }
 }

@@ -1,4 +1,4 @@
-//! How jobs come in: from a call's arguments into the queue, and what happens where there is no room.
+//! How jobs enter the pool: from the arguments of a call into the queue, and the overflow policy for a full queue.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -26,31 +26,31 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Where a call comes in: a pool, or a view of one with options of its own.
+/// The object whose method was called: a pool, or a view with its own options.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
     pool: Borrowed<'a, 'a, PoolCore>,
-    /// Where in the queue its jobs go.
+    /// The position of its jobs in the queue.
     place: Place,
     wishes: Option<&'a Wishes>,
 }
 
 impl<'a> Origin<'a> {
-    /// A pool.
+    /// The origin of calls of a pool's methods.
     #[inline]
     pub fn of_pool(pool: Borrowed<'a, 'a, PoolCore>) -> Self {
         Self { pool, place: Place::Normal, wishes: None }
     }
 
-    /// A view.
+    /// The origin of calls of a view's methods.
     #[inline]
     pub fn of_view(view: Borrowed<'a, 'a, View>) -> Self {
-        // SAFETY: a frozen class is only ever read, and the object is borrowed for as long.
+        // SAFETY: a frozen class is never mutated, and the object stays borrowed for `'a`.
         let found: &'a View = unsafe { &*ptr::from_ref(view.get()) };
         Self { pool: found.pool.bind_borrowed(view.py()), place: found.place, wishes: Some(&found.wishes) }
     }
 
-    /// The same with another place.
+    /// The same origin with another position in the queue.
     #[inline]
     pub fn at(self, place: Place) -> Self {
         Self { place, ..self }
@@ -58,11 +58,11 @@ impl<'a> Origin<'a> {
 
     /// The pool as an object.
     fn object(&self) -> Object<'a, 'a> {
-        // SAFETY: the pool that `self` borrows.
+        // SAFETY: `self` borrows the pool for `'a`.
         unsafe { Borrowed::from_ptr(self.pool.py(), self.pool.as_ptr()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn target(&self, future: Option<FutureHandle>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
         Ok(wishes::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
     }
@@ -76,7 +76,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// An error for a call without a callable.
+/// The error for a call without a function.
 #[cold]
 fn no_function(method: &str) -> PyErr {
     PyTypeError::new_err(format!("{method}() missing 1 required positional argument: 'fn'"))
@@ -86,7 +86,8 @@ fn no_function(method: &str) -> PyErr {
 ///
 /// # Errors
 ///
-/// No callable; the pool is closed or full; a worker cannot be started. So for all that follow.
+/// The function is missing or not callable; the pool is closed or full; a worker cannot be started. The same errors are
+/// raised by all functions below.
 #[inline(always)]
 pub fn push(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<()> {
     take(&origin, "push", call, false, || origin.target(None, None))
@@ -129,7 +130,8 @@ pub fn run(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     Ok(future)
 }
 
-/// Makes a job of a call's arguments and puts it into the queue.
+/// Makes a job from the arguments of a call and adds it to the queue. With `never_waits`, a full queue whose policy is
+/// to block takes the job beyond its bound.
 #[inline(always)]
 fn take(
     origin: &Origin<'_>,
@@ -157,11 +159,11 @@ fn check_callable(method: &str, function: Object<'_, '_>) -> PyResult<()> {
     if function.is_callable() { Ok(()) } else { arguments::check_callable(method, &function) }
 }
 
-/// Has the Python half start a worker that is counted already; counts it off where that fails.
+/// Lets the Python half start a worker that is already counted. If that fails, removes it from the count.
 ///
 /// # Errors
 ///
-/// Whatever is no `Exception`, such as `KeyboardInterrupt`; others only where no worker is left for the jobs.
+/// Every exception that is no `Exception`, such as `KeyboardInterrupt`; any other only if the pool has no worker left.
 #[cold]
 fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
     let py = origin.pool.py();
@@ -176,23 +178,23 @@ fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
     if others && error.is_instance_of::<PyException>(py) { Ok(()) } else { Err(error) }
 }
 
-/// As [`start_worker`], for so many.
+/// Starts `count` workers that are already counted.
 ///
 /// # Errors
 ///
-/// As for one; those behind it are counted off, too.
+/// As for [`start_worker`]. The remaining workers are not started and are removed from the count.
 pub fn start_workers(origin: &Origin<'_>, shared: &Arc<Shared>, count: usize) -> PyResult<()> {
     (0..count).try_for_each(|begun| {
         start_worker(origin, shared).inspect_err(|_| shared.jobs.forget_workers(count - begun - 1))
     })
 }
 
-/// Does with a job that was refused what the pool's policy says.
+/// Applies the pool's overflow policy to a refused job.
 #[cold]
-fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::Refused) -> PyResult<()> {
+fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::JobRefused) -> PyResult<()> {
     let py = origin.pool.py();
     loop {
-        if why == jobs::Refused::Closed {
+        if why == jobs::JobRefused::Closed {
             return Err(origin.refusal());
         }
         match shared.options.overflow {
@@ -219,12 +221,12 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
     }
 }
 
-/// Does a job in the thread that gave it.
+/// Runs a job in the calling thread.
 ///
 /// # Errors
 ///
-/// What it raised, where nobody is told of that and it is no `Exception`, and what a signal's handler raised while it
-/// waited: Ctrl-C is this thread's.
+/// The exception of the job or of a callback, if it is no `Exception` and no future receives it. The exception of a
+/// signal handler that ran while the job waited for room in results.
 fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
     if !job.run(py, shared, &mut By::Caller(&mut raised)) {
@@ -233,12 +235,12 @@ fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     raised.map_or(Ok(()), Err)
 }
 
-/// When a job is due.
+/// The form of a due time.
 #[derive(Clone, Copy)]
 pub enum Due {
-    /// So many seconds from now.
+    /// A delay from now, in seconds.
     Later,
-    /// At this time of the wall clock.
+    /// A time of the wall clock.
     At,
 }
 
@@ -277,7 +279,7 @@ impl Due {
 ///
 /// # Errors
 ///
-/// As for [`push`], and a time that no clock can count.
+/// As for [`push`], and a time outside the range of the clock.
 pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
@@ -297,7 +299,7 @@ pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<
         timers::start(py, key)?;
     }
     if shared.jobs.is_closed() {
-        // Closed after it was asked: whoever closed it may not have seen this one.
+        // Closed since `expect`: the closing thread may have missed this timer.
         timers::cancel(py, key);
     }
     Ok(timer.into_object())
@@ -307,7 +309,7 @@ pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<
 ///
 /// # Errors
 ///
-/// As for [`push`], and an interval that no clock can count.
+/// As for [`push`], and an interval of 0 or outside the range of the clock.
 pub fn schedule(origin: Origin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
@@ -330,14 +332,14 @@ pub fn schedule(origin: Origin<'_>, after_end: bool, call: Call<'_, '_>) -> PyRe
     Ok(Owned::of(made.as_any()))
 }
 
-/// Jobs that are pushed together, so that the lock is taken and workers are woken once for all of them.
+/// Jobs that `push_many` adds at a time: it locks the queue and wakes workers once for all of them.
 const TOGETHER: usize = 1024;
 
 /// `push_many(fn, *iterables)`
 ///
 /// # Errors
 ///
-/// What an iterable raises, and as `push`.
+/// The exception of an iterable, and as for [`push`].
 pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
@@ -348,7 +350,7 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
         let row = match row {
             Ok(row) => row.cast_into::<PyTuple>()?,
             Err(error) => {
-                // Items before the one that failed are done, as with single calls.
+                // As with single calls, the items before the failure are pushed.
                 push_all(origin, shared, &mut jobs)?;
                 return Err(error);
             }
@@ -366,13 +368,13 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
     Ok(count)
 }
 
-/// Pushes all of `jobs`; what finds no room goes the way of a single one.
+/// Pushes all of `jobs`; a job without room in the queue is handled as a single refused one.
 fn push_all(origin: &Origin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
     while !jobs.is_empty() {
         let found = shared.jobs.push_many(jobs, origin.place);
         start_workers(origin, shared, found.unwrap_or(0))?;
         if let Some(job) = jobs.pop_front() {
-            refused(origin, shared, job, found.err().unwrap_or(jobs::Refused::Full))?;
+            refused(origin, shared, job, found.err().unwrap_or(jobs::JobRefused::Full))?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A job: a callable with its arguments, and who is told how it ended.
+//! A job: a function with its arguments, and the target to which its end is reported.
 
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -15,10 +15,10 @@ use super::shared::Shared;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// Values that a job holds without the heap.
+/// Number of values that a job holds without a heap allocation.
 const FEW: usize = 3;
 
-/// Positional values, then those of keywords. References are owned.
+/// Positional values, then keyword values. Owns a reference to each.
 enum Values {
     Few(u8, [*mut PyObject; FEW]),
     Many(Box<[*mut PyObject]>),
@@ -27,14 +27,16 @@ enum Values {
 impl Values {
     #[inline]
     fn copy(values: &[Object<'_, '_>]) -> Self {
-        values.iter().for_each(|value| object::lend(value));
         if values.len() <= FEW {
             let mut few = [ptr::null_mut(); FEW];
+            // In one loop with the counting: alone, the copy becomes calls of `memcpy` and `memset`.
             for (place, value) in few.iter_mut().zip(values) {
+                object::lend(value);
                 *place = value.as_ptr();
             }
             return Self::Few(values.len() as u8, few);
         }
+        values.iter().for_each(|value| object::lend(value));
         Self::Many(values.iter().map(|value| value.as_ptr()).collect())
     }
 
@@ -47,28 +49,28 @@ impl Values {
     }
 }
 
-/// Who is told how a job ended.
+/// The receiver of a job's end.
 pub enum Target {
-    /// Nobody, unless it fails.
+    /// No receiver; only failures are reported, to `sys.unraisablehook`.
     Nobody,
     /// A future.
     Future(FutureHandle),
-    /// An asyncio future, and the way to its loop.
+    /// An asyncio future, and the [`EventLoop`](super::EventLoop) that ends it.
     Loop(Box<(Owned, Owned)>),
-    /// All that is rarer.
+    /// A job with any of the rarer parts.
     Extra(Arc<Extra>),
 }
 
-/// Who does a job.
+/// The thread that runs a job.
 pub enum By<'a> {
     /// A worker.
     Worker,
-    /// The thread that gave it. It raises what is put here: Ctrl-C is its own.
+    /// The thread that submitted the job. It raises the error that is stored here, such as Ctrl-C.
     Caller(&'a mut Option<PyErr>),
 }
 
 impl By<'_> {
-    /// Keeps what is no `Exception` for the caller to raise. Gives back all else.
+    /// Stores an error that is no `Exception` for the caller to raise. Returns every other error.
     pub fn keep(&mut self, py: Python<'_>, error: PyErr) -> Result<(), PyErr> {
         match self {
             Self::Caller(raised) if !error.is_instance_of::<PyException>(py) => {
@@ -79,7 +81,7 @@ impl By<'_> {
         }
     }
 
-    /// Tells of the error that is set, of this function, where nobody else is told.
+    /// Reports the current error of `function`, for which there is no other receiver.
     pub fn unheard(&mut self, function: Object<'_, '_>) {
         let py = function.py();
         if let Err(error) = self.keep(py, PyErr::fetch(py)) {
@@ -87,7 +89,7 @@ impl By<'_> {
         }
     }
 
-    /// Tells of what a signal's handler raised while somebody waited: that is the caller's, whatever it is.
+    /// Reports the exception of a signal handler that ran during a wait. A caller gets it whatever its class is.
     pub fn interrupted(&mut self, py: Python<'_>, error: PyErr) {
         match self {
             Self::Caller(raised) => **raised = Some(error),
@@ -96,33 +98,33 @@ impl By<'_> {
     }
 }
 
-/// What a worker is to do. Made and dropped by attached threads only.
+/// A function with its arguments, for a worker to run. Made and dropped by attached threads only.
 pub struct Job {
     function: Owned,
     values: Values,
-    /// Names of the last values, or `None`.
+    /// Names of the keyword values, which come last; `None` without any.
     keywords: Option<Owned>,
-    /// The context to run in; `None`: the worker's.
+    /// The context to run in; `None` for the worker's own.
     context: Option<Owned>,
     target: Target,
-    /// When it was taken, in ticks of the clock.
+    /// When the job was accepted, in ticks of the clock.
     pub since: u64,
 }
 
-// SAFETY: the references are counted ones, used by attached threads only.
+// SAFETY: all fields are counted references, which only attached threads use.
 unsafe impl Send for Job {}
 
 impl Drop for Values {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: owned references; jobs are dropped by attached threads.
+        // SAFETY: `copy` took a reference to each value, and only attached threads drop jobs.
         self.as_slice().iter().for_each(|&each| unsafe { ffi::Py_DECREF(each) });
     }
 }
 
 impl Job {
     /// A job that calls `function` with the values of `call`.
-    #[inline]
+    #[inline(always)]
     pub fn new(
         function: Object<'_, '_>,
         call: Call<'_, '_>,
@@ -142,17 +144,17 @@ impl Job {
         }
     }
 
-    /// A reference of one's own to what is called.
+    /// A new reference to the function.
     pub fn function(&self, py: Python<'_>) -> Owned {
         self.function.again(py)
     }
 
-    /// Whether it is done again and again.
+    /// Whether a schedule repeats the job.
     pub fn is_scheduled(&self) -> bool {
         matches!(&self.target, Target::Extra(extra) if extra.schedule.is_some())
     }
 
-    /// Does the job and tells its target. False: it failed, and there is no future for that.
+    /// Runs the job and reports its end to the target. False: it failed, and there is no future for the exception.
     #[inline]
     pub fn run(self, py: Python<'_>, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
         let wanted = match &self.target {
@@ -177,7 +179,7 @@ impl Job {
             }
         });
         let Self { function, values, keywords, context, target, since: _ } = self;
-        // Before the end is told: a thread that waits for it may expect the arguments to be free.
+        // Dropped before the end is reported: a thread that waits for the end may expect that the arguments are free.
         drop((values, keywords, context));
         match (target, result) {
             (Target::Nobody | Target::Extra(_), Some(_)) => true,
@@ -206,11 +208,11 @@ impl Job {
         }
     }
 
-    /// Does something in the job's context; does nothing, with an error set, where it cannot be entered.
+    /// Calls `run` in the job's context. If the context cannot be entered, sets an error instead.
     #[inline]
     pub fn in_context(&self, _attached: Python<'_>, run: impl FnOnce(&Self)) {
         let Some(context) = &self.context else { return run(self) };
-        // SAFETY: a live context, and the token shows that the thread is attached; left only where it was entered.
+        // SAFETY: a live context, and the token shows that the thread is attached; left only if it was entered.
         unsafe {
             if ffi::PyContext_Enter(context.as_ptr()) == 0 {
                 run(self);
@@ -221,21 +223,21 @@ impl Job {
         }
     }
 
-    /// Calls the function; `None` with an error set.
+    /// Calls the function. `None`: it raised, and the error is set.
     #[inline]
     pub fn call(&self, py: Python<'_>) -> Option<Owned> {
         let values = self.values.as_slice();
         let named = self.keywords.as_ref().map_or(0, |names| {
-            // SAFETY: a tuple, held.
+            // SAFETY: `keywords` is a tuple, to which the job holds a reference.
             unsafe { ffi::PyTuple_GET_SIZE(names.as_ptr()) as usize }
         });
         let names = self.keywords.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
         let function = self.function.bind(py);
-        // The place before the values is the callee's to use.
+        // The callee may use the place before the values.
         let count = (values.len() - named) | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
         let mut few = [ptr::null_mut(); FEW + 1];
-        // SAFETY: as many values as counted, all held by the job, and a free place before them; a new reference or
-        // null.
+        // SAFETY: `count` and `names` describe exactly these values, to all of which the job holds references. The
+        // place before them is free. The result is a new reference or null.
         unsafe {
             if let Some(place) = few.get_mut(1..=values.len()) {
                 place.copy_from_slice(values);
@@ -248,7 +250,7 @@ impl Job {
         }
     }
 
-    /// Tells the target that the job will never run.
+    /// Reports to the target that the job is cancelled and will never run.
     pub fn cancel(self, py: Python<'_>) {
         self.give_up(py, None);
     }
@@ -258,17 +260,17 @@ impl Job {
         self.give_up(exception.py(), Some(exception));
     }
 
-    /// In a forked child: ends the job's future with an exception. All else about the job is the parent's to do.
+    /// In a forked child: ends the job's future with an exception. The rest of the job belongs to the parent.
     pub fn fail_after_fork(self, exception: &Bound<'_, PyAny>) {
-        // Kept for good: a destructor of its arguments, as that of a temporary file, would do here what the parent's
-        // does when the job is done.
+        // Never freed: dropping the arguments could run a destructor, such as a temporary file's. The parent
+        // runs it after the job.
         let job = ManuallyDrop::new(self);
         match &job.target {
             Target::Future(future) => {
                 future::fail_after_fork(future.bind(exception.py()), Owned::of(exception));
             }
             Target::Extra(extra) => extra.fail_after_fork(exception),
-            // The event loop that waits is the parent's.
+            // The event loop that waits is in the parent.
             Target::Nobody | Target::Loop(_) => {}
         }
     }
@@ -287,11 +289,11 @@ impl Job {
     }
 }
 
-/// Ends a future whose job will not run: as cancelled, or with an exception.
+/// Ends the future of a job that will not run: as cancelled, or with an exception.
 pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) {
     let Some(exception) = exception else {
         if future::cancel(future) {
-            // Those who wait for it are told now: no worker will come by.
+            // Notifies its waiters now, because no worker will do it.
             future::start(future);
         }
         return;
@@ -301,7 +303,7 @@ pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) 
     }
 }
 
-/// Takes all values of a generator that nobody wants. `None`: it raised, and the error is set.
+/// Consumes a generator whose values have no receiver. `None`: it raised, and the error is set.
 #[cold]
 fn run_through(generator: Object<'_, '_>) -> Option<Owned> {
     let py = generator.py();
@@ -309,7 +311,7 @@ fn run_through(generator: Object<'_, '_>) -> Option<Owned> {
     end.inspect_err(|error| PyErr::from_value(error.bind(py).to_owned()).restore(py)).ok()
 }
 
-/// The exception that is set, with its traceback.
+/// Takes the current exception, with its traceback.
 pub fn caught(py: Python<'_>) -> Owned {
     Owned::of(PyErr::fetch(py).into_value(py).bind(py).as_any())
 }

@@ -1,4 +1,4 @@
-//! The methods of pools and views that are called now and then. Those that take jobs are in [`super::verbs`].
+//! The methods of pools and views that are called rarely. The methods that add jobs are in [`super::verbs`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,12 +43,12 @@ impl PoolCore {
             "copy" => true,
             _ => return Err(PyValueError::new_err(format!("context is {context:?}, expected 'none' or 'copy'"))),
         };
-        // Checked by the caller; what no clock can count is as good as never.
+        // The caller checked the value; a time outside the range of the clock means never.
         let idle_timeout = idle_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let options = Options { overflow: Overflow::of(overflow)?, copies_context, idle_timeout };
         future_type::class(py)?;
         timer_type::class(py)?;
-        // Opened again, it keeps its callbacks.
+        // A pool that is opened again keeps its callbacks.
         let _ = self.wishes.set(Wishes::of_pool(done_callback, failed_callback)?);
         if let Some(before) = self.set_shared(Shared::new(queue_size, most_workers, options)) {
             before.jobs.close();
@@ -56,7 +56,7 @@ impl PoolCore {
         Ok(())
     }
 
-    /// Return a number that names the pool among those of the process.
+    /// Return a number that is unique among the pools of the process.
     fn _id(&self) -> PyResult<usize> {
         Ok(Arc::as_ptr(self.shared()?) as usize)
     }
@@ -85,7 +85,7 @@ impl PoolCore {
         intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
     }
 
-    /// Take no more jobs and end schedules; with `cancel`, also cancel the jobs that wait.
+    /// Refuse jobs from now on and end schedules; with `cancel`, also cancel the waiting jobs.
     fn _close(&self, py: Python<'_>, cancel: bool) -> PyResult<()> {
         let shared = self.shared()?;
         shared.jobs.close();
@@ -101,13 +101,13 @@ impl PoolCore {
         Ok(cancel_all(py, self.shared()?))
     }
 
-    /// Cancel the jobs that are not due, and schedules.
+    /// Cancel the jobs that are not due yet, and schedules.
     fn _cancel_timers(&self, py: Python<'_>) -> PyResult<()> {
         timers::cancel_all(py, self.shared()?, true);
         Ok(())
     }
 
-    /// Wait for the jobs that were taken, those included that are not due.
+    /// Wait for the end of all accepted jobs, including jobs that are not due yet.
     fn _wait_for_end(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_for(py, timeout, Jobs::wait_for_end)
     }
@@ -119,7 +119,7 @@ impl PoolCore {
         #[pyo3(from_py_with = arguments::positive_timeout)] timeout: Option<f64>,
     ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
-        // For jobs whose worker could not be started.
+        // Some jobs may wait without any worker, because none could be started.
         intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, shared.jobs.revive())?;
         slf.get().wait_for(slf.py(), timeout, Jobs::wait_for_rest)
     }
@@ -153,14 +153,14 @@ impl PoolCore {
         Ok(found)
     }
 
-    /// In a forked child: begin anew, without the workers and the jobs of the parent.
+    /// In a forked child: start again without the parent's workers and jobs.
     fn _after_fork(&self, exception: &Bound<'_, PyAny>, most_workers: usize, queue_size: usize) -> PyResult<()> {
         let shared = self.shared()?;
         let fresh = Shared::new(queue_size, most_workers, shared.options);
         if shared.jobs.is_closed_after_fork() {
             fresh.jobs.close();
         }
-        // Kept for good: its lock and its words may be in any state.
+        // The previous state is never freed: its lock and its words may be in any state.
         if let Some(before) = self.set_shared(fresh) {
             before.fail_after_fork(exception);
         }

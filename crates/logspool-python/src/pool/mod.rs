@@ -1,11 +1,12 @@
-//! `logspool.pool`: the parts of the thread pool that are native.
+//! Native parts of the thread pool `logspool.pool`.
 //!
-//! A job's way: [`verbs`] (`Pool.submit` and its like) -> [`intake`] makes a [`job`] and puts it into the queue of
-//! [`core`] -> [`worker`] -> [`future`], with its Python face in [`future_type`]. [`view`] is `Pool.options`; what it
-//! asks for makes a job's [`extra`], such as [`results`]. [`timers`] does all that comes later: [`timer_type`] and
-//! [`schedule`] are its handles. [`waiting`] leaves the interpreter and comes back for signals; [`event_loop`] and
-//! [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python
-//! type. Types are PyO3's where that is cheap enough; methods whose cost counts are raw functions ([`fast`]).
+//! The path of a job: [`verbs`] (`Pool.submit` and similar methods) -> [`intake`] makes a [`job`] and adds it to the
+//! queue of [`core`] -> [`worker`] -> [`future`], whose Python type is [`future_type`]. [`view`] is the result of
+//! `Pool.options`; its options become the job's [`extra`], for example [`results`]. [`timers`] keeps all jobs that
+//! start later; [`timer_type`] and [`schedule`] are their Python handles. [`waiting`](crate::interpreter::waiting)
+//! waits outside the interpreter and returns to it for signals. [`event_loop`] and [`completions`] pass results to
+//! asyncio and to `as_completed`. [`semaphore`] is the Python type of the core's semaphore. Types are PyO3's where that
+//! is cheap enough; methods called for each job are raw functions ([`fast`]).
 
 mod arguments;
 mod completions;
@@ -41,7 +42,7 @@ pub use self::timers::{after_fork, run as run_timers, set_start};
 pub use self::view::View;
 pub use self::worker::Worker;
 
-/// Puts the short ways in front of the types' methods. Called once.
+/// Installs the raw functions as methods of their types. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
     verbs::init(py)?;
     semaphore::init(py)

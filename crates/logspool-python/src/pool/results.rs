@@ -1,4 +1,4 @@
-//! `logspool.pool.Results`: values on their way from jobs to whoever iterates over them.
+//! `logspool.pool.Results`: values on their way from jobs to a thread that iterates over them.
 
 use std::cell::Cell;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use logspool_pool::Channel;
-use logspool_pool::channel::{Refused, Taken};
+use logspool_pool::channel::{Taken, ValueRefused};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -15,11 +15,11 @@ use super::arguments;
 use crate::interpreter::object::Owned;
 use crate::interpreter::waiting::{self, Deadline};
 
-/// What a job gives.
+/// One value of a job.
 enum Value {
-    /// A result, or one of those that a generator yields.
+    /// The return value, or a value that a generator yields.
     Result(Owned),
-    /// What it raised.
+    /// The exception that the job raised.
     Exception(Owned),
 }
 
@@ -33,25 +33,26 @@ pub struct Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
-        // No worker waits for somebody who is gone.
+        // Closed, so that no worker waits for room.
         drop(self.channel.close());
     }
 }
 
-/// A job's end of [`Results`]; they end when all of these are done.
+/// A job's sender to [`Results`], which end when all senders are done.
 pub struct Sender {
     channel: Arc<Channel<Value>>,
     done: AtomicBool,
 }
 
 impl Sender {
-    /// Puts in a result of a job of the pool with these takers; waits for room. False: nobody takes it any more.
+    /// Sends a result of a job; waits for room. False: the results are closed, or the wait for room has ended for good.
+    /// `takers` belongs to the pool of the job.
     ///
     /// # Errors
     ///
-    /// What a signal's handler raised meanwhile.
+    /// The exception of a signal handler that ran during the wait.
     pub fn put(&self, py: Python<'_>, takers: &Takers, result: Owned) -> PyResult<bool> {
-        // A job that its caller does is no worker's of the job's pool; the caller may be a worker of its own pool.
+        // A job can run in its caller, which may be a worker of another pool. Then the wait counts for that pool.
         with_own(|own| self.put_as(py, own, takers, result))
     }
 
@@ -61,8 +62,8 @@ impl Sender {
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
-                Err((_, Refused::Closed)) => return Ok(false),
-                Err((back, Refused::Full)) => value = back,
+                Err((_, ValueRefused::Closed)) => return Ok(false),
+                Err((back, ValueRefused::Full)) => value = back,
             }
             if no_takers() {
                 self.break_off(py);
@@ -79,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// Ends, once, with an exception: whoever takes values after all must not think that they are complete.
+    /// Ends this sender with an exception, once, so that a late reader does not take the values for complete.
     #[cold]
     fn break_off(&self, py: Python<'_>) {
         if !self.done.load(Ordering::Relaxed) {
@@ -91,20 +92,20 @@ impl Sender {
         }
     }
 
-    /// Puts an exception in, without waiting for room: there is at most one for a job.
+    /// Sends an exception without waiting for room: each job sends at most one.
     pub fn put_exception(&self, exception: Owned) {
-        // Refused where nobody takes it any more.
+        // Refused if the results are closed.
         let _ = self.channel.put(Value::Exception(exception), true);
     }
 
-    /// Nothing more will come.
+    /// Ends this sender.
     pub fn finish(&self) {
         if !self.done.swap(true, Ordering::Relaxed) {
             self.channel.remove_sender();
         }
     }
 
-    /// As [`Sender::finish`] in a forked child, where nobody may be left to unlock the channel.
+    /// As [`Sender::finish`] in a forked child, where the thread that holds the channel's lock may not exist.
     pub fn finish_after_fork(&self) {
         if !self.done.swap(true, Ordering::Relaxed) {
             self.channel.remove_sender_after_fork();
@@ -119,13 +120,13 @@ impl Drop for Sender {
 }
 
 impl Results {
-    /// One end more for a job.
+    /// A new sender, for one job.
     pub fn sender(&self) -> Sender {
         self.channel.add_sender();
         Sender { channel: self.channel.clone(), done: AtomicBool::new(false) }
     }
 
-    /// The next value; `None` at the end.
+    /// Waits for the next value; `None` at the end.
     fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match self.channel.take() {
@@ -170,7 +171,7 @@ impl Results {
             if !error.is_instance_of::<PyStopIteration>(py) {
                 return error;
             }
-            // It would look like the end, as in a generator, which does the same.
+            // A plain StopIteration would end the caller's loop. A generator raises RuntimeError in this case, too.
             let told = PyRuntimeError::new_err("a job raised StopIteration");
             told.set_cause(py, Some(error));
             told
@@ -216,22 +217,22 @@ pub fn results_or_none(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<Results>>
     read.map_err(|error| arguments::named("results", "a Results or None", value, error.into()))
 }
 
-/// Who takes the values that the jobs of a pool put into results.
+/// The workers of a pool that wait for room in results.
 #[derive(Default)]
 pub struct Takers {
-    /// Workers of the pool that wait for room in results.
+    /// Number of these workers.
     waiting: AtomicUsize,
-    /// Whether no job waits for such room any longer: nobody is left who could take a value.
+    /// Whether the wait for room has ended for good, because no thread is left that could take a value.
     gone: AtomicBool,
 }
 
 impl Takers {
-    /// Workers that wait for room in results.
+    /// Number of workers that wait for room in results.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Has no job wait for room any longer.
+    /// Ends the wait for room, now and for all later values.
     pub fn forget(&self) {
         self.gone.store(true, Ordering::Relaxed);
     }
@@ -242,19 +243,19 @@ impl Takers {
 }
 
 thread_local! {
-    /// The pool whose worker the thread is; null for other threads.
+    /// The takers of the pool whose worker this thread is; null for other threads.
     static OWN: Cell<*const Takers> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `act` with the takers of the pool whose worker the calling thread is; with `None` in other threads.
+/// Runs `act` with the takers of the pool whose worker the calling thread is, or with `None` in other threads.
 fn with_own<T>(act: impl FnOnce(Option<&Takers>) -> T) -> T {
-    // SAFETY: set by `as_worker`, which borrows them for longer than any job that runs inside of it.
+    // SAFETY: null, or set by `as_worker`, which borrows the takers until its `work` has returned.
     act(unsafe { OWN.get().as_ref() })
 }
 
-/// Runs the loop of a worker of the pool that has these takers.
+/// Runs `work`, the loop of a worker of the pool with these takers.
 pub fn as_worker(takers: &Takers, work: impl FnOnce()) {
-    /// Also where `work` panics.
+    /// Resets the thread's takers even if `work` panics.
     struct Reset;
     impl Drop for Reset {
         fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! `logspool.pool.Schedule`: a job that is done again and again.
+//! `logspool.pool.Schedule`: the handle of a job that is repeated.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use super::timers;
 /// The handle of a job that is done again and again.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
-    /// Held for the threads that it starts.
+    /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: Py<PyAny>,
     interval_ns: u64,
-    /// Whether the interval counts from the end of a call, not from the time it was due.
+    /// Whether the interval counts from the end of a call instead of its due time.
     after_end: bool,
     turn: Mutex<NextCall>,
     cancelled: AtomicBool,
@@ -28,14 +28,14 @@ pub struct Schedule {
 
 /// The next call.
 struct NextCall {
-    /// When it is due, in nanoseconds of the steady clock.
+    /// Its due time, in nanoseconds of the steady clock.
     due: u64,
-    /// Where it waits for that.
+    /// The timer of the call.
     key: Option<Key>,
 }
 
 impl Schedule {
-    /// Of a pool, first due after one interval.
+    /// A schedule for a job of `pool`, first due after one interval.
     pub fn new(pool: Py<PyAny>, interval_ns: u64, after_end: bool) -> Self {
         let due = clock::monotonic_ns().saturating_add(interval_ns);
         Self {
@@ -58,18 +58,18 @@ impl Schedule {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// No call comes any more.
+    /// Ends the schedule: it adds no more calls.
     pub fn end(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Has the job wait for its time.
+    /// Adds the job to the timers until it is due.
     ///
     /// # Errors
     ///
-    /// No thread could be started for it.
+    /// The timer thread could not be started.
     pub fn wait(&self, py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
-        // Held until it waits: a `cancel` that comes now finds it.
+        // Locked until the timer is added, so that a `cancel` in between finds its key.
         let mut turn = self.turn();
         let key = timers::key(Clock::Steady, turn.due);
         if self.is_cancelled() || shared.jobs.expect().is_err() {
@@ -81,13 +81,13 @@ impl Schedule {
         let start = timers::add(key, shared.clone(), job);
         drop(turn);
         if shared.jobs.is_closed() {
-            // Closed after it was asked: whoever closed it may not have seen this one.
+            // Closed since `expect`: the closing thread may have missed this timer.
             timers::cancel(py, key);
         }
         if start { timers::start(py, key) } else { Ok(()) }
     }
 
-    /// Sets the time of the next call, after one has ended.
+    /// Sets the due time of the next call, after one has ended.
     pub fn advance(&self) {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let now = clock::monotonic_ns();
@@ -96,7 +96,7 @@ impl Schedule {
             turn.due = now.saturating_add(self.interval_ns);
             return;
         }
-        // Multiples of the interval from the start: what a call was late by is not added up.
+        // Due times are multiples of the interval from the start, so that delays do not add up.
         let missed = now.saturating_sub(turn.due) / self.interval_ns;
         self.missed.fetch_add(missed, Ordering::Relaxed);
         turn.due = turn.due.saturating_add(self.interval_ns.saturating_mul(missed + 1));
@@ -110,7 +110,7 @@ impl Schedule {
         if self.cancelled.swap(true, Ordering::Relaxed) {
             return false;
         }
-        // After the flag: whoever has the job wait sees the flag, or its key is seen here.
+        // The flag is set before the key is read: either `wait` sees the flag, or its key is seen here.
         let key = self.turn().key.take();
         if let Some(key) = key {
             timers::cancel(py, key);

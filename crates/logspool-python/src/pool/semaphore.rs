@@ -1,6 +1,6 @@
 //! `logspool.pool.Semaphore`: the core's semaphore as a Python type.
 //!
-//! A free permit is taken and given back in a few nanoseconds, without a look at the arguments; everything else goes
+//! A raw function takes and releases a free permit in a few nanoseconds without parsing arguments. All other calls go
 //! to the methods below.
 
 use std::sync::OnceLock;
@@ -90,7 +90,7 @@ static RELEASE: OnceLock<Owned> = OnceLock::new();
 static ENTER: OnceLock<Owned> = OnceLock::new();
 static EXIT: OnceLock<Owned> = OnceLock::new();
 
-/// Puts the short ways in front of the methods. Called once.
+/// Installs the raw functions in place of the methods. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
     let class: Bound<'_, PyType> = py.get_type::<Semaphore>();
     let _ = ACQUIRE.set(fast::replace(&class, c"acquire", acquire)?);
@@ -100,30 +100,30 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Calls the method in whose place a short way is, with the same arguments.
+/// Calls the replaced method with the same arguments.
 fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(method) = method.get() else { return object::none(call.py()) };
     let values: Vec<_> = std::iter::once(&object).chain(call.values()).map(|value| value.as_ptr()).collect();
-    // SAFETY: the object, as many live values as the call has, and its keywords.
+    // SAFETY: `values` holds the live object and all values of the call; the count and the keyword names match them.
     unsafe {
         leaving::vectorcall(method.bind(call.py()), values.as_ptr(), call.positional().len() + 1, call.keywords())
     }
 }
 
-/// Short ways, each with what it does with a semaphore, for calls that fit, and the method for all others.
+/// Raw functions, each with the method it replaces, the calls that it handles, and its action on the semaphore.
 macro_rules! short_ways {
     ($($name:ident: $stock:expr, $fits:expr, $act:expr;)*) => {
         $(
             /// # Safety
             ///
-            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a [`Semaphore`], attached.
+            /// Called by CPython as a `METH_FASTCALL | METH_KEYWORDS` method of a [`Semaphore`], in an attached thread.
             unsafe extern "C" fn $name(
                 object: *mut PyObject,
                 arguments: *const *mut PyObject,
                 count: ffi::Py_ssize_t,
                 keywords: *mut PyObject,
             ) -> *mut PyObject {
-                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the type.
+                // SAFETY: CPython calls it in an attached thread with live objects; the descriptor checked the type.
                 let (object, semaphore, call) = unsafe {
                     let (object, call) = object::received(object, arguments, count, keywords);
                     (object, object.cast_unchecked::<Semaphore>(), call)
@@ -135,7 +135,7 @@ macro_rules! short_ways {
     };
 }
 
-/// Takes a permit that is free.
+/// Takes a permit if one is free.
 #[inline(always)]
 fn take_free(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObject> {
     semaphore.try_acquire().then(|| object::truth(py, true))

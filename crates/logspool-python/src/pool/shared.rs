@@ -1,4 +1,4 @@
-//! What a pool and its workers share: the queue of jobs, options and counts.
+//! The state that a pool and its workers share: the queue of jobs, options and counts.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::job::Job;
 use super::results::Takers;
 use crate::interpreter::object::Owned;
 
-/// What happens to a job when as many wait as may.
+/// The treatment of a new job while the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overflow {
     Block,
@@ -25,7 +25,7 @@ pub enum Overflow {
 }
 
 impl Overflow {
-    /// By its name in Python.
+    /// The policy with this name in Python.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Overflow {
     }
 }
 
-/// What does not change.
+/// Options that do not change after the pool is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     pub overflow: Overflow,
@@ -51,24 +51,24 @@ pub struct Options {
     pub idle_timeout: Option<Duration>,
 }
 
-/// What the pool object and its workers share. No Python objects but those of the jobs.
+/// The state that the pool object and its workers share. The only Python objects in it belong to jobs.
 pub struct Shared {
     pub jobs: Jobs<Job>,
     pub options: Options,
     /// Jobs without a future that raised.
     pub failed: AtomicU64,
-    /// Jobs that gave way to newer ones.
+    /// Jobs dropped to make room for newer ones.
     pub dropped: AtomicU64,
-    /// Jobs that ran longer than they may.
+    /// Jobs that ran longer than their limit.
     pub timed_out: AtomicU64,
-    /// Who takes the values that jobs put into results.
+    /// Workers that wait for room in results, and whether they may still do so.
     pub takers: Takers,
-    /// One for each worker there is; those of workers that left are given to others.
+    /// One entry for each worker. A new worker takes over the entry of a worker that left.
     times: Mutex<Vec<Arc<Times>>>,
 }
 
 impl Shared {
-    /// Of a pool that was not opened before.
+    /// The state of a pool that was not opened before.
     pub fn new(queue_size: usize, most_workers: usize, options: Options) -> Self {
         Self {
             jobs: Jobs::new(queue_size, most_workers),
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// In a forked child: ends the jobs that wait with an exception; they are the parent's.
+    /// In a forked child: ends the waiting jobs with an exception, because they belong to the parent.
     pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
         for job in self.jobs.take_all_after_fork() {
             job.fail_after_fork(exception);
@@ -92,7 +92,7 @@ impl Shared {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a new worker counts the times of its jobs.
+    /// The entry in which a new worker counts the times of its jobs.
     pub fn times(&self) -> Arc<Times> {
         let mut times = self.all_times();
         if let Some(free) = times.iter().find(|each| Arc::strong_count(each) == 1) {
@@ -103,7 +103,7 @@ impl Shared {
         made
     }
 
-    /// Histograms of how long jobs waited and ran, in seconds.
+    /// Histograms of the seconds that jobs waited and ran.
     pub fn histograms(&self) -> (HistogramCounts, HistogramCounts) {
         Times::sum(self.all_times().iter().map(|each| &**each))
     }
@@ -115,7 +115,7 @@ impl Shared {
         oldest.map_or(0.0, |since| times::seconds(since, now))
     }
 
-    /// The context that a job taken now runs in.
+    /// A copy of the current context for a job that is accepted now; `None` if the pool does not copy contexts.
     #[inline]
     pub fn context(&self, py: Python<'_>) -> PyResult<Option<Owned>> {
         if !self.options.copies_context {
@@ -126,7 +126,7 @@ impl Shared {
     }
 }
 
-/// Cancels the jobs that wait. Returns how many.
+/// Cancels the waiting jobs. Returns their number.
 pub fn cancel_all(py: Python<'_>, shared: &Shared) -> usize {
     let jobs = shared.jobs.take_all();
     let count = jobs.len();

@@ -1,6 +1,6 @@
 //! `logspool.pool.Timer`: the future of a job that is not due yet.
 //!
-//! A subclass of [`super::future_type`]'s type, made in the same way, that knows where the job waits.
+//! A subclass of the type of [`super::future_type`], made in the same way. It holds the key of the job in the timers.
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -18,10 +18,10 @@ use super::future_type::{self, Addition};
 use super::timers;
 use crate::interpreter::object::{self, Object, Owned};
 
-/// What stands behind the fields of a future.
+/// The native fields of a timer; they follow the fields of a future.
 #[repr(C)]
 struct TimerFields {
-    /// The pool, held for the threads that it starts.
+    /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: AtomicPtr<PyObject>,
     /// The parts of a [`Key`].
     at: AtomicU64,
@@ -29,28 +29,28 @@ struct TimerFields {
     clock: AtomicU64,
 }
 
-/// Where [`TimerFields`] lie in an object.
+/// Offset of [`TimerFields`] in an object, in bytes.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// A timer, borrowed.
+/// A borrowed timer.
 #[derive(Clone, Copy)]
 struct TimerRef<'a, 'py>(FutureRef<'a, 'py>);
 
 impl<'a, 'py> TimerRef<'a, 'py> {
     /// # Safety
     ///
-    /// `object` is of the type that [`make`] made.
+    /// `object` is an instance of the type that [`make`] made.
     unsafe fn of(object: Object<'a, 'py>) -> Self {
-        // SAFETY: the type is derived from that of futures.
+        // SAFETY: the type of timers is a subclass of the type of futures.
         Self(unsafe { FutureRef::of(object) })
     }
 
     fn fields(self) -> &'a TimerFields {
-        // SAFETY: the type's basic size has room for them; zeroed memory is valid.
+        // SAFETY: the type's basic size has room for the fields at this offset; zeroed memory is valid.
         unsafe { &*self.0.object().as_ptr().byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
     }
 
-    /// Where it waits.
+    /// The key of the job in the timers.
     fn key(self) -> Key {
         let fields = self.fields();
         let is_wall = fields.clock.load(Ordering::Relaxed) == Clock::Wall as u64;
@@ -63,12 +63,12 @@ impl<'a, 'py> TimerRef<'a, 'py> {
 ///
 /// # Errors
 ///
-/// Memory is short.
+/// No memory.
 pub fn new(pool: &Bound<'_, PyAny>, key: Key) -> PyResult<FutureHandle> {
     let py = pool.py();
-    // SAFETY: the type that was made for it, derived from that of futures.
+    // SAFETY: `class` returns the type of timers, a subclass of the type of futures.
     let made = unsafe { FutureHandle::allocate(py, class(py)?)? };
-    // SAFETY: of that type.
+    // SAFETY: the object was just made as an instance of the type of timers.
     let fields = unsafe { TimerRef::of(made.bind(py).object()) }.fields();
     fields.pool.store(Owned::of(pool).into_ptr(), Ordering::Relaxed);
     fields.at.store(key.at, Ordering::Relaxed);
@@ -79,13 +79,13 @@ pub fn new(pool: &Bound<'_, PyAny>, key: Key) -> PyResult<FutureHandle> {
 
 /// # Safety
 ///
-/// As CPython calls a `METH_NOARGS` method of a timer, attached.
+/// Called by CPython as a `METH_NOARGS` method of a timer, in an attached thread.
 unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a timer.
+    // SAFETY: CPython calls it in an attached thread with a live object; the descriptor checked that this is a timer.
     let timer = unsafe { TimerRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
     let cancelled = future::cancel(timer.0);
     if cancelled {
-        // One whose time has come is in the queue; its worker finds out.
+        // If the job is due already, it is in the queue, and its worker sees the cancelled future.
         timers::cancel(timer.0.py(), timer.key());
     }
     object::truth(timer.0.py(), cancelled)
@@ -93,9 +93,9 @@ unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyO
 
 /// # Safety
 ///
-/// As CPython calls a getter of a timer, attached.
+/// Called by CPython as a getter of a timer, in an attached thread.
 unsafe extern "C" fn when(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-    // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a timer.
+    // SAFETY: CPython calls it in an attached thread with a live object; the descriptor checked that this is a timer.
     unsafe {
         let timer = TimerRef::of(Borrowed::from_ptr(Python::assume_attached(), object));
         ffi::PyFloat_FromDouble(timer.key().at as f64 / 1e9)
@@ -109,7 +109,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     OFFSET.store(offset, Ordering::Relaxed);
     let members = vec![
         ffi::PyMemberDef {
-            // With a space: cannot be written in Python.
+            // Begins with a space, so that Python code cannot name it.
             name: c" pool".as_ptr(),
             type_code: ffi::Py_T_OBJECT_EX,
             offset: (offset + offset_of!(TimerFields, pool)) as ffi::Py_ssize_t,

@@ -1,7 +1,7 @@
-//! What the pools of a process do later, and the one thread that waits for it.
+//! Jobs and time limits of all pools of the process that are due later, and the one thread that waits for them.
 //!
-//! The thread is one of Python's, but stays outside of the interpreter: a job that is due goes into its pool's queue
-//! without it. It comes in only where a worker has to be started or the time of a job is over.
+//! The thread is a Python thread, but waits outside the interpreter. It adds a due job to the queue of its pool without
+//! entering the interpreter. It enters only if a worker must be started or a job has exceeded its time limit.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use std::{mem, ptr};
 
 use logspool_pool::Timers;
 use logspool_pool::jobs::Place;
-use logspool_pool::timers::{Clock, Key, Next, Now};
+use logspool_pool::timers::{Clock, Key, Now, TimerStep};
 use logspool_sys::clock;
 use logspool_sys::published::Published;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -22,50 +22,50 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::Owned;
 use crate::interpreter::thread::name_thread;
 
-/// What waits for its time.
+/// An entry that waits for its due time.
 enum TimerEntry {
     /// A job for the queue of its pool.
     Job(Arc<Shared>, Job),
-    /// The end of the time that a job may run, in this turn of it.
+    /// The time limit of a job, for this turn of it.
     Limit(Arc<Shared>, Arc<Extra>, u64),
 }
 
 type All = Timers<Box<TimerEntry>>;
 
-/// Never freed; another one after a fork.
+/// Never freed; replaced after a fork.
 static TIMERS: AtomicPtr<All> = AtomicPtr::new(ptr::null_mut());
 
-/// Starts the thread: a Python function.
+/// The Python function that starts the thread.
 static START: OnceLock<Owned> = OnceLock::new();
 
 fn all() -> &'static All {
-    // SAFETY: never freed.
+    // SAFETY: null, or a box that is never freed.
     if let Some(found) = unsafe { TIMERS.observe().as_ref() } {
         return found;
     }
     let made = Box::into_raw(Box::default());
     match TIMERS.publish_over(ptr::null_mut(), made) {
-        // SAFETY: never freed.
+        // SAFETY: a box of `Box::into_raw` that is now in `TIMERS`, which is never freed.
         Ok(()) => unsafe { &*made },
         Err(found) => {
-            // SAFETY: made above, seen by nobody else.
+            // SAFETY: made above by `Box::into_raw`, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
-            // SAFETY: never freed.
+            // SAFETY: the value of `TIMERS`, a box that is never freed.
             unsafe { &*found }
         }
     }
 }
 
-/// Remembers how the thread is started. The first call counts.
+/// Sets the function that starts the thread. Only the first call has an effect.
 pub fn set_start(start: &Bound<'_, PyAny>) {
     let _ = START.set(Owned::of(start));
 }
 
-/// Nanoseconds of a time or a delay in seconds; what lies before the beginning is the beginning.
+/// Converts a time or a delay in seconds to nanoseconds; negative values become 0.
 ///
 /// # Errors
 ///
-/// `ValueError` for NaN, `OverflowError` for what no clock can count.
+/// `ValueError` for NaN, `OverflowError` for a value outside the range of the clock.
 pub fn nanoseconds(name: &str, seconds: f64) -> PyResult<u64> {
     if seconds.is_nan() {
         return Err(PyValueError::new_err(format!("{name} is not a number")));
@@ -77,26 +77,26 @@ pub fn nanoseconds(name: &str, seconds: f64) -> PyResult<u64> {
     Ok(nanoseconds as u64)
 }
 
-/// The moment of the steady clock so much later than now.
+/// The time of the steady clock after this delay, in nanoseconds.
 pub fn after(delay_ns: u64) -> u64 {
     clock::monotonic_ns().saturating_add(delay_ns)
 }
 
-/// A key for [`add`].
+/// A new key for [`add`].
 pub fn key(clock: Clock, at: u64) -> Key {
     all().key(clock, at)
 }
 
-/// Has a job wait that its queue expects. Returns whether [`start`] has to be called.
+/// Adds a job that its queue expects. Returns whether the caller must call [`start`].
 pub fn add(key: Key, shared: Arc<Shared>, job: Job) -> bool {
     all().add(key, Box::new(TimerEntry::Job(shared, job)))
 }
 
-/// Starts the thread for a timer that was added.
+/// Starts the thread after a timer was added.
 ///
 /// # Errors
 ///
-/// It could not be started; the timer is cancelled.
+/// The thread could not be started; the timer is cancelled.
 #[cold]
 pub fn start(py: Python<'_>, key: Key) -> PyResult<()> {
     start_thread(py).inspect_err(|_| cancel(py, key))
@@ -112,21 +112,21 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Takes a job out before its time and cancels it; does nothing where its time has come.
+/// Removes a job before its due time and cancels it; does nothing if the job was due already.
 pub fn cancel(py: Python<'_>, key: Key) {
     if let Some(entry) = all().remove(key) {
         give_up(*entry, |job| job.cancel(py));
     }
 }
 
-/// Cancels the jobs of a pool that are not due; of schedules only, unless `all_kinds`.
+/// Cancels the jobs of a pool that are not due yet: all of them with `all_kinds`, else only scheduled jobs.
 pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
     for entry in take_all(shared, all_kinds) {
         give_up(entry, |job| job.cancel(py));
     }
 }
 
-/// As [`cancel_all`], with an exception for those who wait.
+/// As [`cancel_all`] with all kinds, but ends the futures with an exception.
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
     for entry in take_all(shared, true) {
         give_up(entry, |job| job.fail(exception));
@@ -148,7 +148,7 @@ fn give_up(entry: TimerEntry, how: impl FnOnce(Job)) {
     }
 }
 
-/// Limits the time that a job runs from now on. Returns what [`forget_limit`] takes.
+/// Starts the time limit of a job that runs from now on. Returns the key for [`forget_limit`].
 pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64, time_ns: u64) -> Key {
     let key = key(Clock::Steady, after(time_ns));
     if all().add(key, Box::new(TimerEntry::Limit(shared.clone(), extra.clone(), turn)))
@@ -159,41 +159,41 @@ pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64
     key
 }
 
-/// The job has ended.
+/// Removes the time limit of a job that has ended.
 pub fn forget_limit(key: Key) {
     drop(all().remove(key));
 }
 
-/// In a forked child: begin anew, with an exception for those who wait.
+/// In a forked child: starts without timers, and ends the futures of the parent's jobs with an exception.
 pub fn after_fork(exception: &Bound<'_, PyAny>) {
     let before = TIMERS.exchange(ptr::null_mut());
-    // SAFETY: never freed: its lock may be in any state.
+    // SAFETY: null, or a box that is never freed, because its lock may be in any state.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {
         match *entry {
             TimerEntry::Job(_, job) => job.fail_after_fork(exception),
-            // Kept for good, as jobs are.
+            // Never freed, for the reason in `Job::fail_after_fork`.
             limit @ TimerEntry::Limit(..) => mem::forget(limit),
         }
     }
 }
 
-/// Why the thread comes into the interpreter.
+/// Why the thread enters the interpreter.
 enum WakeReason {
-    /// The pool with this [`Shared`] has to start a worker.
+    /// The pool whose [`Shared`] has this address must start a worker.
     Worker(usize),
-    /// The time of a job is over.
+    /// A job exceeded its time limit in this turn.
     Over(Arc<Shared>, Arc<Extra>, u64),
-    /// Nothing waits.
+    /// No timer waits: the thread ends.
     Leave,
 }
 
-/// Be the thread that waits, until nothing has waited for a while.
+/// Runs the timer thread until no timer has waited for a while.
 ///
-/// `start_worker` gets the number of a pool, its `_id`.
+/// `start_worker` is called with the `_id` of a pool.
 pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     name_thread("logspool-timers");
-    // SAFETY: changes only how precisely this thread is woken, by default to 50 us.
+    // SAFETY: affects only this thread's timer slack: 1 ns instead of the default 50 us.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let timers = all();
     loop {
@@ -212,24 +212,24 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     }
 }
 
-/// Waits outside of the interpreter; gives jobs that are due to their pools.
+/// Waits outside the interpreter; adds due jobs to the queues of their pools.
 fn wait(timers: &All) -> WakeReason {
     let mut idled = false;
     loop {
         match timers.next(Now::read(), idled) {
-            Next::Due(entry) => match *entry {
+            TimerStep::Due(entry) => match *entry {
                 TimerEntry::Job(shared, mut job) => {
                     job.since = clock::ticks();
                     if shared.jobs.push_expected(job, Place::High) {
                         return WakeReason::Worker(Arc::as_ptr(&shared) as usize);
                     }
-                    // Without the interpreter, and yet no object is dropped with the last of these: the queue has a
-                    // worker, which leaves only an empty one.
+                    // The last reference to the pool's state may be dropped here, outside the interpreter. No Python
+                    // object is dropped with it: the queue has a worker, and that leaves only an empty queue.
                 }
                 TimerEntry::Limit(shared, extra, turn) => return WakeReason::Over(shared, extra, turn),
             },
-            Next::Sleep(ticket, time) => idled = timers.sleep(ticket, time),
-            Next::Leave => return WakeReason::Leave,
+            TimerStep::Sleep(ticket, time) => idled = timers.sleep(ticket, time),
+            TimerStep::Leave => return WakeReason::Leave,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The methods by which a pool and its views take jobs, as raw functions: parsing arguments into a tuple and a dict
-//! would cost more than the job.
+//! The methods that add jobs to a pool or a view, as raw functions: parsing the arguments into a tuple and a dict would
+//! cost more than the job.
 
 use std::ffi::CStr;
 
@@ -15,9 +15,9 @@ use super::intake::{self, Due, Origin};
 use super::view::View;
 use crate::interpreter::object::{self, Owned};
 
-/// A class whose objects take jobs.
+/// A class with methods that add jobs.
 trait Source: PyTypeInfo {
-    /// Where the calls of an object's methods come in.
+    /// The origin of calls of this object's methods.
     fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a>;
 }
 
@@ -35,7 +35,7 @@ impl Source for View {
     }
 }
 
-/// What a method gives back.
+/// The result of a method.
 trait Given {
     fn given(self, py: Python<'_>) -> *mut PyObject;
 }
@@ -54,19 +54,19 @@ impl Given for PyResult<Owned> {
     }
 }
 
-/// A raw function for any [`Source`], by what is to be done with its origin and the call.
+/// Defines a raw function for every [`Source`], from an action on its origin and the call.
 macro_rules! verb {
     ($name:ident, $do:expr) => {
         /// # Safety
         ///
-        /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a `S`, attached.
+        /// Called by CPython as a `METH_FASTCALL | METH_KEYWORDS` method of an `S`, in an attached thread.
         unsafe extern "C" fn $name<S: Source>(
             object: *mut PyObject,
             arguments: *const *mut PyObject,
             count: ffi::Py_ssize_t,
             keywords: *mut PyObject,
         ) -> *mut PyObject {
-            // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the type.
+            // SAFETY: CPython calls it in an attached thread with live objects; the descriptor checked the type.
             let (object, call) = unsafe {
                 let (object, call) = object::received(object, arguments, count, keywords);
                 (object.cast_unchecked::<S>(), call)
@@ -99,7 +99,7 @@ fn common<S: Source>() -> [Verb; 6] {
     ]
 }
 
-/// Gives the classes their methods. Called once.
+/// Adds the methods to their classes. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
     let own: [Verb; 2] = [
         (c"submit_first", submit_first::<PoolCore>, c"submit_first($self, fn, /, *args, **kwargs)\n--\n\nAs `submit`, before all jobs that wait."),

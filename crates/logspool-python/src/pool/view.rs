@@ -14,18 +14,18 @@ use super::wishes::Wishes;
 pub struct View {
     /// The pool.
     pub pool: Py<PoolCore>,
-    /// Where in its queue the jobs go.
+    /// The position of the jobs in the queue.
     pub place: Place,
-    /// What else they have.
+    /// The other options of the jobs.
     pub wishes: Wishes,
 }
 
 impl View {
-    /// See `Pool.options`.
+    /// A view with the options of `Pool.options`.
     ///
     /// # Errors
     ///
-    /// `ValueError` and `TypeError` for options that do not fit.
+    /// `ValueError` and `TypeError` for options that are not valid.
     pub fn new(
         pool: &Bound<'_, PoolCore>,
         priority: &str,

@@ -1,4 +1,4 @@
-//! What those want who give jobs to a pool: callbacks, results, a limit of time.
+//! Options of jobs that a pool or a view sets: callbacks, results, a time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,25 +15,25 @@ use super::results::Results;
 use super::schedule::Schedule;
 use crate::interpreter::object::Owned;
 
-/// What those want who give jobs to a pool.
+/// Options of jobs that a pool or a view sets.
 #[derive(Default)]
 pub struct Wishes {
     /// How long a job may run, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Called with what a job gives.
+    /// Called with each value of a job.
     pub done: Option<Py<PyAny>>,
-    /// Called with what a job raises.
+    /// Called with the exception of a job.
     pub failed: Option<Py<PyAny>>,
-    /// Gets both.
+    /// Receives values and exceptions.
     pub results: Option<Py<Results>>,
 }
 
 impl Wishes {
-    /// Of a pool: callbacks.
+    /// Options of a pool, which are callbacks only.
     ///
     /// # Errors
     ///
-    /// `TypeError` for what cannot be called.
+    /// `TypeError` for a callback that cannot be called.
     pub fn of_pool(done: Option<Bound<'_, PyAny>>, failed: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         let (done, failed) = (callable("done_callback", done)?, callable("failed_callback", failed)?);
         Ok(Self { done, failed, ..Self::default() })
@@ -43,11 +43,11 @@ impl Wishes {
         self.limit_ns.is_none() && self.done.is_none() && self.failed.is_none() && self.results.is_none()
     }
 
-    /// For the cycle collector.
+    /// Visits the objects, for the garbage collector.
     ///
     /// # Errors
     ///
-    /// As `visit`.
+    /// The error of `visit`.
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.done)?;
         visit.call(&self.failed)?;
@@ -64,8 +64,8 @@ fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<P
     }
 }
 
-/// Who is told of a job: what its caller and its pool wish.
-#[inline]
+/// The target of a job, from the options of its view (`own`) and of its pool.
+#[inline(always)]
 pub fn target(
     py: Python<'_>,
     pool: &Wishes,
@@ -94,7 +94,7 @@ fn extra(
 ) -> Target {
     let nobody = Wishes::default();
     let own = own.unwrap_or(&nobody);
-    // Those of the pool are for jobs that nobody else asks about.
+    // The callbacks of the pool serve jobs without another receiver.
     let pool = if future.is_some() || own.results.is_some() { &nobody } else { pool };
     let kept = |callback: Option<&Py<PyAny>>| callback.map(|callback| Owned::of(callback.bind(py)));
     Target::Extra(Arc::new(Extra {

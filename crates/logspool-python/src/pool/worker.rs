@@ -1,7 +1,7 @@
 //! The loop of a worker.
 //!
-//! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it: with its own thread
-//! state, and with the interpreter for as many jobs as there are.
+//! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it. It keeps its thread
+//! state all the time, and the interpreter while the queue has jobs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,23 @@ use super::{results, timers};
 use crate::interpreter::leaving;
 use crate::interpreter::thread::name_thread;
 
-/// How many jobs a worker does before it lets others have the interpreter if they ask for it.
+/// Jobs that a worker runs before it lets waiting threads have the interpreter.
 ///
-/// A job in Python gives way by itself, one in C does not. Giving the interpreter away and taking it back would be worse
-/// than nothing: who waits for it is woken in vain, and begins to count CPython's 5 ms anew. A call of a Python
-/// function hands it over properly, and only when somebody asked.
+/// A job in Python gives way by itself, a job in C does not. Releasing the interpreter and taking it back would be
+/// worse than nothing: a waiting thread wakes in vain and starts CPython's 5 ms interval again. A call of a Python
+/// function hands the interpreter over properly, and only if another thread requested it.
 const JOBS_PER_BREATH: u32 = 64;
 
-/// What a worker thread runs. It is counted among the workers before its thread is started.
+/// The native part of a worker thread. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
 pub struct Worker {
     shared: Arc<Shared>,
-    /// Whether the thread has begun, or whoever was to start it has counted it off: an interrupted start may do both.
+    /// Whether the thread has begun, or its starter has removed it from the count. An interrupted start may try both.
     decided: AtomicBool,
 }
 
 impl Worker {
-    /// Of a pool that has counted it.
+    /// A worker of a pool that has counted it.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, decided: AtomicBool::new(false) }
     }
@@ -40,12 +40,12 @@ impl Worker {
 
 #[pymethods]
 impl Worker {
-    /// Be the thread's first call. False: it was counted off, and the thread has to leave.
+    /// Note that the thread has begun. False: it was removed from the count, and the thread must leave.
     fn begin(&self) -> bool {
         !self.decided.swap(true, Ordering::Relaxed)
     }
 
-    /// Count the worker off, unless its thread has begun. Return whether it was counted off now.
+    /// Remove the worker from the count, unless its thread has begun. Return whether this call removed it.
     pub fn give_back(&self) -> bool {
         let first = self.begin();
         if first {
@@ -54,7 +54,7 @@ impl Worker {
         first
     }
 
-    /// Close the pool and end all jobs that wait with an exception: this worker cannot begin.
+    /// Close the pool and end all waiting jobs with an exception, because this worker cannot begin.
     fn give_up(&self, exception: &Bound<'_, PyAny>) {
         let jobs = &self.shared.jobs;
         jobs.close();
@@ -63,32 +63,32 @@ impl Worker {
         timers::fail_all(&self.shared, exception);
     }
 
-    /// Cancel the jobs of its pool that wait, also when that one is gone.
+    /// Cancel the waiting jobs of its pool, even if the pool object is gone.
     fn cancel(&self, py: Python<'_>) {
         shared::cancel_all(py, &self.shared);
     }
 
-    /// Whether all jobs of its pool that run wait for room in results.
+    /// Return whether all running jobs of its pool wait for room in results.
     fn waits_for_takers(&self) -> bool {
         let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
-        // A worker that sleeps is about to take a job that is there.
+        // A sleeping worker is about to take a waiting job.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
         none_begins && busy == self.shared.takers.waiting()
     }
 
-    /// Have no job of its pool wait for room in results any longer.
+    /// End the wait of this pool's jobs for room in results, now and for all later values.
     fn forget_takers(&self) {
         self.shared.takers.forget();
     }
 
-    /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
+    /// In a forked child: end the waiting jobs of its pool with an exception, even if the pool object is gone.
     fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
         self.shared.fail_after_fork(exception);
     }
 
-    /// Do jobs until none will come, in a thread with this name for the system.
+    /// Run jobs until no more can come. The thread gets this name in the system.
     ///
-    /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
+    /// `breathe` is a Python function with a loop, in which the interpreter checks for requests of other threads.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
         results::as_worker(&self.shared.takers, || self.do_jobs(py, breathe));
@@ -102,7 +102,7 @@ impl Worker {
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
             from = match shared.jobs.next(from) {
-                jobs::Next::Job(job) => {
+                jobs::WorkerStep::Job(job) => {
                     if from != jobs::From::Job {
                         begun = clock::ticks();
                     }
@@ -110,7 +110,7 @@ impl Worker {
                     if !job.run(py, shared, &mut By::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
-                    // The end of a job is the beginning of the next: one look at the clock for both.
+                    // The end of a job is the beginning of the next, so that one reading of the clock serves both.
                     let ended = clock::ticks();
                     times.note(since, begun, ended);
                     begun = ended;
@@ -120,11 +120,11 @@ impl Worker {
                     }
                     jobs::From::Job
                 }
-                jobs::Next::Sleep(ticket) => {
+                jobs::WorkerStep::Sleep(ticket) => {
                     let woken = leaving::outside(py, || shared.jobs.sleep(ticket, idle_timeout));
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
-                jobs::Next::Leave => return,
+                jobs::WorkerStep::Leave => return,
             };
         }
     }

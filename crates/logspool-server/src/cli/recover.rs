@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use logspool::recover::{self, Options, Undeliverable};
+use logspool::recover::{self, RecoverOptions, Undeliverable};
 use logspool_sys::folder;
 
 use super::failure::Failure;
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("cannot recover {}: there is no such folder {MEND}", named.display())));
     }
     let folder = arguments.folder.clone().or_else(configured).unwrap_or_else(folder::default_path);
-    let options = Options { undeliverable: Undeliverable::Discard };
+    let options = RecoverOptions { undeliverable: Undeliverable::Discard };
     let report = recover::recover(&folder, |_| true, options).map_err(|error| {
         let why = format!("cannot recover {}: {error}", folder.display());
         Failure::Failed(match error.kind() {

@@ -14,8 +14,8 @@ use crate::address::{HttpAddress, Listen, StoreAddress};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where senders connect: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `tls://HOST:PORT`. A stream listener
-    /// takes every protocol; `?protocol=NAME` fixes one (see [Protocols](#protocols)).
+    /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `tls://HOST:PORT`. A stream listener
+    /// accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)).
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<Listen>,
     /// Address for queries, metrics and HTTP senders: `HOST:PORT`, or `"off"`.

@@ -1,14 +1,15 @@
-//! RELP, the protocol of rsyslog's `omrelp`: syslog messages that the service acknowledges when they are stored.
+//! RELP, the protocol of rsyslog's `omrelp`: syslog messages with acks.
 //!
 //! ```text
 //! frame = NUMBER SP COMMAND SP LENGTH [SP DATA] LF
 //! ```
 //!
-//! `open` comes first and is answered with the offers of the service. Each `syslog` holds one message; its answer
-//! (`rsp`) is `200 OK` when every store has committed the record, and a batch that is not committed gets no answer: the
-//! sender keeps its messages and sends them again on its next connection. A message that cannot be decoded is stored as
-//! a record of `logspool.undecoded` and acknowledged, because it would not be better the next time. `500` is the answer
-//! to a command that the service refuses; it closes the connection after it.
+//! A session begins with `open`, which the service answers with its offers. Each `syslog` command holds one message.
+//! Its answer (`rsp`) is `200 OK` when every store has committed the record. A batch that is not committed gets no
+//! answer, so the sender keeps its messages and sends them again on its next connection.
+//!
+//! A message that cannot be decoded is stored as a record of `logspool.undecoded` and acknowledged, because a retry
+//! would fail in the same way. A command that the service refuses is answered with `500`, and the connection is closed.
 //!
 //! The numbers begin at 1 on each connection, so they do not identify a message on the next one. A message that was
 //! committed before its answer arrived is stored twice.
@@ -39,13 +40,14 @@ pub const RELP: Protocol = Protocol {
     speech: Speech::Conversation { speaks_first: |_| false, serve: |connection| Box::pin(serve(connection)) },
 };
 
-/// Digits of a number or length (RELP specification: 999999999 is the largest).
+/// Maximum number of digits of a number or length (RELP specification: the largest is 999999999).
 const DIGITS: usize = 9;
 
-/// Bytes of a command (RELP specification).
+/// Maximum length of a command in bytes (RELP specification).
 const COMMAND_BYTES: usize = 32;
 
-/// Messages of one batch. Chosen: the window of `omrelp` is 128 messages, and others send more at a time.
+/// Maximum number of messages in a batch. Chosen: the window of `omrelp` is 128 messages, and other senders send more
+/// at a time.
 const BATCH_MESSAGES: usize = 1024;
 
 /// A frame.
@@ -54,14 +56,14 @@ struct Frame<'b> {
     number: &'b str,
     command: &'b str,
     data: &'b [u8],
-    /// Bytes of all of it.
+    /// Length of the whole frame in bytes.
     length: usize,
 }
 
 const MALFORMED: FrameError = FrameError::Malformed("relp");
 
-/// The frame at the beginning of `bytes`, whose data has at most `limit` bytes; `None` while it is not complete. Each part
-/// of the header is checked before the next one is waited for.
+/// Parses the frame at the start of `bytes`, whose data has at most `limit` bytes. `None`: it is not complete. Each
+/// part of the header is checked as soon as it has arrived.
 fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
     let Some((number, at)) = word(bytes, 0, DIGITS, |byte| byte.is_ascii_digit(), b" ")? else { return Ok(None) };
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric();
@@ -71,7 +73,7 @@ fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
-    // Without data there may be no space after the length.
+    // The space after the length is optional in a frame without data.
     let from = if bytes[at - 1] == b'\n' { at - 1 } else { at };
     if from < at && length > 0 {
         return Err(MALFORMED);
@@ -85,7 +87,8 @@ fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
     }
 }
 
-/// The word from `at` to one of `ends`, and the place after that. At least one and at most `most` bytes, all of a kind.
+/// Parses a word from `at` to one of `ends`. Returns the word and the position after its end. It has between one and
+/// `most` bytes, which all satisfy a condition.
 fn word<'b>(
     bytes: &'b [u8],
     at: usize,
@@ -106,7 +109,8 @@ fn word<'b>(
     }
 }
 
-/// True if the bytes are the beginning of an `open` command: of syslog with counted octets, a priority follows the number.
+/// True if the bytes begin an `open` command. In syslog with counted octets a priority follows the number. `None`: more
+/// bytes are needed.
 fn is_open(bytes: &[u8]) -> Option<bool> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (found, expected) = (&bytes[digits..], b" open ");
@@ -133,7 +137,7 @@ async fn serve(connection: Connection<'_>) -> End {
     }
 }
 
-/// One connection, from its `open` to its `close`.
+/// A session on a connection, from its `open` to its `close`.
 struct Session<'a> {
     reader: Reader<'a>,
     shared: &'a Shared,
@@ -169,7 +173,7 @@ impl Session<'_> {
         }
     }
 
-    /// The next frame. One that cannot be read ends the connection, and the sender is told so.
+    /// The next frame. If it cannot be read, the sender gets `serverclose`, and the connection ends.
     async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<Frame<'b>>, End> {
         match frame(bytes, limit) {
             Ok(found) => Ok(found),
@@ -180,20 +184,21 @@ impl Session<'_> {
         }
     }
 
-    /// Hands over the messages at the beginning of `bytes` as one batch, as far as there is room. Returns their bytes.
+    /// Hands over the messages at the start of `bytes` as one batch, as many as there is room for. Returns their length
+    /// in bytes.
     async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, End> {
         let (intake, origin) = (&self.shared.intake, self.reader.origin());
-        // The sender keeps what is not acknowledged.
+        // The sender keeps messages that are not acknowledged.
         let room = intake.room_to_decode(origin, bytes.len(), 0).await;
         let turn = intake.budget.turn(origin, bytes.len()).await;
         let (mut at, mut count, mut ack) = (0, 0, Vec::new());
-        // An error is found again, as the first frame of the next call.
+        // An error appears again, as the first frame of the next call.
         while let Ok(Some(Frame { number, command: "syslog", data, length })) = frame(&bytes[at..], limit) {
             self.reader.read_as(&syslog::FRAMES, data);
             ack.extend_from_slice(&response(number, "200 OK"));
             at += length;
             count += 1;
-            // A buffer that grows doubles, so it has up to twice the bytes in use.
+            // A growing buffer doubles, so it may take twice the bytes in use.
             if count == BATCH_MESSAGES || !room.holds(2 * self.reader.used_bytes()) {
                 break;
             }
@@ -201,7 +206,7 @@ impl Session<'_> {
         drop(turn);
         let batch = self.reader.take();
         if batch.is_empty() {
-            // Blank messages.
+            // All messages were blank.
             self.answer(ack).await?;
             return Ok(at);
         }
@@ -240,7 +245,7 @@ impl Session<'_> {
         Err(End::Frame(MALFORMED))
     }
 
-    /// Sends an answer after those to all that came before.
+    /// Queues an answer after the answers to all earlier commands.
     async fn answer(&self, ack: Vec<u8>) -> Result<(), End> {
         let (to, outcome) = oneshot::channel();
         let _ = to.send(Outcome::Committed);
@@ -252,14 +257,14 @@ impl Session<'_> {
     }
 }
 
-/// Whether a connection goes on.
+/// Whether the session continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoOn,
     Close,
 }
 
-/// Looks whether a sender offers what the service needs: any version, and the command `syslog` where it lists commands.
+/// Checks that a sender offers what the service needs: any version, and the command `syslog` if it lists commands.
 fn offers(data: &[u8]) -> Result<(), &'static str> {
     let mut has_version = false;
     for line in data.split(|byte| *byte == b'\n') {

@@ -51,7 +51,7 @@ pub enum More {
     Came,
     /// No bytes within the given time.
     Silence,
-    /// The peer has closed the connection, or the service ends and has read what had arrived.
+    /// The peer has closed the connection, or the service ends and has read the remaining data.
     Ended,
 }
 
@@ -112,7 +112,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
                     (None, None) => Err(End::Slow(limit)),
                 };
             }
-            // Return, so that the caller reads once more what has arrived.
+            // Return, so that the caller reads the remaining data once more.
             () = ended(&mut self.stop), if stopping.is_none() => return Ok(More::Came),
         };
         self.read = if came == room { LARGE_READ } else { SMALL_READ };

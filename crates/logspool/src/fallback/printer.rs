@@ -14,12 +14,12 @@ use logspool_sys::threads::spawn;
 const MOST_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
-struct State {
+struct PrinterState {
     text: Vec<u8>,
     runs: bool,
 }
 
-static STATE: PerProcess<State> = PerProcess::new();
+static STATE: PerProcess<PrinterState> = PerProcess::new();
 
 /// Queues a line for printing. Returns whether there was room for it.
 pub fn print(line: &[u8]) -> bool {

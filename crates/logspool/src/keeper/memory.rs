@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::handover;
-use logspool_sys::held::Held;
+use logspool_sys::held::HeldFiles;
 use logspool_sys::nap::nap;
 
 use super::independent::{HANDOVER, WATCHED, become_independent};
 use super::{LOOKED_AFTER, PAUSES};
-use crate::recover::{self, Options, Reason, Report};
+use crate::recover::{self, Reason, RecoverOptions, Report};
 
 /// Longest pause between two tries to deliver to an output that accepts nothing.
 ///
@@ -44,7 +44,7 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     allow_many_files();
     // SAFETY: the descriptor stays open until the process ends.
     let socket = unsafe { BorrowedFd::borrow_raw(HANDOVER) };
-    let folder = Folder::in_memory(Held::default());
+    let folder = Folder::in_memory(HeldFiles::default());
     let held = folder.held().expect("made above");
     collect(socket, held)?;
     while !is_gone(0) && is_mapped(program, held) {
@@ -68,7 +68,7 @@ fn allow_many_files() {
 }
 
 /// Takes the files that the program hands over, until no more can follow.
-fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
+fn collect(socket: BorrowedFd<'_>, held: &HeldFiles) -> io::Result<()> {
     loop {
         let mut polled = [socket.as_raw_fd(), WATCHED].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: two valid pollfds.
@@ -105,7 +105,7 @@ fn is_gone(timeout: i32) -> bool {
 }
 
 /// Whether the program still maps its segment: then it has closed its descriptors, as daemons do, but lives.
-fn is_mapped(program: u32, held: &Held) -> bool {
+fn is_mapped(program: u32, held: &HeldFiles) -> bool {
     let names = held.names();
     let segments = names.iter().filter(|name| name.ends_with(".seg"));
     let inodes: Vec<u64> = segments.filter_map(|name| held.status(name).ok()).map(|status| status.st_ino).collect();
@@ -118,7 +118,7 @@ fn is_mapped(program: u32, held: &Held) -> bool {
 
 /// Next action after a try.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum AfterTry {
     /// No deliverable record is left.
     End,
     /// Another recoverer is at work, or a process is about to end.
@@ -130,29 +130,29 @@ enum Next {
 fn deliver(folder: &Folder) {
     let begun = Instant::now();
     let mut pause = *PAUSES.start();
-    while let Ok(report) = recover::recover_in(folder, Options::default()) {
+    while let Ok(report) = recover::recover_in(folder, RecoverOptions::default()) {
         let longest = match next(&folder.names().unwrap_or_default(), &report) {
-            Next::End => return,
-            Next::Soon if begun.elapsed() >= LOOKED_AFTER => return,
-            Next::Later if begun.elapsed() >= LONGEST_STAY => return,
-            Next::Soon => *PAUSES.end(),
-            Next::Later => LONGEST_PAUSE,
+            AfterTry::End => return,
+            AfterTry::Soon if begun.elapsed() >= LOOKED_AFTER => return,
+            AfterTry::Later if begun.elapsed() >= LONGEST_STAY => return,
+            AfterTry::Soon => *PAUSES.end(),
+            AfterTry::Later => LONGEST_PAUSE,
         };
         nap(pause);
         pause = (pause * 2).min(longest);
     }
 }
 
-fn next(names: &[String], report: &Report) -> Next {
+fn next(names: &[String], report: &Report) -> AfterTry {
     let reasons = || report.kept.iter().flat_map(|kept| &kept.reasons);
     if reasons().any(|reason| matches!(reason, Reason::Unwritable { path, .. } if may_be_mended(path))) {
-        return Next::Later;
+        return AfterTry::Later;
     }
     let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
     // Files without a reason in the report have a living owner.
     let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
     let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
-    if reasons().any(is_passing) || names.iter().any(is_alive) { Next::Soon } else { Next::End }
+    if reasons().any(is_passing) || names.iter().any(is_alive) { AfterTry::Soon } else { AfterTry::End }
 }
 
 /// Whether an output that accepts nothing now may do so later.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::recover::{Kept, Retention};
 
-    fn after(names: &[&str], reasons: Vec<Reason>) -> Next {
+    fn after(names: &[&str], reasons: Vec<Reason>) -> AfterTry {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let name = "1-2-3-4".to_owned();
         let mut report = Report::default();
@@ -186,16 +186,16 @@ mod tests {
         let files = ["1-2-3-4.lock", "1-2-3-4.seg", "file-1-2.side"];
         let unwritable = |path: &str| Reason::Unwritable { path: path.into(), error: "why".into(), records: 3 };
         let gone = || Reason::Undeliverable { sink: "stderr".into(), records: 3 };
-        assert_eq!(Next::End, after(&[], vec![]));
-        assert_eq!(Next::End, after(&files[2..], vec![]));
-        assert_eq!(Next::Soon, after(&files, vec![]));
-        assert_eq!(Next::Soon, after(&files, vec![Reason::InWork]));
+        assert_eq!(AfterTry::End, after(&[], vec![]));
+        assert_eq!(AfterTry::End, after(&files[2..], vec![]));
+        assert_eq!(AfterTry::Soon, after(&files, vec![]));
+        assert_eq!(AfterTry::Soon, after(&files, vec![Reason::InWork]));
         for path in ["/a.log", "tcp://127.0.0.1:1"] {
-            assert_eq!(Next::Later, after(&files, vec![gone(), unwritable(path)]));
+            assert_eq!(AfterTry::Later, after(&files, vec![gone(), unwritable(path)]));
         }
         for path in ["/missing/a.log", "/dev/null"] {
-            assert_eq!(Next::End, after(&files, vec![unwritable(path)]));
+            assert_eq!(AfterTry::End, after(&files, vec![unwritable(path)]));
         }
-        assert_eq!(Next::End, after(&files, vec![gone()]));
+        assert_eq!(AfterTry::End, after(&files, vec![gone()]));
     }
 }

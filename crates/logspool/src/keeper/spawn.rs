@@ -77,7 +77,7 @@ fn watched() -> io::Result<OwnedFd> {
 }
 
 /// Input of the two processes, and the error of the second one.
-struct Start {
+struct KeeperStart {
     arguments: *const *const c_char,
     environment: *const *const c_char,
     watched: RawFd,
@@ -100,7 +100,7 @@ const SHARED: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
 
 fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: RawFd, socket: RawFd) -> io::Result<()> {
     let (mut first_stack, mut second_stack) = (stack(), stack());
-    let mut start = Start {
+    let mut start = KeeperStart {
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
         watched,
@@ -135,7 +135,7 @@ fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: Ra
 extern "C" fn first(start: *mut c_void) -> c_int {
     // SAFETY: see `spawn`.
     unsafe {
-        let start = start.cast::<Start>();
+        let start = start.cast::<KeeperStart>();
         if libc::clone(second, (*start).second_stack, SHARED, start.cast()) < 0 {
             (*start).error = *libc::__errno_location();
         }
@@ -147,7 +147,7 @@ extern "C" fn first(start: *mut c_void) -> c_int {
 extern "C" fn second(start: *mut c_void) -> c_int {
     // SAFETY: see `spawn`; this process has its own copies of the descriptors.
     unsafe {
-        let start = start.cast::<Start>();
+        let start = start.cast::<KeeperStart>();
         // A new session, so that signals to the program's group do not reach it.
         libc::setsid();
         // Move them above all descriptors that are overwritten below.

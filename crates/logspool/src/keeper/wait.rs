@@ -16,7 +16,7 @@ use logspool_sys::folder::{self, Folder, Times};
 use logspool_sys::identity::ProcessIdentity;
 
 use super::independent::check;
-use crate::recover::{self, Options, Reason, Report, Undeliverable};
+use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 
 /// Pause between two looks for the lock, in milliseconds. Chosen: records of such a program are delivered within 200.
 const PAUSE_MS: libc::c_int = 100;
@@ -76,7 +76,7 @@ impl Queue {
         self.seen = None;
         // If the program removed the lock file, no records were left.
         if !is_removed {
-            let report = recover::recover(path, |_| true, Options { undeliverable: Undeliverable::Keep })?;
+            let report = recover::recover(path, |_| true, RecoverOptions { undeliverable: Undeliverable::Keep })?;
             if is_stuck(&report, &name) {
                 self.stuck.insert(name);
             }

@@ -7,11 +7,11 @@ use logspool_sys::histogram::HistogramCounts;
 use crate::stats::SinkSnapshot;
 
 /// A page under construction.
-pub(super) struct Page {
+pub(super) struct MetricsPage {
     text: String,
 }
 
-impl Page {
+impl MetricsPage {
     /// An empty page.
     pub(super) fn new() -> Self {
         Self { text: String::with_capacity(4096) }

@@ -2,7 +2,7 @@
 
 use logspool_pool::PoolReading;
 
-use super::page::Page;
+use super::page::MetricsPage;
 
 /// Name, kind, help text and value of each family except the histograms.
 type Family = (&'static str, &'static str, &'static str, fn(&PoolReading) -> f64);
@@ -22,7 +22,7 @@ const FAMILIES: [Family; 11] = [
 ];
 
 /// Adds the families of thread pools to a page.
-pub(super) fn families(page: &mut Page, pools: &[PoolReading]) {
+pub(super) fn families(page: &mut MetricsPage, pools: &[PoolReading]) {
     for (name, kind, help, value) in FAMILIES {
         page.family(name, kind, help);
         let sample = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };

@@ -37,7 +37,7 @@ pub enum Refusal {
     /// A large record had no room for its own file, or the limit for large records stayed exhausted while the record's
     /// level may wait.
     NoBlob = 3,
-    /// The ids were defined under another [`super::generation`]: by the parent of a forked child, or before the
+    /// The ids were defined under another [`super::id_epoch`]: by the parent of a forked child, or before the
     /// pipeline was replaced. Define them again.
     StaleIds = 4,
 }
@@ -77,7 +77,7 @@ pub enum Waiter {
 
 /// A wait for room.
 #[derive(Debug, Clone, Copy)]
-struct Wait {
+struct RoomWait {
     /// Level of the record; determines the longest wait.
     level: u16,
     /// Kind of thread that waits.
@@ -88,7 +88,7 @@ struct Wait {
 
 /// Progress of the sinks that make large records wait.
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct SinkProgress {
     /// Number of files of large records removed.
     removed: u64,
     /// Bytes accepted by the sinks that hold back the oldest batch.
@@ -97,7 +97,7 @@ struct Progress {
     is_at_large: bool,
 }
 
-impl Progress {
+impl SinkProgress {
     /// Whether the sinks have made progress since `before`.
     fn is_beyond(&self, before: &Self) -> bool {
         self.is_at_large || self.removed != before.removed || self.bytes.abs_diff(before.bytes) >= PROGRESS_BYTES
@@ -146,7 +146,7 @@ thread_local! {
     /// This thread's producer, or null. It has no destructor, so reading it is one load.
     static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
     /// Returns the lane when the thread ends.
-    static OWNER: Owner = const { Owner };
+    static OWNER: LaneOwner = const { LaneOwner };
 }
 
 /// The lane of one thread, and its wait for durability.
@@ -156,9 +156,9 @@ struct Pusher {
     pending_sync: Option<&'static PendingSync>,
 }
 
-struct Owner;
+struct LaneOwner;
 
-impl Drop for Owner {
+impl Drop for LaneOwner {
     fn drop(&mut self) {
         let pusher = PUSHER.replace(std::ptr::null_mut());
         if pusher.is_null() {
@@ -186,7 +186,7 @@ fn give_back(producer: &mut Producer) {
 /// `fill`.
 ///
 /// `value_bytes` is the exact number of bytes that `fill` stores at its pointer; `fill` may do nothing else. This
-/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::generation`]:
+/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::id_epoch`]:
 /// a record with other ids finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
@@ -247,11 +247,11 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // After `renew`: a producer that took over the turn of a dying process must not push in it. Pairs with
+        // After `renew`: a producer that took over the generation of a dying process must not push in it. Pairs with
         // `publish` in `generation::advance`.
-        generation::observed_turn();
+        generation::observed();
         wait_for_death();
-        // Repeat if the pipeline was replaced during this turn.
+        // Repeat if the pipeline was replaced during this generation.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             break (pipeline, pusher);
         }
@@ -274,7 +274,7 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
                 let limit = pipeline.blob_limit(level);
                 let has_room = || pipeline.blobs.has_room(&pipeline.segment, value_bytes, limit);
                 let full = || (!has_room()).then_some(Obstacle::Full);
-                let wait = Wait { level, waiter, reason: Refusal::NoBlob };
+                let wait = RoomWait { level, waiter, reason: Refusal::NoBlob };
                 return pipeline.wait_for_room(producer, wait, waited, |_| full());
             }
         }
@@ -286,7 +286,7 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         Some(_) => {}
     }
     let obstacle = |producer: &mut Producer| producer.obstacle(needed_here, level);
-    let wait = Wait { level, waiter, reason: Refusal::QueueFull };
+    let wait = RoomWait { level, waiter, reason: Refusal::QueueFull };
     let room = pipeline.wait_for_room(producer, wait, waited, obstacle);
     if room != Room::Retry {
         pipeline.drop_large(producer);
@@ -323,14 +323,14 @@ fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
     Room::Refused(reason)
 }
 
-/// This thread's producer, renewed for the current turn. `None` if no lane is available.
+/// This thread's producer, renewed for the current generation. `None` if no lane is available.
 fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let held = PUSHER.get();
     if !held.is_null() {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut (*held).producer };
         if producer.pipeline == pipeline.number() {
-            producer.turn = generation::turn();
+            producer.generation = generation::current();
             return NonNull::new(held);
         }
         // The producer is of the parent's pipeline: its lane is not ours, and its memory is not mapped.
@@ -444,13 +444,13 @@ impl Pipeline {
     }
 
     /// Progress of the sinks that hold back the oldest batch.
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SinkProgress {
         let now = monotonic_ns();
         let outlets = self.outlets();
         let outlets = || outlets.iter().flatten();
         let oldest = outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
         let last = || outlets().filter(|outlet| outlet.unspilled_batch() == oldest);
-        Progress {
+        SinkProgress {
             removed: self.blobs.removed(),
             bytes: last().map(|outlet| outlet.bytes_taken()).sum(),
             is_at_large: self.blobs.is_formatted(now)
@@ -462,7 +462,7 @@ impl Pipeline {
     fn wait_for_room(
         &self,
         producer: &mut Producer,
-        wait: Wait,
+        wait: RoomWait,
         waited: &mut Duration,
         obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
     ) -> Room {
@@ -477,7 +477,7 @@ impl Pipeline {
     fn wait_while(
         &self,
         producer: &mut Producer,
-        wait: Wait,
+        wait: RoomWait,
         waited: &mut Duration,
         obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
     ) -> Room {
@@ -492,7 +492,7 @@ impl Pipeline {
             nap(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + counted_from.elapsed();
-            if generation::turn() != producer.turn {
+            if generation::current() != producer.generation {
                 // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
                 return Room::Retry;
             }

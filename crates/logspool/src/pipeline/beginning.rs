@@ -14,7 +14,7 @@ use super::spooler::Spooler;
 use super::state::Pipeline;
 use crate::collector::Collector;
 use crate::copies;
-use crate::durable::{PendingSync, Wait};
+use crate::durable::{PendingSync, WaitRule};
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
@@ -87,16 +87,16 @@ fn begin(number: u64) -> Option<Pipeline> {
 /// The sync rule of the sinks, and the table of waiting calls, as the options ask.
 fn syncs(options: &Options) -> Syncs {
     let wait = match options.durability {
-        Durability::Memory | Durability::Process | Durability::Interval => Wait::Levels,
-        Durability::Checkpoint => Wait::Checkpoint(options.checkpoint_every),
-        Durability::Sync => Wait::Every,
+        Durability::Memory | Durability::Process | Durability::Interval => WaitRule::Levels,
+        Durability::Checkpoint => WaitRule::Checkpoint(options.checkpoint_every),
+        Durability::Sync => WaitRule::Every,
     };
     let rule = match options.durability {
         Durability::Memory | Durability::Process => SyncRule::Asked,
         Durability::Interval | Durability::Checkpoint => SyncRule::Every(options.sync_interval),
         Durability::Sync => SyncRule::Always,
     };
-    let waits = wait != Wait::Levels || !options.durable_levels.is_empty();
+    let waits = wait != WaitRule::Levels || !options.durable_levels.is_empty();
     let pending_sync = waits.then(|| Arc::new(PendingSync::new(wait, options.durable_levels.clone())));
     Syncs { rule, pending_sync }
 }

@@ -1,7 +1,7 @@
 //! Shutting the door: waits until no push is under way that began before a change.
 //!
-//! A push compares the turn (`generation.rs`) inside the window in which it writes. The closer advances the turn and
-//! waits until no window is open. Then every push of the old turn is published, and every later one takes its slow path
+//! A push compares the generation (`generation.rs`) inside the window in which it writes. The closer advances the generation and
+//! waits until no window is open. Then every push of the old generation is published, and every later one takes its slow path
 //! first, where it sees the change. So a sink is closed, and the process ended, after the last record for it. This
 //! holds however long the pushing thread is kept from the processor.
 //!
@@ -19,7 +19,7 @@ use logspool_sys::published::Published;
 use super::slot::existing;
 use super::state::Pipeline;
 
-/// How long a push that has compared the turn may take to publish.
+/// How long a push that has compared the generation may take to publish.
 ///
 /// Chosen: it takes nanoseconds, or as long as its thread is kept from the processor: tens of milliseconds on a busy
 /// machine.

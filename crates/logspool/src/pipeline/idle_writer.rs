@@ -11,12 +11,12 @@ use crate::writer::Outlet;
 /// The thread that waits for a sink, if any. A second thread without a sink ends at once.
 #[derive(Debug, Default)]
 pub(super) struct IdleWriter {
-    state: Mutex<State>,
+    state: Mutex<IdleState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct IdleState {
     is_waiting: bool,
     /// The next outlet of the waiting thread.
     next: Option<Arc<Outlet>>,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl IdleWriter {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, IdleState> {
         // No step while the lock is held can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +54,7 @@ impl IdleWriter {
             return None;
         }
         state.is_waiting = true;
-        let has_to_wait = |state: &mut State| state.next.is_none() && !state.is_dismissed;
+        let has_to_wait = |state: &mut IdleState| state.next.is_none() && !state.is_dismissed;
         let waited = self.changed.wait_timeout_while(state, longest, has_to_wait);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_waiting = false;

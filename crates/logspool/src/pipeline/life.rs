@@ -112,7 +112,7 @@ pub fn watch_after_fork() {
 
 /// Call after `fork()` in the child. Lets go of the parent's lanes, threads and ids.
 ///
-/// The kernel has wiped the page that holds the turn, so the next call begins a new pipeline. This function handles the
+/// The kernel has wiped the page that holds the generation, so the next call begins a new pipeline. This function handles the
 /// rest:
 /// - two descriptors of a backup that the parent is compressing;
 /// - duplicates of pipes whose readers wait for end of file;
@@ -160,7 +160,7 @@ pub fn end(timeout: Duration) -> u64 {
     drain(timeout)
 }
 
-/// Reverts [`end`]. Ids must be defined again after it, see [`super::generation`].
+/// Reverts [`end`]. Ids must be defined again after it, see [`super::id_epoch`].
 pub fn go_on() {
     if let Some(pipeline) = existing() {
         pipeline.put_aside();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use logspool_lanes::segment::Segment;
 use logspool_sys::folder::Folder;
-use logspool_sys::held::Held;
+use logspool_sys::held::HeldFiles;
 use logspool_sys::kernel;
 
 use super::options::{Durability, Options};
@@ -82,7 +82,7 @@ fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
     if !kernel::has_record_locks() || !kernel::has_memfd() {
         return Err(io::Error::new(ErrorKind::Unsupported, "the system refuses record locks or memfd_create"));
     }
-    let segment = Segment::create_in(Folder::in_memory(Held::handed_over(keeper::start()?)), ring_limit)?;
+    let segment = Segment::create_in(Folder::in_memory(HeldFiles::handed_over(keeper::start()?)), ring_limit)?;
     if let Some(keeper) = segment.home().and_then(|(folder, _)| folder.held()?.keeper()) {
         keeper.note_for_children();
     }

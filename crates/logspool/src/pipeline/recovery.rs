@@ -9,7 +9,7 @@ use super::relief;
 use super::settings::{options, queue_folder};
 use super::slot::existing;
 use crate::copies;
-use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::recover::{self, Orphan, RecoverOptions, Report, Retention, Undeliverable, Want};
 use crate::sidecar;
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
@@ -18,7 +18,7 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
     let want = |path: &Path| if want(path) { deliver_to(path) } else { Want::Leave };
     // A folder that is not this process's queue may be a folder of spools, which may be accessible to others.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
-    let mut report = match recover::recover_as(folder, want, Options { undeliverable }) {
+    let mut report = match recover::recover_as(folder, want, RecoverOptions { undeliverable }) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied && by_hand.is_some_and(recover::holds_spools) => {
             Report::default()
         }

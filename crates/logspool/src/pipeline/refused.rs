@@ -14,7 +14,7 @@ use super::settings::options;
 use super::slot::existing;
 use super::state::Pipeline;
 use crate::chunk::Chunk;
-use crate::collector::Source;
+use crate::collector::LiveSource;
 use crate::fallback;
 use crate::render::{Chunks, Renderer};
 use crate::writer::Outlet;
@@ -28,8 +28,8 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
         return;
     }
     let values = values();
-    let source = Source { segment: &pipeline.segment, blobs: &pipeline.blobs };
-    let mut first = First { pipeline, outlet: None, chunk: Chunk::default() };
+    let source = LiveSource { segment: &pipeline.segment, blobs: &pipeline.blobs };
+    let mut first = FirstTarget { pipeline, outlet: None, chunk: Chunk::default() };
     // Held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();
     Renderer::default().take(&source, &mut first, Lying { head, values: &values }, clock::wall_ns());
@@ -40,13 +40,13 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
 }
 
 /// Receives the line of the first target that is not standard error itself.
-struct First<'a> {
+struct FirstTarget<'a> {
     pipeline: &'a Pipeline,
     outlet: Option<Arc<Outlet>>,
     chunk: Chunk,
 }
 
-impl Chunks for First<'_> {
+impl Chunks for FirstTarget<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
         if self.outlet.is_some() {
             return None;

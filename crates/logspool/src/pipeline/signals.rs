@@ -106,14 +106,14 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     while let Some(pipeline) = own {
         match write_queued(pipeline) {
-            Wait::Again(moment_ns) if comes_again(signal, moment_ns) => {
+            SignalWait::Again(moment_ns) if comes_again(signal, moment_ns) => {
                 // SAFETY: as above: errno of this thread.
                 unsafe { *libc::__errno_location() = errno };
                 return;
             }
-            Wait::Again(_) => {}
-            Wait::Over => break,
-            Wait::Written => {
+            SignalWait::Again(_) => {}
+            SignalWait::Over => break,
+            SignalWait::Written => {
                 unlink_in_handler(pipeline);
                 break;
             }
@@ -128,7 +128,7 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
 }
 
 /// Outcome of one wait.
-enum Wait {
+enum SignalWait {
     Written,
     /// The time is up.
     Over,
@@ -137,7 +137,7 @@ enum Wait {
 }
 
 /// Waits until all accepted records are written, for a part of the remaining time.
-fn write_queued(pipeline: &Pipeline) -> Wait {
+fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let now = monotonic_ns();
     let begun = ENDING.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
     // The program may have survived an earlier announced end.
@@ -151,7 +151,7 @@ fn write_queued(pipeline: &Pipeline) -> Wait {
     door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_PATIENCE);
     if !pipeline.collector_runs.is_running() {
         // Nothing was logged yet, or nothing since a fork.
-        return if holds_nothing(pipeline) { Wait::Written } else { Wait::Over };
+        return if holds_nothing(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
     // Request a new ticket each time, to include records that the thread pushed during its moment.
     let ticket = pipeline.request();
@@ -159,14 +159,14 @@ fn write_queued(pipeline: &Pipeline) -> Wait {
     let until = end.min(now + (FIRST_WAIT_NS << shift));
     loop {
         if pipeline.answered.observe() >= ticket {
-            return Wait::Written;
+            return SignalWait::Written;
         }
         let now = monotonic_ns();
         if now >= end {
-            return Wait::Over;
+            return SignalWait::Over;
         }
         if now >= until {
-            return Wait::Again((FIRST_MOMENT_NS << shift).min(end - now));
+            return SignalWait::Again((FIRST_MOMENT_NS << shift).min(end - now));
         }
         nap(Duration::from_micros(200));
     }

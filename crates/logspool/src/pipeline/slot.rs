@@ -21,14 +21,14 @@ static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 /// Two loads; the hot path compares the result with the number under which its ids were defined. 0 is never a
 /// pipeline's number.
 #[inline]
-pub fn generation() -> u64 {
+pub fn id_epoch() -> u64 {
     // Pairs with `advance` in `put_aside`: a reader of the new number does not find the replaced pipeline.
-    if generation::turn() == generation::WIPED { 0 } else { NUMBER.observe() }
+    if generation::current() == generation::WIPED { 0 } else { NUMBER.observe() }
 }
 
 /// The pipeline of this process, if there is one.
 pub(super) fn existing() -> Option<&'static Pipeline> {
-    if generation::turn() == generation::WIPED {
+    if generation::current() == generation::WIPED {
         return None;
     }
     let current = CURRENT.observe();
@@ -47,7 +47,7 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
     if let Some(pipeline) = existing() {
         return Some(pipeline);
     }
-    if generation::turn() == generation::WIPED {
+    if generation::current() == generation::WIPED {
         // In a forked child: the parent's pipeline is left untouched, since its memory is not ours to judge.
         CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -15,7 +15,7 @@ use logspool_sys::threads::spawn;
 use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
-use crate::collector::{Collector, CollectorHost, Turn};
+use crate::collector::{Collector, CollectorHost, CollectorTurn};
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
@@ -86,26 +86,26 @@ impl Pipeline {
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.observe() {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
-            let turn = turn.unwrap_or(Turn::Held);
+            let turn = turn.unwrap_or(CollectorTurn::Held);
             let now = clock::monotonic_ns();
-            if turn != Turn::Idle {
+            if turn != CollectorTurn::Idle {
                 worked_at = now;
             }
             if watched_at.take_if(|at| *at <= now).is_some() {
                 self.ensure_watcher();
             }
             match turn {
-                Turn::Worked => {
+                CollectorTurn::Worked => {
                     dense_at = now;
                     sleep = *SLEEP_NS.start();
                     continue;
                 }
-                Turn::Few | Turn::Idle if now < dense_at + SPIN_NS => {
+                CollectorTurn::Few | CollectorTurn::Idle if now < dense_at + SPIN_NS => {
                     std::hint::spin_loop();
                     continue;
                 }
-                Turn::Few | Turn::Idle if !collector.is_waiting() => {}
-                Turn::Few | Turn::Idle | Turn::Held => sleep = sleep.min(1_000_000),
+                CollectorTurn::Few | CollectorTurn::Idle if !collector.is_waiting() => {}
+                CollectorTurn::Few | CollectorTurn::Idle | CollectorTurn::Held => sleep = sleep.min(1_000_000),
             }
             let sleeping = &self.segment.header().sleeping;
             announce_sleep(sleeping);

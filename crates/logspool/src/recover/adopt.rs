@@ -15,7 +15,7 @@ use logspool_sys::folder::Folder;
 use super::adopter::Adopter;
 use super::report::Report;
 use super::run;
-use super::want::{Options, Undeliverable, Want};
+use super::want::{RecoverOptions, Undeliverable, Want};
 
 /// Delivers the records that dead processes left in `folder`, and removes files that hold nothing undelivered. Records
 /// for terminals and pipes are dropped, and counted in the report.
@@ -28,7 +28,7 @@ use super::want::{Options, Undeliverable, Want};
 /// serve.
 pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     let folder = Folder::open_of_any_user(folder)?;
-    let options = Options { undeliverable: Undeliverable::Discard };
+    let options = RecoverOptions { undeliverable: Undeliverable::Discard };
     let is_own = folder.is_own();
     let want = |place: &Path| if is_own { adopter.want(place) } else { Want::Take };
     run::run(&folder, want, options, Some(adopter))

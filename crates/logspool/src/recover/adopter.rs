@@ -21,12 +21,12 @@ pub trait Adopter {
     /// # Errors
     ///
     /// When the records are not safe. They come again with a later adoption.
-    fn take(&self, taken: &Taken<'_>) -> io::Result<()>;
+    fn take(&self, taken: &AdoptedRecords<'_>) -> io::Result<()>;
 }
 
 /// Records of one sink, passed to the service.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken<'a> {
+pub struct AdoptedRecords<'a> {
     /// Destination that the dead process configured: the path of a file, or the address of a service.
     pub place: &'a Path,
     /// Stream of the records. Stream and number together identify a record.
@@ -39,7 +39,7 @@ pub struct Taken<'a> {
     pub marks: &'a [Mark],
 }
 
-impl<'a> Taken<'a> {
+impl<'a> AdoptedRecords<'a> {
     /// Iterates over the records, each with its mark.
     pub fn records(&self) -> impl Iterator<Item = (&'a [u8], &'a Mark)> {
         let Self { bytes, marks, .. } = *self;

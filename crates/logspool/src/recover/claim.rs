@@ -1,8 +1,8 @@
-//! An orphan that this process has claimed: its lock, its generation, and the notes on delivered records.
+//! An orphan that this process has claimed: its lock, its fencing token, and the notes on delivered records.
 //!
 //! The lock excludes other processes; the threads of this process share it (`work.rs`). POSIX drops the lock when any
 //! code in this process closes another descriptor of the lock file. Therefore each delivering step also compares the
-//! segment's generation: a later claimer has changed it, and we stop.
+//! segment's fencing token: a later claimer has changed it, and we stop.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Claim<'a> {
     /// Files of the orphan, listed while the lock is held.
     pub leftover: Leftover,
     segment: Option<File>,
-    generation: u64,
+    fencing_token: u64,
     work: Work,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Claim<'a> {
         // Another recoverer may have changed the files since they were listed.
         let leftover = Leftover::find(folder, &leftover.name)?;
         let segment = if leftover.segment { Some(folder.open_file(&leftover.segment_name())?) } else { None };
-        Ok(Some(Self { folder, leftover, segment, generation: 0, work }))
+        Ok(Some(Self { folder, leftover, segment, fencing_token: 0, work }))
     }
 
     /// The segment, if there is one.
@@ -75,22 +75,22 @@ impl<'a> Claim<'a> {
         self.work.alone(work)
     }
 
-    /// Begins a new generation, shared by all threads of this process that work on the orphan. Call it before reading
+    /// Takes a new fencing token, shared by all threads of this process that work on the orphan. Call it before reading
     /// anything that is delivered later.
     ///
     /// # Errors
     ///
     /// When a system call fails.
     pub fn begin(&mut self) -> io::Result<()> {
-        self.generation = self.work.generation(|| {
+        self.fencing_token = self.work.fencing_token(|| {
             let mut random = [0_u8; 8];
             // SAFETY: the buffer is valid for eight bytes, and `getrandom` never shortens requests this small.
             unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-            // Differs from the stored generation, even if the kernel has no random bytes yet.
+            // Differs from the stored fencing token, even if the kernel has no random bytes yet.
             let before = self.word(offset_of!(Header, recoverer))?;
-            let generation = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
-            self.set_word(offset_of!(Header, recoverer) as u64, generation)?;
-            Ok(generation)
+            let fencing_token = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
+            self.set_word(offset_of!(Header, recoverer) as u64, fencing_token)?;
+            Ok(fencing_token)
         })?;
         Ok(())
     }
@@ -116,19 +116,19 @@ impl<'a> Claim<'a> {
     }
 
     fn with_work(self, end: impl FnOnce(Work) -> Option<Work>) -> Option<Self> {
-        let Self { folder, leftover, segment, generation, work } = self;
-        end(work).map(|work| Self { folder, leftover, segment, generation, work })
+        let Self { folder, leftover, segment, fencing_token, work } = self;
+        end(work).map(|work| Self { folder, leftover, segment, fencing_token, work })
     }
 
-    /// Checks that this is still the newest generation. Also signals progress to threads that wait for a sink.
+    /// Checks that this is still the newest claim. Also signals progress to threads that wait for a sink.
     ///
     /// # Errors
     ///
-    /// `ResourceBusy` if a newer generation has begun; also when a system call fails.
+    /// `ResourceBusy` if a newer claim has replaced the token; also when a system call fails.
     pub fn check(&self) -> io::Result<()> {
         self.work.step();
         // Before `begin` nothing is delivered, and there may not even be a header.
-        if self.generation != 0 && self.word(offset_of!(Header, recoverer))? != self.generation {
+        if self.fencing_token != 0 && self.word(offset_of!(Header, recoverer))? != self.fencing_token {
             return Err(io::Error::from(io::ErrorKind::ResourceBusy));
         }
         Ok(())

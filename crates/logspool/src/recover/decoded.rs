@@ -8,8 +8,8 @@ use logspool_sys::folder::Folder;
 
 use super::image::{Illegible, Image};
 use super::leftover::Leftover;
-use super::pending::{Pending, Place};
-use super::progress::Progress;
+use super::pending::{PendingPlace, PendingRecords};
+use super::progress::SinkCheckpoints;
 use super::spilled::Spilled;
 use super::survey::{self, Survey};
 use super::walk::Plan;
@@ -27,7 +27,7 @@ pub struct Decoded {
     /// Index of the overflow files and spools.
     pub spilled: Spilled,
     /// Checkpoint of each sink.
-    pub progress: Progress,
+    pub progress: SinkCheckpoints,
     /// Counts of undelivered and of unreadable records.
     pub survey: Survey,
 }
@@ -42,7 +42,7 @@ impl Decoded {
         let image = Image::copy(segment)?;
         let spilled = Spilled::index(folder, leftover).map_err(|error| Illegible::Broken(error.to_string()))?;
         let plan = Plan::of(&image);
-        let (progress, damage) = Progress::of(&image, &plan, &spilled);
+        let (progress, damage) = SinkCheckpoints::of(&image, &plan, &spilled);
         let mut survey = survey::count(&image, &plan, &spilled, &progress);
         survey.damage.add(damage);
         Ok(Self { image, plan, spilled, progress, survey })
@@ -56,20 +56,20 @@ impl Decoded {
     pub fn refresh(&mut self, segment: &File) -> io::Result<()> {
         self.image.refresh_sinks(segment)?;
         // The first read counted the damage of the checkpoints.
-        (self.progress, _) = Progress::of(&self.image, &self.plan, &self.spilled);
+        (self.progress, _) = SinkCheckpoints::of(&self.image, &self.plan, &self.spilled);
         Ok(())
     }
 
     /// Undelivered records by destination. A null sink has none.
-    pub fn pending(&self) -> Vec<Pending> {
+    pub fn pending(&self) -> Vec<PendingRecords> {
         let entries = self.survey.pending.iter().filter_map(|(&sink, &records)| {
             let place = match self.image.sink(sink) {
-                Some((Some(path), _)) => Place::File(PathBuf::from(path)),
+                Some((Some(path), _)) => PendingPlace::File(PathBuf::from(path)),
                 Some((None, name)) if name == NULL_SINK => return None,
-                Some((None, name)) => Place::Gone(name),
-                None => Place::Unknown,
+                Some((None, name)) => PendingPlace::Gone(name),
+                None => PendingPlace::Unknown,
             };
-            Some(Pending { place, records, sink })
+            Some(PendingRecords { place, records, sink })
         });
         entries.collect()
     }

@@ -18,15 +18,15 @@ use logspool_record::format::FormatSpec;
 use logspool_sys::clock;
 use logspool_sys::folder::Folder;
 
-use super::adopter::{Adopter, Taken};
+use super::adopter::{AdoptedRecords, Adopter};
 use super::claim::Claim;
 use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::{Image, Numbering, SinkPlace};
-use super::progress::Progress;
-use super::source::Source;
+use super::progress::SinkCheckpoints;
+use super::source::OrphanSource;
 use super::spilled::Spilled;
-use super::target::{Piece, Target};
+use super::target::{RecoveredPiece, Target};
 use super::walk::{REST, Visit};
 use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
@@ -139,9 +139,9 @@ pub struct Delivery<'a> {
     claim: &'a Claim<'a>,
     decoded: &'a Decoded,
     adopter: Option<&'a dyn Adopter>,
-    progress: Progress,
+    progress: SinkCheckpoints,
     outputs: Vec<Output>,
-    source: Source<'a>,
+    source: OrphanSource<'a>,
     renderer: Renderer,
     batch: u64,
     damage: Damage,
@@ -149,7 +149,7 @@ pub struct Delivery<'a> {
 
 /// Result of a delivery.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct DeliveryOutcome {
     /// The outputs, with the counts of their delivered records.
     pub outputs: Vec<Output>,
     /// Records and bytes that turned out to be unreadable.
@@ -180,7 +180,7 @@ impl<'a> Delivery<'a> {
             adopter,
             progress: decoded.progress.clone(),
             outputs,
-            source: Source::new(folder, claim, &decoded.image),
+            source: OrphanSource::new(folder, claim, &decoded.image),
             renderer: Renderer::within(RECORD_BYTES),
             batch: 0,
             damage: Damage::default(),
@@ -188,7 +188,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Delivers all records and notes the progress.
-    pub fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> DeliveryOutcome {
         // The survey has already counted the unreadable bytes.
         self.decoded.plan.walk(&self.decoded.image, &mut self);
         for at in 0..self.outputs.len() {
@@ -199,7 +199,7 @@ impl<'a> Delivery<'a> {
                 target.finish();
             }
         }
-        Outcome { outputs: self.outputs, damage: self.damage }
+        DeliveryOutcome { outputs: self.outputs, damage: self.damage }
     }
 
     /// Delivers the overflow entries of an output up to and including batch `up_to`.
@@ -248,7 +248,7 @@ impl<'a> Delivery<'a> {
                 claim.note_offset(sink, reached)
             };
             let number = output.numbering.map(|numbering| numbering.number + 1);
-            let piece = Piece { chunk: &chunk, batch, number, base, written: written as usize };
+            let piece = RecoveredPiece { chunk: &chunk, batch, number, base, written: written as usize };
             let appended = begun.and_then(|()| match (&adopter, output.numbering) {
                 (Some(adopter), Some(numbering)) if output.is_taken => {
                     claim.check()?;
@@ -319,7 +319,8 @@ impl Visit for Delivery<'_> {
     fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
         let time_ns = self.decoded.image.wall_ns(lying.head.ticks);
         let Self { outputs, progress, decoded, batch, .. } = self;
-        let mut open = Open { image: &decoded.image, outputs, progress, spilled: &decoded.spilled, batch: *batch };
+        let mut open =
+            BatchOutputs { image: &decoded.image, outputs, progress, spilled: &decoded.spilled, batch: *batch };
         let taken = self.renderer.take(&self.source, &mut open, lying, time_ns);
         match self.source.take_error() {
             None => self.damage.records += u64::from(!taken.whole),
@@ -354,8 +355,8 @@ impl Visit for Delivery<'_> {
 }
 
 /// Passes the remaining records of a piece to the adopter. A partly written record is passed again as a whole.
-fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &Piece<'_>) -> io::Result<()> {
-    let Piece { chunk, written, .. } = *piece;
+fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &RecoveredPiece<'_>) -> io::Result<()> {
+    let RecoveredPiece { chunk, written, .. } = *piece;
     let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
     let start = if index == 0 { 0 } else { chunk.marks[index - 1].end as usize };
     let first = piece.number.unwrap_or(1) + index as u64;
@@ -364,19 +365,19 @@ fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &Piece<
     if marks.is_empty() {
         return Ok(());
     }
-    adopter.take(&Taken { place, stream, first, bytes: &chunk.bytes[start..], marks: &marks })
+    adopter.take(&AdoptedRecords { place, stream, first, bytes: &chunk.bytes[start..], marks: &marks })
 }
 
 /// The outputs that lack the current batch.
-struct Open<'a> {
+struct BatchOutputs<'a> {
     image: &'a Image,
     outputs: &'a mut [Output],
-    progress: &'a Progress,
+    progress: &'a SinkCheckpoints,
     spilled: &'a Spilled,
     batch: u64,
 }
 
-impl Chunks for Open<'_> {
+impl Chunks for BatchOutputs<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
         let SinkPlace::Own(sink) = self.image.place_of(sink) else { return None };
         let output = self.outputs.iter_mut().find(|output| output.sink == sink && output.error.is_none())?;

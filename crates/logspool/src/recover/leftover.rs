@@ -35,7 +35,7 @@ pub struct Leftover {
 
 /// State of the process that created the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum OwnerState {
     /// The lock is free.
     Dead,
     /// The lock is held, by the process itself or by a recoverer.
@@ -201,25 +201,25 @@ impl Leftover {
     }
 
     /// State of the owner, found without changing anything.
-    pub fn owner(&self, folder: &Folder) -> Owner {
+    pub fn owner(&self, folder: &Folder) -> OwnerState {
         if self.lock {
             return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
-                Ok(false) if self.is_mapped_by_owner() => Owner::Alive,
-                Ok(false) => Owner::Dead,
-                Ok(true) => Owner::Alive,
-                Err(_) => Owner::Unknown,
+                Ok(false) if self.is_mapped_by_owner() => OwnerState::Alive,
+                Ok(false) => OwnerState::Dead,
+                Ok(true) => OwnerState::Alive,
+                Err(_) => OwnerState::Unknown,
             };
         }
         // The owner may have removed the lock and continued. In our own pid namespace the process id shows it.
         match ProcessIdentity::parse(&self.name) {
             Some(identity) if identity.namespace == ProcessIdentity::of_this().namespace => {
                 if identity.is_there() {
-                    Owner::Unknown
+                    OwnerState::Unknown
                 } else {
-                    Owner::Dead
+                    OwnerState::Dead
                 }
             }
-            _ => Owner::Unknown,
+            _ => OwnerState::Unknown,
         }
     }
 }

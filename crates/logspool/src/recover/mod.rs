@@ -5,7 +5,7 @@
 //! every byte as hostile.
 //!
 //! ```text
-//! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
+//! folder -> leftovers (files by NAME) -> claim (lock, token) -> image (copy, bounds)
 //!        -> sidecars (appends that the process had begun are finished) -> walk (batches of the manifests, then
 //!        records never batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock,
 //!        noted in the sink heads) -> files removed, or memory without undelivered records released
@@ -21,7 +21,7 @@
 //! Invariants:
 //! - No file with undelivered or unread records is removed, unless the caller chose [`Undeliverable::Discard`]. The
 //!   report lists all remaining files with the reasons.
-//! - A segment is touched only under its owner's lock, and every delivering step checks the generation.
+//! - A segment is touched only under its owner's lock, and every delivering step checks the fencing token.
 //! - Lock files of this process are never opened, since closing one would drop the lock. The lock file of a dead
 //!   process is opened once for all threads of this process (`work.rs`).
 //!
@@ -58,13 +58,13 @@ mod want;
 mod work;
 
 pub use adopt::{adopt, check as check_adoption};
-pub use adopter::{Adopter, Taken};
+pub use adopter::{AdoptedRecords, Adopter};
 pub use damage::Damage;
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Retention, scan};
-pub use pending::{Pending, Place};
-pub use relatives::{Deliver, Found, deliver_relatives};
+pub use pending::{PendingPlace, PendingRecords};
+pub use relatives::{Deliver, FoundRelatives, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub(crate) use run::recover_in;
 pub use run::{recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
-pub use want::{Options, Undeliverable, Want};
+pub use want::{RecoverOptions, Undeliverable, Want};

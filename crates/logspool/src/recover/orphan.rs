@@ -11,8 +11,8 @@ use logspool_sys::folder::Folder;
 use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::Illegible;
-use super::leftover::{self, Leftover, Owner};
-use super::pending::Pending;
+use super::leftover::{self, Leftover, OwnerState};
+use super::pending::PendingRecords;
 use super::work;
 
 /// Most bytes that the orphans of a folder should occupy; never more than an eighth of its file system.
@@ -39,7 +39,7 @@ pub struct Orphan {
     /// Bytes of memory that the files of large records occupy.
     pub blob_bytes: u64,
     /// Sinks with undelivered records.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingRecords>,
     /// How much of it is readable.
     pub condition: Condition,
     /// Whether the cap of the folder leaves room for it.
@@ -93,9 +93,9 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
     let mut orphans = Vec::new();
     for leftover in leftover::list(&folder)? {
         let orphan = match work::owner(&folder, &leftover) {
-            Owner::Alive => continue,
-            Owner::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
-            Owner::Dead => match Orphan::look(&folder, &leftover) {
+            OwnerState::Alive => continue,
+            OwnerState::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
+            OwnerState::Dead => match Orphan::look(&folder, &leftover) {
                 // A recoverer may have released memory between two reads.
                 Orphan { condition: Condition::Damaged(_), .. } => Orphan::look(&folder, &leftover),
                 orphan => orphan,
@@ -118,7 +118,7 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
 /// Whether another process or thread is removing the files or has removed them. Missing files are then no damage.
 fn is_passing(folder: &Folder, leftover: &Leftover) -> io::Result<bool> {
     let now = Leftover::find(folder, &leftover.name)?;
-    Ok(!now.is_there() || work::owner(folder, &now) == Owner::Alive)
+    Ok(!now.is_there() || work::owner(folder, &now) == OwnerState::Alive)
 }
 
 /// Most bytes that the orphans of a folder may occupy.

@@ -9,11 +9,11 @@ use super::walk::{Plan, REST};
 
 /// Checkpoints of all sinks.
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct SinkCheckpoints {
     checkpoints: Vec<Checkpoint>,
 }
 
-impl Progress {
+impl SinkCheckpoints {
     /// Reads the checkpoints that the dead process left, and counts their damage.
     pub fn of(image: &Image, plan: &Plan, spilled: &Spilled) -> (Self, Damage) {
         let mut damage = Damage::default();

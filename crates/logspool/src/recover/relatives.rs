@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use logspool_sys::clock;
 use logspool_sys::folder::{Folder, Times};
 
-use super::leftover::{self, Leftover, Owner};
+use super::leftover::{self, Leftover, OwnerState};
 use super::orphan::{Retention, cap, retention};
 use super::report::{Reason, Report};
 use super::run::recover_one;
-use super::want::{Options, Undeliverable, Want};
+use super::want::{RecoverOptions, Undeliverable, Want};
 use super::work;
 use crate::sidecar;
 
@@ -46,7 +46,7 @@ pub enum Deliver {
 
 /// Result of a look.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundRelatives {
     /// Report of the recoveries.
     pub report: Report,
     /// Whether another process of this pid namespace has files in the folder.
@@ -66,8 +66,8 @@ pub fn deliver_relatives(
     which: Deliver,
     want: impl Fn(&Path) -> Want,
     stop: impl Fn() -> bool,
-) -> io::Result<Found> {
-    let mut found = Found::default();
+) -> io::Result<FoundRelatives> {
+    let mut found = FoundRelatives::default();
     let mut kept = Vec::new();
     // A file that rejects the records of one process would reject those of the next process too.
     let failed: RefCell<Vec<PathBuf>> = RefCell::default();
@@ -77,7 +77,7 @@ pub fn deliver_relatives(
         if stop() {
             return Ok(found);
         }
-        let report = recover_one(folder, leftover, want, Options { undeliverable: Undeliverable::Keep })?;
+        let report = recover_one(folder, leftover, want, RecoverOptions { undeliverable: Undeliverable::Keep })?;
         for each in &report.kept {
             let unwritable = |reason: &Reason| match reason {
                 Reason::Unwritable { path, .. } => Some(path.clone()),
@@ -110,19 +110,19 @@ fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
     found.retain(|leftover| {
         let is_new = || status_times(folder, leftover).is_some_and(|times| now < times.modified + LOCK_ALONE_NS);
         let is_lock_alone = leftover.lock && leftover.bytes() == 0 && !leftover.segment;
-        work::owner(folder, leftover) == Owner::Dead && !(is_lock_alone && is_new())
+        work::owner(folder, leftover) == OwnerState::Dead && !(is_lock_alone && is_new())
     });
     Ok(found)
 }
 
 /// Drops undeliverable records of the orphans in `kept` for which the folder's cap has no room.
-fn evict(folder: &Folder, kept: &[String], want: impl Fn(&Path) -> Want, found: &mut Found) -> io::Result<()> {
+fn evict(folder: &Folder, kept: &[String], want: impl Fn(&Path) -> Want, found: &mut FoundRelatives) -> io::Result<()> {
     let cap = cap(folder);
     let mut taken = 0_u64;
     for leftover in dead(folder, &mut false)?.iter().rev() {
         taken = taken.saturating_add(leftover.bytes());
         if retention(taken, cap) == Retention::ToBeEvicted && kept.contains(&leftover.name) {
-            let options = Options { undeliverable: Undeliverable::Discard };
+            let options = RecoverOptions { undeliverable: Undeliverable::Discard };
             found.report.add(recover_one(folder, leftover, &want, options)?);
         }
     }

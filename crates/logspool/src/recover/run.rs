@@ -11,13 +11,13 @@ use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
 use super::image::{Illegible, SinkPlace};
-use super::leftover::{self, Leftover, Owner};
+use super::leftover::{self, Leftover, OwnerState};
 use super::orphan::{Retention, cap, retention};
-use super::pending::{Pending, Place};
+use super::pending::{PendingPlace, PendingRecords};
 use super::report::{Kept, Reason, Removed, Report};
 use super::shrink;
 use super::spilled::Spilled;
-use super::want::{Options, Undeliverable, Want};
+use super::want::{RecoverOptions, Undeliverable, Want};
 use super::work;
 use crate::sidecar::{self, Verdict};
 
@@ -32,7 +32,7 @@ use crate::sidecar::{self, Verdict};
 ///
 /// When the folder cannot be read or is accessible to others. A missing folder counts as empty. The report lists
 /// failures on single orphans.
-pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) -> io::Result<Report> {
+pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: RecoverOptions) -> io::Result<Report> {
     recover_as(folder, |path| if want(path) { Want::Append } else { Want::Leave }, options)
 }
 
@@ -41,7 +41,7 @@ pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) ->
 /// # Errors
 ///
 /// As for [`recover`].
-pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options) -> io::Result<Report> {
+pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: RecoverOptions) -> io::Result<Report> {
     match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Report::default()),
         opened => run(&opened?, want, options, None),
@@ -53,7 +53,7 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
 /// # Errors
 ///
 /// When the folder cannot be read.
-pub(crate) fn recover_in(folder: &Folder, options: Options) -> io::Result<Report> {
+pub(crate) fn recover_in(folder: &Folder, options: RecoverOptions) -> io::Result<Report> {
     run(folder, |_| Want::Append, options, None)
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn recover_in(folder: &Folder, options: Options) -> io::Result<Report
 pub(super) fn run(
     folder: &Folder,
     want: impl Fn(&Path) -> Want,
-    options: Options,
+    options: RecoverOptions,
     adopter: Option<&dyn Adopter>,
 ) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
@@ -98,7 +98,7 @@ pub(super) fn recover_one(
     folder: &Folder,
     leftover: &Leftover,
     want: impl Fn(&Path) -> Want,
-    options: Options,
+    options: RecoverOptions,
 ) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
     let mut recovery = Recovery { folder, want, options, adopter: None, report: Report::default() };
@@ -110,7 +110,7 @@ pub(super) fn recover_one(
 
 /// Result for the files of one dead process.
 #[derive(Default)]
-struct Outcome {
+struct OrphanOutcome {
     /// Why the files stay; empty if they may be removed.
     reasons: Vec<Reason>,
     /// Records that are dropped when the files are removed.
@@ -119,7 +119,7 @@ struct Outcome {
     decoded: Option<Decoded>,
 }
 
-impl Outcome {
+impl OrphanOutcome {
     fn stays(reason: Reason) -> Self {
         Self { reasons: vec![reason], ..Self::default() }
     }
@@ -128,7 +128,7 @@ impl Outcome {
 struct Recovery<'a, W> {
     folder: &'a Folder,
     want: W,
-    options: Options,
+    options: RecoverOptions,
     adopter: Option<&'a dyn Adopter>,
     report: Report,
 }
@@ -137,14 +137,14 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     /// Recovers one process if it is dead, and reports why its files stay.
     fn attend(&mut self, leftover: &Leftover) -> io::Result<()> {
         let reasons = match work::owner(self.folder, leftover) {
-            Owner::Alive => return Ok(()),
+            OwnerState::Alive => return Ok(()),
             // Another recoverer has removed the files.
-            Owner::Unknown if !Leftover::find(self.folder, &leftover.name)?.is_there() => return Ok(()),
+            OwnerState::Unknown if !Leftover::find(self.folder, &leftover.name)?.is_there() => return Ok(()),
             // Creating a lock file here would disturb the user who owns the folder.
             _ if !leftover.lock && !self.folder.is_own() => vec![Reason::OwnerUnknown],
-            Owner::Unknown => vec![Reason::OwnerUnknown],
+            OwnerState::Unknown => vec![Reason::OwnerUnknown],
             // Files of an earlier run must never make a start fail, whatever they contain.
-            Owner::Dead => match catch_unwind(AssertUnwindSafe(|| self.settle(leftover))) {
+            OwnerState::Dead => match catch_unwind(AssertUnwindSafe(|| self.settle(leftover))) {
                 Ok(Ok(reasons)) => reasons,
                 Ok(Err(error)) => vec![Reason::Unreadable { why: error.to_string() }],
                 Err(_) => vec![Reason::Failed],
@@ -159,7 +159,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     /// Recovers one dead process. Returns why its files stay; empty if they are gone.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
-        let Outcome { mut reasons, given_up, mut decoded } = self.deliver(&mut claim)?;
+        let OrphanOutcome { mut reasons, given_up, mut decoded } = self.deliver(&mut claim)?;
         while !reasons.is_empty() {
             if let Some(decoded) = &mut decoded {
                 // A failure only leaves memory allocated, and the next recovery tries again.
@@ -187,22 +187,22 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     }
 
     /// Delivers the wanted records of one orphan.
-    fn deliver(&mut self, claim: &mut Claim<'_>) -> io::Result<Outcome> {
+    fn deliver(&mut self, claim: &mut Claim<'_>) -> io::Result<OrphanOutcome> {
         let Some(segment) = claim.segment() else { return self.without_segment(claim) };
         let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
             Ok(decoded) => decoded,
             Err(Illegible::Unfinished) => return self.without_segment(claim),
-            Err(Illegible::OtherVersion(major)) => return Ok(Outcome::stays(Reason::OtherVersion { major })),
-            Err(Illegible::Broken(why)) => return Ok(Outcome::stays(Reason::Unreadable { why })),
+            Err(Illegible::OtherVersion(major)) => return Ok(OrphanOutcome::stays(Reason::OtherVersion { major })),
+            Err(Illegible::Broken(why)) => return Ok(OrphanOutcome::stays(Reason::Unreadable { why })),
         };
         claim.begin()?;
         let mut damage = decoded.survey.damage;
         let mut reasons = Vec::new();
         let mut gone = Vec::new();
         let mut outputs = Vec::new();
-        for Pending { place, records, sink } in decoded.pending() {
+        for PendingRecords { place, records, sink } in decoded.pending() {
             match place {
-                Place::File(path) => match (self.want)(&path) {
+                PendingPlace::File(path) => match (self.want)(&path) {
                     Want::Append | Want::Take | Want::DoneAway(_) if !claim.take_sink(sink) => {
                         if !reasons.contains(&Reason::InWork) {
                             reasons.push(Reason::InWork);
@@ -223,14 +223,14 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                         reasons.push(Reason::Unwanted { path, records })
                     }
                 },
-                Place::Gone(sink) => gone.push(Reason::Undeliverable { sink, records }),
-                Place::Unknown => damage.records = damage.records.saturating_add(records),
+                PendingPlace::Gone(sink) => gone.push(Reason::Undeliverable { sink, records }),
+                PendingPlace::Unknown => damage.records = damage.records.saturating_add(records),
             }
         }
         if self.folder.is_own() {
             let judge = |id: u32| self.judge(&decoded, claim, id);
             match sidecar::settle(self.folder, &claim.leftover.name, judge) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Outcome::stays(Reason::InWork)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(OrphanOutcome::stays(Reason::InWork)),
                 settled => settled?,
             }
         }
@@ -259,7 +259,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         }
         let given_up = |reason: &Reason| if let Reason::Undeliverable { records, .. } = reason { *records } else { 0 };
         let given_up = gone.iter().map(given_up).sum();
-        Ok(Outcome { reasons, given_up, decoded: is_whole.then_some(decoded) })
+        Ok(OrphanOutcome { reasons, given_up, decoded: is_whole.then_some(decoded) })
     }
 
     /// Decides about an append that the dead process had begun for a sink.
@@ -279,10 +279,10 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
 
     /// Files without a finished segment: a lock file alone is removed. Overflow and blob files stay, since their
     /// destination is unknown.
-    fn without_segment(&self, claim: &Claim<'_>) -> io::Result<Outcome> {
+    fn without_segment(&self, claim: &Claim<'_>) -> io::Result<OrphanOutcome> {
         let spilled = Spilled::index(self.folder, &claim.leftover)?;
         let is_empty = spilled.is_empty() && claim.leftover.blobs.is_empty();
-        Ok(if is_empty { Outcome::default() } else { Outcome::stays(Reason::NoSegment) })
+        Ok(if is_empty { OrphanOutcome::default() } else { OrphanOutcome::stays(Reason::NoSegment) })
     }
 
     /// Closes delivered sinks in the segment and adds them to the report.

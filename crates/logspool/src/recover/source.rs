@@ -22,7 +22,7 @@ use crate::render::Definitions;
 const MAX_DEFINITION_BYTES: u64 = 2 * DEFINITION_BYTES;
 
 /// See the module documentation.
-pub struct Source<'a> {
+pub struct OrphanSource<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
     image: &'a Image,
@@ -34,7 +34,7 @@ pub struct Source<'a> {
     error: RefCell<Option<io::Error>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> OrphanSource<'a> {
     /// A source for the orphan of `claim`, whose segment is `image`.
     pub fn new(folder: &'a Folder, claim: &'a Claim<'a>, image: &'a Image) -> Self {
         let definition_bytes = Cell::new(0);
@@ -59,7 +59,7 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Definitions for Source<'_> {
+impl Definitions for OrphanSource<'_> {
     fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
         let items = self.image.definition(table, id)?;
         let bytes = self.definition_bytes.get() + items.rest().len() as u64;

@@ -23,17 +23,17 @@ use crate::sink::Mark;
 
 /// One finished chunk.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct SpilledChunk {
     /// Number of the batch.
     pub batch: u64,
     /// Number of records.
     pub marks: u32,
-    source: Source,
+    source: ChunkLocation,
 }
 
 /// Location of an entry.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ChunkLocation {
     /// In an overflow file: its index, the offset in it, and the bytes of the lines.
     File { file: u32, offset: u64, bytes: u32 },
     /// In a spool: its index, the first frame, and the number of frames.
@@ -51,7 +51,7 @@ struct Spool {
 #[derive(Debug, Default)]
 pub struct Spilled {
     /// Entries per sink, in batch order.
-    entries: BTreeMap<usize, Vec<Entry>>,
+    entries: BTreeMap<usize, Vec<SpilledChunk>>,
     /// Bytes after the last whole entry in the last file of each sink.
     behind: BTreeMap<usize, u64>,
     names: Vec<String>,
@@ -129,9 +129,10 @@ impl Spilled {
             if parts::begins(frame.codec)
                 && let Some(head) = EntryHead::parse(begin)
             {
-                let source = Source::Spool { spool, frame: at, frames: 1 };
-                entries.push(Entry { batch: head.batch, marks: head.marks, source });
-            } else if let Some(Entry { source: Source::Spool { spool: of, frames, .. }, .. }) = entries.last_mut()
+                let source = ChunkLocation::Spool { spool, frame: at, frames: 1 };
+                entries.push(SpilledChunk { batch: head.batch, marks: head.marks, source });
+            } else if let Some(SpilledChunk { source: ChunkLocation::Spool { spool: of, frames, .. }, .. }) =
+                entries.last_mut()
                 && *of == spool
             {
                 *frames += 1;
@@ -150,8 +151,8 @@ impl Spilled {
         while let Some((head, end)) = read_head(file, file_bytes, offset)?
             && entries.last().is_none_or(|last| last.batch < head.batch)
         {
-            let source = Source::File { file: file_number, offset, bytes: head.line_bytes };
-            entries.push(Entry { batch: head.batch, marks: head.marks, source });
+            let source = ChunkLocation::File { file: file_number, offset, bytes: head.line_bytes };
+            entries.push(SpilledChunk { batch: head.batch, marks: head.marks, source });
             offset = end;
         }
         Ok(offset)
@@ -163,7 +164,7 @@ impl Spilled {
     }
 
     /// The entries of a sink, in batch order.
-    pub fn of(&self, sink: usize) -> &[Entry] {
+    pub fn of(&self, sink: usize) -> &[SpilledChunk] {
         self.entries.get(&sink).map_or(&[], Vec::as_slice)
     }
 
@@ -190,9 +191,9 @@ impl Spilled {
     /// # Errors
     ///
     /// When a system call fails; `InvalidData` if a part of the chunk is damaged.
-    pub fn read(&self, folder: &Folder, entry: &Entry) -> io::Result<Chunk> {
+    pub fn read(&self, folder: &Folder, entry: &SpilledChunk) -> io::Result<Chunk> {
         match entry.source {
-            Source::File { file, offset, bytes } => {
+            ChunkLocation::File { file, offset, bytes } => {
                 let mut open = self.open.borrow_mut();
                 if open.as_ref().is_none_or(|(number, _)| *number != file) {
                     *open = Some((file, folder.open_file(&self.names[file as usize])?));
@@ -205,7 +206,7 @@ impl Spilled {
                 bytes.truncate(text_bytes);
                 Ok(sound(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() }))
             }
-            Source::Spool { spool, frame, frames } => {
+            ChunkLocation::Spool { spool, frame, frames } => {
                 let spool = &self.spools[spool as usize];
                 let damaged = || io::Error::from(ErrorKind::InvalidData);
                 let mut joiner = Joiner::default();

@@ -18,7 +18,7 @@ use super::Retention;
 use super::report::{Delivered, Kept, Reason, Removed, Report};
 use super::target::Target;
 use super::work::Work;
-use crate::writer::{Next, SinkSpool};
+use crate::writer::{BacklogRead, SinkSpool};
 
 /// Bytes that are delivered before an ack.
 ///
@@ -70,7 +70,7 @@ struct Process<'a> {
 }
 
 /// Result for one spool.
-enum Outcome {
+enum SpoolOutcome {
     /// It holds no wanted records.
     Empty,
     /// It is skipped, since it is in use or has a segment.
@@ -89,13 +89,13 @@ impl Process<'_> {
         for (sink, id) in sinks {
             let path = self.folder.path().join(&sink);
             let outcome = self.settle_sink(&path, id, &want).unwrap_or_else(|error| match error.kind() {
-                ErrorKind::WouldBlock => Outcome::NotOurs,
-                _ => Outcome::Stays(Reason::Unreadable { why: format!("{}: {error}", path.display()) }),
+                ErrorKind::WouldBlock => SpoolOutcome::NotOurs,
+                _ => SpoolOutcome::Stays(Reason::Unreadable { why: format!("{}: {error}", path.display()) }),
             });
             match outcome {
-                Outcome::Empty => {}
-                Outcome::NotOurs => is_empty = false,
-                Outcome::Stays(reason) => {
+                SpoolOutcome::Empty => {}
+                SpoolOutcome::NotOurs => is_empty = false,
+                SpoolOutcome::Stays(reason) => {
                     is_empty = false;
                     reasons.push(reason);
                 }
@@ -110,21 +110,21 @@ impl Process<'_> {
         }
     }
 
-    fn settle_sink(&mut self, path: &Path, id: u32, want: impl Fn(&Path) -> bool) -> io::Result<Outcome> {
+    fn settle_sink(&mut self, path: &Path, id: u32, want: impl Fn(&Path) -> bool) -> io::Result<SpoolOutcome> {
         let folder = Folder::open_existing(path)?;
         let Some(target) = pointer::read_target(&folder)? else {
-            return Ok(Outcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
+            return Ok(SpoolOutcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
         };
         if target.is_alone == Alone::No {
-            return Ok(Outcome::NotOurs);
+            return Ok(SpoolOutcome::NotOurs);
         }
         let is_alone = target.is_alone;
-        let SpoolTarget { place: Some(place), .. } = target else { return Ok(Outcome::Empty) };
+        let SpoolTarget { place: Some(place), .. } = target else { return Ok(SpoolOutcome::Empty) };
         if !want(&place) {
-            return Ok(Outcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
+            return Ok(SpoolOutcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
         }
         if !self.work.take_sink(Table::Sinks.slot(id)) {
-            return Ok(Outcome::NotOurs);
+            return Ok(SpoolOutcome::NotOurs);
         }
         let mut spool = SinkSpool::open_left(path)?;
         let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0, taken: false };
@@ -132,9 +132,9 @@ impl Process<'_> {
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
             // A live process that is invisible from this namespace may be about to lock it.
-            Ok(()) if is_alone == Alone::NotSeen && delivered.records == 0 => Outcome::NotOurs,
-            Ok(()) => Outcome::Empty,
-            Err(error) => Outcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
+            Ok(()) if is_alone == Alone::NotSeen && delivered.records == 0 => SpoolOutcome::NotOurs,
+            Ok(()) => SpoolOutcome::Empty,
+            Err(error) => SpoolOutcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
         })
     }
 }
@@ -156,7 +156,7 @@ fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Del
     let mut target = Target::open_alone(place)?;
     let (mut unacked, mut reached) = (0, 0);
     let mut pass_on = || -> io::Result<()> {
-        while let Next::Chunk(chunk, end) = spool.next()? {
+        while let BacklogRead::Chunk(chunk, end) = spool.next()? {
             work.step();
             target.append_alone(&chunk)?;
             delivered.records += chunk.marks.len() as u64;

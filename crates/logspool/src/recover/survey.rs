@@ -10,7 +10,7 @@ use logspool_record::flags;
 
 use super::damage::Damage;
 use super::image::{Image, SinkPlace};
-use super::progress::Progress;
+use super::progress::SinkCheckpoints;
 use super::spilled::Spilled;
 use super::walk::{Plan, Visit};
 use crate::durable::Sinks;
@@ -27,7 +27,7 @@ pub struct Survey {
 }
 
 /// Counts the undelivered records.
-pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &Progress) -> Survey {
+pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &SinkCheckpoints) -> Survey {
     let survey = Survey { pending: BTreeMap::new(), lacking: BTreeMap::new(), damage: image.damage };
     let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
     counter.survey.damage.add(plan.damage);
@@ -51,7 +51,7 @@ const ONE_RECORD: Damage = Damage { bytes: 0, records: 1 };
 struct Counter<'a> {
     image: &'a Image,
     spilled: &'a Spilled,
-    progress: &'a Progress,
+    progress: &'a SinkCheckpoints,
     /// Targets of each route seen until now; `None` if the definition cannot be read.
     routes: HashMap<u32, Option<Vec<Target>>>,
     batch: u64,

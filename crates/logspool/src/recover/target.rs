@@ -69,7 +69,7 @@ pub struct LogFile {
 
 /// A range of the lines of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub struct RecoveredPiece<'a> {
     /// The lines.
     pub chunk: &'a Chunk,
     /// Their batch.
@@ -94,7 +94,7 @@ struct End {
 
 /// How an append starts.
 #[derive(Debug, PartialEq, Eq)]
-struct Start {
+struct AppendStart {
     /// Written before the chunk.
     before: Before,
     /// Offset in the chunk at which the append starts.
@@ -157,7 +157,7 @@ impl Target {
     /// # Errors
     ///
     /// Those of `claim`, and when a system call fails.
-    pub fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
+    pub fn append(&mut self, piece: &RecoveredPiece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
         match self {
             Self::File(file) => file.append(piece, || claim.check(), note),
             Self::Service(sink) => {
@@ -186,7 +186,7 @@ impl Target {
     ///
     /// When a system call fails.
     pub fn append_alone(&mut self, chunk: &Chunk) -> io::Result<()> {
-        let piece = Piece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
+        let piece = RecoveredPiece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
         match self {
             Self::File(file) => file.append(&piece, || Ok(()), &mut |_| Ok(())),
             Self::Service(sink) => send(sink, &piece),
@@ -220,7 +220,7 @@ impl std::fmt::Debug for Target {
 
 /// Sends the remaining records of a piece and waits until the service confirms them. A partly sent record is sent again
 /// as a whole.
-fn send(sink: &mut ServiceSink, piece: &Piece<'_>) -> io::Result<()> {
+fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
     let chunk = piece.chunk;
     let Some(first) = records(chunk, piece.written).next() else { return Ok(()) };
     let index = chunk.marks.partition_point(|mark| mark.end as usize <= piece.written);
@@ -266,7 +266,12 @@ impl LogFile {
     }
 
     /// Appends the records of a piece except its first `written` bytes, which are in the file already.
-    fn append(&mut self, piece: &Piece<'_>, check: impl Fn() -> io::Result<()>, note: &mut Note<'_>) -> io::Result<()> {
+    fn append(
+        &mut self,
+        piece: &RecoveredPiece<'_>,
+        check: impl Fn() -> io::Result<()>,
+        note: &mut Note<'_>,
+    ) -> io::Result<()> {
         self.shared.begin(piece.batch, piece.base);
         let mut from = piece.written;
         while from < piece.chunk.bytes.len() {
@@ -410,28 +415,31 @@ impl End {
     }
 
     /// How to append `chunk` after this end of the file.
-    fn start(&self, chunk: &Chunk, written: usize) -> Start {
+    fn start(&self, chunk: &Chunk, written: usize) -> AppendStart {
         let records = records(chunk, written);
-        let Some(first) = records.clone().next() else { return Start { before: Before::Nothing, from: written } };
+        let Some(first) = records.clone().next() else { return AppendStart { before: Before::Nothing, from: written } };
         let torn = self.torn_line();
         if chunk.bytes[first.clone()].last() != Some(&b'\n') {
             // Records without line ends cannot be matched, so only `written` says where to continue.
             let out = self.bytes.ends_with(&chunk.bytes[first.start..written.max(first.start)]);
-            return Start { before: Before::Nothing, from: if out { written.max(first.start) } else { first.start } };
+            return AppendStart {
+                before: Before::Nothing,
+                from: if out { written.max(first.start) } else { first.start },
+            };
         }
         if torn.is_empty() {
-            return Start { before: Before::Nothing, from: first.start };
+            return AppendStart { before: Before::Nothing, from: first.start };
         }
         for record in records {
             let Some(out) = self.torn_at(torn, &chunk.bytes[record.clone()]) else { continue };
             let rest = record.start + out..record.end;
             return if record == first {
-                Start { before: Before::Nothing, from: rest.start }
+                AppendStart { before: Before::Nothing, from: rest.start }
             } else {
-                Start { before: Before::Rest(rest), from: first.start }
+                AppendStart { before: Before::Rest(rest), from: first.start }
             };
         }
-        Start { before: Before::LineEnd, from: first.start }
+        AppendStart { before: Before::LineEnd, from: first.start }
     }
 
     /// The bytes after the last line feed.

@@ -26,7 +26,7 @@ pub enum Undeliverable {
 
 /// Options of [`recover`](super::recover).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct RecoverOptions {
     /// What to do with undeliverable records.
     pub undeliverable: Undeliverable,
 }

@@ -13,7 +13,7 @@ use logspool_sys::folder::Folder;
 use logspool_sys::gate::PerProcess;
 use logspool_sys::nap::nap;
 
-use super::leftover::{Leftover, Owner};
+use super::leftover::{Leftover, OwnerState};
 use crate::durable::Sinks;
 
 /// How long a thread that holds a sink may make no progress before other threads skip the sink.
@@ -32,7 +32,7 @@ pub struct Work {
 }
 
 /// An orphan that threads of this process are recovering.
-struct Entry {
+struct ClaimedOrphan {
     id: u64,
     /// Device and inode of the folder.
     folder: (u64, u64),
@@ -40,7 +40,7 @@ struct Entry {
     /// Open for its record lock, until the last thread leaves.
     _lock: Option<File>,
     /// Generation stored in the segment, see `Claim`; 0 before it is stored.
-    generation: u64,
+    fencing_token: u64,
     users: u32,
     /// Whether the entry had several threads since the last [`Work::leave`] that returned a share.
     was_shared: bool,
@@ -53,15 +53,15 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Table {
-    entries: Vec<Entry>,
+struct WorkTable {
+    entries: Vec<ClaimedOrphan>,
     made: u64,
 }
 
-static TABLE: PerProcess<Table> = PerProcess::new();
+static TABLE: PerProcess<WorkTable> = PerProcess::new();
 
-impl Table {
-    fn find(&mut self, folder: &Folder, name: &str) -> Option<&mut Entry> {
+impl WorkTable {
+    fn find(&mut self, folder: &Folder, name: &str) -> Option<&mut ClaimedOrphan> {
         self.entries.iter_mut().find(|entry| entry.folder == folder.device_and_inode() && entry.name == name)
     }
 
@@ -80,10 +80,10 @@ impl Table {
 
 /// State of the process that created the files, without opening a lock that this process holds. While a thread of this
 /// process removes the files, the state is `Alive`.
-pub fn owner(folder: &Folder, leftover: &Leftover) -> Owner {
+pub fn owner(folder: &Folder, leftover: &Leftover) -> OwnerState {
     TABLE.with(|table| match table.find(folder, &leftover.name) {
-        Some(entry) if entry.is_closed => Owner::Alive,
-        Some(_) => Owner::Dead,
+        Some(entry) if entry.is_closed => OwnerState::Alive,
+        Some(_) => OwnerState::Dead,
         None => leftover.owner(folder),
     })
 }
@@ -114,12 +114,12 @@ impl Work {
             }
             table.made += 1;
             let id = table.made;
-            table.entries.push(Entry {
+            table.entries.push(ClaimedOrphan {
                 id,
                 folder: folder.device_and_inode(),
                 name: name.to_owned(),
                 _lock: lock,
-                generation: 0,
+                fencing_token: 0,
                 users: 1,
                 was_shared: false,
                 is_closed: false,
@@ -131,23 +131,23 @@ impl Work {
     }
 
     /// Runs `work` on the entry. `None` in a forked child, which has no share in it.
-    fn with<R>(&self, work: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+    fn with<R>(&self, work: impl FnOnce(&mut ClaimedOrphan) -> R) -> Option<R> {
         TABLE.with(|table| table.entries.iter_mut().find(|entry| entry.id == self.id).map(work))
     }
 
-    /// Returns the generation. The first caller obtains it from `begin`.
+    /// Returns the fencing token. The first caller obtains it from `begin`.
     ///
     /// # Errors
     ///
     /// Those of `begin`; `ResourceBusy` in a forked child.
-    pub fn generation(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
-        let generation = self.with(|entry| {
-            if entry.generation == 0 {
-                entry.generation = begin()?;
+    pub fn fencing_token(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
+        let fencing_token = self.with(|entry| {
+            if entry.fencing_token == 0 {
+                entry.fencing_token = begin()?;
             }
-            Ok(entry.generation)
+            Ok(entry.fencing_token)
         });
-        generation.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
+        fencing_token.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
     }
 
     /// Takes the sink in slot `place`. If another thread holds it, waits while that thread makes progress. Returns
@@ -211,7 +211,7 @@ impl Work {
         self.leave_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
     }
 
-    fn leave_unless(self, must_stay: impl FnOnce(&mut Entry) -> bool) -> Option<Self> {
+    fn leave_unless(self, must_stay: impl FnOnce(&mut ClaimedOrphan) -> bool) -> Option<Self> {
         // Check and release under one lock: of two threads that leave at the same time, exactly one is the last.
         let stays = TABLE.with(|table| {
             let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(must_stay);
@@ -259,7 +259,7 @@ mod tests {
         let (mut one, mut other) = (join(&folder).unwrap(), join(&folder).unwrap());
         assert!(one.take_sink(3) && one.take_sink(3) && other.take_sink(4));
         assert!(other.is_taken_by_another(3) && !other.is_taken_by_another(4) && !other.is_taken_by_another(5));
-        assert_eq!((7, 7), (one.generation(|| Ok(7)).unwrap(), other.generation(|| Ok(8)).unwrap()));
+        assert_eq!((7, 7), (one.fencing_token(|| Ok(7)).unwrap(), other.fencing_token(|| Ok(8)).unwrap()));
 
         let waits = std::thread::spawn(move || other.take_sink(3).then_some(other));
         one.step();
@@ -277,11 +277,11 @@ mod tests {
         let leftover = Leftover { name: NAME.to_owned(), lock: true, ..Leftover::default() };
         let (one, other) = (join(&folder).unwrap(), join(&folder).unwrap());
         assert!(one.close().is_none(), "another one is still there");
-        assert_eq!(Owner::Dead, owner(&folder, &leftover));
+        assert_eq!(OwnerState::Dead, owner(&folder, &leftover));
 
         let last = other.close().expect("of two that are done at once, one removes it");
         assert!(join(&folder).is_none());
-        assert_eq!(Owner::Alive, owner(&folder, &leftover));
+        assert_eq!(OwnerState::Alive, owner(&folder, &leftover));
         drop(last);
         assert!(join(&folder).is_some());
     }

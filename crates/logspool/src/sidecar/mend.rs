@@ -47,7 +47,7 @@ pub(crate) fn count_torn() {
 
 /// How much of the intended bytes is in the file.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum FoundBytes {
     /// This many bytes, and they are the end of the file, or are complete.
     Out(usize),
     /// Whole lines with this many bytes; other processes appended before or after them.
@@ -87,8 +87,8 @@ fn append_rest(
 ) -> io::Result<()> {
     let size = target.metadata()?.len();
     let out = match found(intent.at, size, copy, reader)? {
-        Found::Out(out) => out,
-        Found::Among { out, torn } => {
+        FoundBytes::Out(out) => out,
+        FoundBytes::Among { out, torn } => {
             let glued = copy.ends_with(b"\n") && reader.is_some_and(|reader| !ends_with_line(reader, size));
             if glued {
                 append(target, b"\n")?;
@@ -109,19 +109,19 @@ fn append_rest(
 }
 
 /// Finds out how much of `copy`, intended at `at`, is in a file of `size` bytes.
-fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<Found> {
+fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<FoundBytes> {
     let Some(behind) = size.checked_sub(at) else {
         // The file was truncated since. Bytes twice are better than bytes lost.
-        return Ok(Found::Out(0));
+        return Ok(FoundBytes::Out(0));
     };
     let Some(reader) = reader else {
-        return Ok(Found::Out(behind.min(copy.len() as u64) as usize));
+        return Ok(FoundBytes::Out(behind.min(copy.len() as u64) as usize));
     };
     let mut there = vec![0; behind.min(copy.len() as u64 + SEARCH_BYTES) as usize];
     reader.read_exact_at(&mut there, at)?;
     let alike = alike(&there, copy);
     if alike == there.len().min(copy.len()) {
-        return Ok(Found::Out(alike));
+        return Ok(FoundBytes::Out(alike));
     }
     // Others appended in between. Our bytes come after theirs: complete, cut by the end of the file, or cut by others
     // again. A part counts only if it begins a line, as ours did; otherwise it may be another program's text.
@@ -130,12 +130,12 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
         let alike = self::alike(&there[start..], copy);
         let begins = start == 0 || there[start - 1] == b'\n';
         if alike == copy.len() || begins && start + alike == there.len() && at + there.len() as u64 == size {
-            return Ok(Found::Out(alike));
+            return Ok(FoundBytes::Out(alike));
         }
         best = if begins { best.max(alike) } else { best };
     }
     let out = copy[..best].iter().rposition(|byte| *byte == b'\n').map_or(0, |line_end| line_end + 1);
-    Ok(Found::Among { out, torn: alike > 0 && copy[alike - 1] != b'\n' })
+    Ok(FoundBytes::Among { out, torn: alike > 0 && copy[alike - 1] != b'\n' })
 }
 
 /// Number of leading bytes that are equal.
@@ -256,7 +256,7 @@ fn note(folder: &Folder, intent: &Intent) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn found_in(file: &str, at: u64, copy: &str) -> Found {
+    fn found_in(file: &str, at: u64, copy: &str) -> FoundBytes {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         std::fs::write(&path, file).unwrap();
@@ -265,21 +265,21 @@ mod tests {
 
     #[test]
     fn the_file_tells_how_much_is_out() {
-        assert_eq!(Found::Out(0), found_in("0\n", 2, "1 a\n2 b\n"));
-        assert_eq!(Found::Out(5), found_in("0\n1 a\n2", 2, "1 a\n2 b\n"));
-        assert_eq!(Found::Out(8), found_in("0\n1 a\n2 b\n", 2, "1 a\n2 b\n"));
-        assert_eq!(Found::Out(8), found_in("0\n1 a\n2 b\nforeign\n", 2, "1 a\n2 b\n"));
-        assert_eq!(Found::Out(0), found_in("", 2, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(0), found_in("0\n", 2, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(5), found_in("0\n1 a\n2", 2, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(8), found_in("0\n1 a\n2 b\n", 2, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(8), found_in("0\n1 a\n2 b\nforeign\n", 2, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(0), found_in("", 2, "1 a\n2 b\n"));
     }
 
     #[test]
     fn what_stands_behind_foreign_lines_is_found() {
-        assert_eq!(Found::Out(8), found_in("foreign\n1 a\n2 b\n", 0, "1 a\n2 b\n"));
-        assert_eq!(Found::Out(5), found_in("foreign\n1 a\n2", 0, "1 a\n2 b\n"));
-        assert_eq!(Found::Among { out: 4, torn: true }, found_in("1 a\n2foreign\n", 0, "1 a\n2 b\n"));
-        assert_eq!(Found::Among { out: 0, torn: true }, found_in("1foreign\n", 0, "1 a\n2 b\n"));
-        assert_eq!(Found::Among { out: 0, torn: false }, found_in("foreign\n", 0, "1 a\n2 b\n"));
-        assert_eq!(Found::Among { out: 0, torn: false }, found_in("foreign 1 a\n", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(8), found_in("foreign\n1 a\n2 b\n", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Out(5), found_in("foreign\n1 a\n2", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Among { out: 4, torn: true }, found_in("1 a\n2foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Among { out: 0, torn: true }, found_in("1foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Among { out: 0, torn: false }, found_in("foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(FoundBytes::Among { out: 0, torn: false }, found_in("foreign 1 a\n", 0, "1 a\n2 b\n"));
     }
 
     #[test]

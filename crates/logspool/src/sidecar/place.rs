@@ -8,7 +8,7 @@ use logspool_sys::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// A place for one open sidecar.
 #[derive(Debug)]
-pub struct Place {
+pub struct HandlerPlace {
     /// Id of the process that uses the place.
     process: AtomicU32,
     /// −1 while the place is free.
@@ -31,7 +31,7 @@ pub struct Named {
     pub inode: u64,
 }
 
-impl Place {
+impl HandlerPlace {
     /// A place that no sidecar uses.
     #[cfg(not(loom))]
     pub const fn free() -> Self {

@@ -48,7 +48,7 @@ pub struct SharedFile {
     has_agreed: bool,
     batch: u64,
     base: u64,
-    piece: Option<Piece>,
+    piece: Option<AppendPiece>,
     buffer: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ enum Beside {
 
 /// The bytes of an append, which may be partly done. Offsets are those of the chunk.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct AppendPiece {
     batch: u64,
     begin: usize,
     next: usize,
@@ -181,7 +181,7 @@ impl SharedFile {
         self.rest_of(lines).is_some()
     }
 
-    fn rest_of(&self, lines: &Lines<'_>) -> Option<Piece> {
+    fn rest_of(&self, lines: &Lines<'_>) -> Option<AppendPiece> {
         self.piece.filter(|piece| {
             self.entered && piece.batch == self.batch && piece.next == lines.before && piece.next < piece.end
         })
@@ -203,13 +203,13 @@ impl SharedFile {
         self.piece = Some(piece);
         let bytes = &lines.bytes[..(piece.end - piece.next).min(lines.bytes.len())];
         let count = write_once(file, &bytes[..steps::allowed(bytes.len())])?;
-        self.piece = Some(Piece { next: piece.next + count, ..piece });
+        self.piece = Some(AppendPiece { next: piece.next + count, ..piece });
         steps::reach(Step::Appended);
         Ok(count)
     }
 
     /// Stores the intent of the next append.
-    fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<Piece> {
+    fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<AppendPiece> {
         let (Beside::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
@@ -237,7 +237,7 @@ impl SharedFile {
         // Without room for an intent the line is still appended; after a kill it may be written twice.
         let has_intent = at_end && sidecar.intend(&mut intent, &lines.bytes[..length], &mut self.buffer).is_ok();
         let begin = lines.before;
-        Ok(Piece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
+        Ok(AppendPiece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
     }
 
     /// Leaves without clearing the intent: another process must finish it.

@@ -16,7 +16,7 @@ use super::MAX_SIDECARS;
 use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
-use super::place::{Named, Place};
+use super::place::{HandlerPlace, Named};
 use super::side::Sidecar;
 
 /// A sidecar in use. The last handle of a process closes it.
@@ -39,19 +39,19 @@ impl Drop for Handle {
     }
 }
 
-struct Entry {
+struct OpenSidecar {
     folder: PathBuf,
     sidecar: Arc<Sidecar>,
     users: u32,
-    place: Option<&'static Place>,
+    place: Option<&'static HandlerPlace>,
 }
 
 #[derive(Default)]
-struct Table {
-    entries: Vec<Entry>,
+struct SidecarTable {
+    entries: Vec<OpenSidecar>,
 }
 
-static TABLE: PerProcess<Table> = PerProcess::new();
+static TABLE: PerProcess<SidecarTable> = PerProcess::new();
 
 /// Opens or creates the sidecar of a file.
 ///
@@ -60,7 +60,7 @@ static TABLE: PerProcess<Table> = PerProcess::new();
 /// When the folder cannot be used or holds too many sidecars, or a system call fails.
 pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
     TABLE.with(|table| {
-        let wanted = |entry: &&mut Entry| {
+        let wanted = |entry: &&mut OpenSidecar| {
             entry.sidecar.identity == identity && entry.folder == folder.path() && !entry.sidecar.is_retired()
         };
         if let Some(entry) = table.entries.iter_mut().find(wanted) {
@@ -77,7 +77,7 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
         let place = take_place(&sidecar);
-        table.entries.push(Entry { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
+        table.entries.push(OpenSidecar { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
         Ok(Handle(Some(sidecar)))
     })
 }
@@ -96,7 +96,7 @@ fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
 
 /// Number of handles of this sidecar in this process.
 pub fn users(handle: &Handle) -> u32 {
-    let is_it = |entry: &&Entry| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
+    let is_it = |entry: &&OpenSidecar| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
     TABLE.with(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
 }
 
@@ -123,10 +123,11 @@ pub fn leave_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
-static PLACES: [Place; MAX_SINKS] = [const { Place::free() }; MAX_SINKS];
+static PLACES: [HandlerPlace; MAX_SINKS] = [const { HandlerPlace::free() }; MAX_SINKS];
 
-/// Takes a place for the signal handler. Inside the gate. `None`: all are taken, and the next start removes the file.
-fn take_place(sidecar: &Sidecar) -> Option<&'static Place> {
+/// Takes a place for the signal handler. Call it inside the gate. `None` if all are taken; the next start then removes
+/// the file.
+fn take_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
     let process = std::process::id();
     let place = PLACES.iter().find(|place| place.is_free(process))?;
     let Identity { device, inode } = sidecar.identity;

@@ -19,7 +19,7 @@ pub struct WallTime {
     pub is_dst: bool,
 }
 
-/// How much of a time stands in the name of a backup.
+/// Precision of the time in the name of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
     /// `2024-02-29`.
@@ -33,12 +33,12 @@ pub enum Precision {
 }
 
 impl WallTime {
-    /// The time at `second` since the epoch; the epoch itself when libc cannot tell the date.
+    /// The time at `second` since the epoch, or the epoch itself if libc cannot compute the date.
     pub fn at(second: i64, zone: Zone) -> Self {
         let second = libc::time_t::from(second);
         let mut tm = MaybeUninit::<libc::tm>::zeroed();
-        // SAFETY: both pointers are valid for the call; the _r functions write only through the second one, and
-        // a `tm` of zeros is one too.
+        // SAFETY: both pointers are valid for the call. The _r functions write only through the second one, and a
+        // zeroed `tm` is valid.
         let tm = unsafe {
             match zone {
                 Zone::Local => libc::localtime_r(&second, tm.as_mut_ptr()),
@@ -58,12 +58,12 @@ impl WallTime {
         }
     }
 
-    /// Seconds since midnight, as hours, minutes and seconds show them.
+    /// Seconds since midnight, computed from hour, minute and second.
     pub fn second_of_day(&self) -> i64 {
         (i64::from(self.hour) * 60 + i64::from(self.minute)) * 60 + i64::from(self.second)
     }
 
-    /// The time as it stands in the name of a backup.
+    /// The time in the form that names of backups use.
     pub fn stamp(&self, precision: Precision) -> String {
         let mut text = format!("{}-{:02}-{:02}", self.year, self.month, self.day);
         if precision >= Precision::Hour {

@@ -1,12 +1,12 @@
-//! A pipe, terminal, socket or device that belongs to the program: standard output and its like.
+//! A pipe, terminal, socket or device that belongs to the program, such as standard output.
 //!
-//! The standard three are used by number and never closed. Of any other descriptor this holds a duplicate: the program
-//! may close its own before the writer wakes, and the number may stand for a data file by then. A reader that waits
-//! for the end of a pipe must not wait for the duplicate, so it is closed soon after the program's own.
+//! Descriptors 0 to 2 are used by number and never closed. Any other descriptor is duplicated: the program may close it
+//! before the writer wakes, and its number may refer to a data file by then. The duplicate is closed soon after the
+//! program's own, so that it does not keep a reader waiting for the end of a pipe.
 //!
-//! Flags are never changed: O_NONBLOCK would break the program's own `print`. So the writer polls until there is room
-//! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking. They end with
-//! a record, so that those of other processes on the same pipe do not come into one.
+//! Flags are never changed, because O_NONBLOCK would break the program's own `print`. So the writer polls until there
+//! is room and then writes at most PIPE_BUF bytes, which a writable pipe accepts completely without blocking. Each
+//! write ends with a record, so that records of other processes on the same pipe do not interleave.
 
 use std::io;
 
@@ -19,30 +19,30 @@ use crate::sink::{Lines, Sink, SinkError};
 /// See the file head.
 #[derive(Debug)]
 pub struct ConsoleSink {
-    /// As the program has it.
+    /// The program's number.
     number: i32,
     lent: Option<Lent>,
 }
 
-/// What stands for a descriptor that the program may close.
+/// The duplicate of a descriptor that the program may close.
 #[derive(Debug)]
 struct Lent {
-    /// What the number stood for at first. For anything else nothing is meant that comes here.
+    /// The file that the number referred to when the sink was opened. Records are never written to another file.
     place: SinkPlace,
     duplicate: Option<Duplicate>,
-    /// Whether the program had closed its own at the last look, and nothing was written since.
+    /// Whether the last check found the program's descriptor closed, and nothing was written since.
     was_closed: bool,
 }
 
-/// How long one poll waits before the writer looks at its orders again.
+/// Time of one poll, in milliseconds; then the writer checks its orders again.
 const POLL_MS: i32 = 50;
 
 impl ConsoleSink {
-    /// Duplicates the descriptor, or checks that it is open where it is used by number.
+    /// Duplicates the descriptor, or checks that it is open if it is used by number.
     ///
     /// # Errors
     ///
-    /// EBADF when it is not open; what fcntl(2) said.
+    /// EBADF if it is not open; the error of fcntl(2).
     pub fn open(number: i32, descriptor: Descriptor) -> io::Result<Self> {
         let place = SinkPlace::of(number).ok_or_else(closed)?;
         let mut sink = Self { number, lent: None };
@@ -53,7 +53,7 @@ impl ConsoleSink {
         Ok(sink)
     }
 
-    /// What to write to.
+    /// The descriptor to write to.
     fn descriptor(&mut self) -> io::Result<i32> {
         let Some(lent) = &mut self.lent else { return Ok(self.number) };
         lent.was_closed = false;
@@ -70,7 +70,7 @@ impl ConsoleSink {
     }
 }
 
-/// The program has closed its descriptor.
+/// The error for a descriptor that the program has closed.
 fn closed() -> io::Error {
     io::Error::from_raw_os_error(libc::EBADF)
 }
@@ -84,14 +84,14 @@ impl Sink for ConsoleSink {
             return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
         }
         let part = lines.for_pipe();
-        // SAFETY: the pointer and length are of one slice.
+        // SAFETY: pointer and length belong to one slice.
         let count = unsafe { libc::write(descriptor, part.as_ptr().cast(), part.len()) };
         if count > 0 {
             return Ok(count as usize);
         }
         let error = io::Error::last_os_error();
-        // A terminal that was hung up never comes back for this descriptor. EIO alone can pass: of a process in the
-        // background that may not write now.
+        // A terminal after a hangup never recovers for this descriptor. EIO alone may pass: a background process may
+        // not write now.
         if error.raw_os_error() == Some(libc::EIO) && poll.revents & libc::POLLHUP != 0 {
             return Err(SinkError::Fatal(error));
         }
@@ -101,7 +101,7 @@ impl Sink for ConsoleSink {
     fn rest(&mut self) -> bool {
         let Some(lent) = &mut self.lent else { return false };
         let is_closed = SinkPlace::of(self.number) != Some(lent.place);
-        // Not at the first look: what was logged right before it was closed may still lie in a lane.
+        // Not at the first check: a record logged right before the close may still be in a lane.
         if is_closed && lent.was_closed {
             lent.duplicate = None;
         }
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
         let mut ends = [0; 2];
-        // One that keeps writes apart.
-        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        // A pipe that keeps writes apart.
+        // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
         let (mut reader, writer) = unsafe {
             assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_DIRECT));
             (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
@@ -161,8 +161,9 @@ mod tests {
         let mut sink = ConsoleSink::open(number, Descriptor::Duplicate(number)).unwrap();
         assert!(sink.rest());
         let data = tempfile::tempfile().unwrap();
-        // As when the program closes it, and opens a file; this test keeps the number, since others open files too.
-        // SAFETY: both belong to this test.
+        // As if the program had closed it and then opened a file. This test keeps the number, since other tests open
+        // files.
+        // SAFETY: both descriptors belong to this test.
         assert!(unsafe { libc::dup2(data.as_raw_fd(), number) } >= 0);
 
         for line in [b"first\n", b"other\n"] {

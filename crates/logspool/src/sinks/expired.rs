@@ -1,7 +1,8 @@
-//! Which backups are one too many: `TimedRotatingFileHandler.getFilesToDelete`.
+//! Which backups exceed the limit: `TimedRotatingFileHandler.getFilesToDelete`.
 //!
-//! The early rules also take files of neighbours: with `app.log` that is `app.log2.2024-02-29` and
-//! `app.log.2024-02-29.gz`. Where backups are compressed, a time is one backup in whatever form it is there. Names that are no UTF-8 sort by their bytes.
+//! The early rules also remove files of neighbours: for `app.log` they remove `app.log2.2024-02-29` and
+//! `app.log.2024-02-29.gz`. With compression, all forms of a backup count as one backup of its time. Names that are not
+//! UTF-8 are sorted by their bytes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +19,7 @@ use super::compress::forms;
 ///
 /// # Errors
 ///
-/// The first thing the system said against it; the others are removed all the same.
+/// The first error of the system; the other backups are removed all the same.
 pub fn remove(path: &Path, backup_count: u32, precision: Precision, rules: RotationRules) -> io::Result<()> {
     let mut result = Ok(());
     for expired in list(path, backup_count, precision, rules)? {
@@ -61,7 +62,7 @@ fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRule
             name.starts_with(base)
                 && rest.is_some_and(|rest| {
                     rest.split(|byte| *byte == b'.')
-                        // `$` of a Python pattern also matches in front of a last line feed.
+                        // `$` in a Python pattern also matches before a final line feed.
                         .any(|part| precision.is_stamp(part.strip_suffix(b"\n").unwrap_or(part)))
                 })
         }
@@ -76,7 +77,7 @@ fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRule
     }
 }
 
-/// A name without its extension, as `os.path.splitext` takes it: leading dots begin none.
+/// A name without its extension, as in `os.path.splitext`: leading dots do not begin an extension.
 fn root(name: &[u8]) -> &[u8] {
     let leading = name.iter().take_while(|byte| **byte == b'.').count();
     match name[leading..].iter().rposition(|byte| *byte == b'.') {

@@ -1,11 +1,11 @@
-//! A regular file, appended to. The most common sink. Or a pipe or device that has a name.
+//! A regular file that is appended to, the most common sink; or a named pipe or device.
 //!
-//! The descriptor is either opened here or duplicated from the handler's stream (never opened again by
-//! path: the file the program opened is the file that is written). A duplicate shares its offset and its
-//! flags with the original; O_APPEND is whatever the program chose, and O_NONBLOCK is never set.
-//! What other processes append to the same file is `sidecar.rs`'s business.
+//! The descriptor is either opened here or duplicated from the handler's stream. The stream's file is never opened
+//! again by its path: the sink writes to the file that the program opened. A duplicate shares offset and flags with the
+//! original. O_APPEND stays as the program chose it, and O_NONBLOCK is never set. `sidecar.rs` handles other processes
+//! that append to the same file.
 //!
-//! A pipe with a name whose reader is gone waits for the next one, as long as the name stands for it.
+//! A named pipe whose reader is gone waits for the next reader, as long as the path names the pipe.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -34,14 +34,14 @@ impl FileSink {
     ///
     /// # Errors
     ///
-    /// What open(2) or fcntl(2) said.
+    /// The error of open(2) or fcntl(2).
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = open_or_duplicate(path, descriptor)?;
         let is_pipe = file.metadata()?.file_type().is_fifo();
         Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: Unsynced::default() })
     }
 
-    /// Whether a write that failed may do later, though it would not for an output without a name.
+    /// Whether a failed write can succeed later because a named pipe may get a new reader.
     fn awaits_reader(&self, error: &io::Error) -> bool {
         let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|metadata| Identity::of(&metadata));
         self.is_pipe
@@ -58,7 +58,8 @@ pub(super) fn open_or_duplicate(path: &str, descriptor: Descriptor) -> io::Resul
     }
 }
 
-/// Opens as `open(path, "a")` does in Python: created where it is missing, mode 0666 less the umask, at its end.
+/// Opens as `open(path, "a")` does in Python: created if missing, with mode 0666 minus the umask, positioned at its
+/// end.
 pub(super) fn open_to_append(path: &str) -> io::Result<File> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     match file.seek(SeekFrom::End(0)) {
@@ -69,12 +70,12 @@ pub(super) fn open_to_append(path: &str) -> io::Result<File> {
 
 /// Duplicates a descriptor above the standard three, close-on-exec.
 pub(super) fn duplicate(number: i32) -> io::Result<File> {
-    // SAFETY: fcntl checks the number itself.
+    // SAFETY: fcntl checks the descriptor itself.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just made and has no other owner.
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 

@@ -1,7 +1,7 @@
-//! A file in append mode together with the path it was opened by: what rotating and watching sinks write to.
+//! A file in append mode and the path it was opened by: the output of rotating and watching sinks.
 //!
-//! Invariant: the open file is let go only when its successor is open, so a failure of any step leaves a file
-//! that can be written. It is known by device and inode; a path that names another file is not it.
+//! Invariant: the open file is closed only after its successor is open, so that a failure of any step leaves a writable
+//! file. It is identified by device and inode; if the path names another file, the open file has moved.
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
@@ -15,7 +15,7 @@ use super::unsynced::Unsynced;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Origin, SinkError, SyncError};
 
-/// See the file head.
+/// An open file and its path.
 #[derive(Debug)]
 pub struct NamedFile {
     path: String,
@@ -32,7 +32,7 @@ impl NamedFile {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// The system's error.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = file::open_or_duplicate(path, descriptor)?;
         let metadata = file.metadata()?;
@@ -42,27 +42,27 @@ impl NamedFile {
         Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0, shared, unsynced })
     }
 
-    /// Where the file was opened.
+    /// The path that the file was opened by.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How often another file was gone over to.
+    /// Number of switches to another file.
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// What other processes know of the open file.
+    /// The state of the open file that is shared with other processes.
     pub fn shared(&mut self) -> &mut SharedFile {
         &mut self.shared
     }
 
-    /// Whose records come, once that is known.
+    /// The source of the records, as soon as it is known.
     pub fn origin(&self) -> Option<Origin> {
         self.shared.origin()
     }
 
-    /// Waits until nobody else writes to the open file.
+    /// Waits until no other process writes to the open file.
     ///
     /// # Errors
     ///
@@ -71,16 +71,16 @@ impl NamedFile {
         self.shared.enter(&self.file)
     }
 
-    /// Whether `lines` are the rest of what the open file took in part, while nobody else may write to it.
+    /// Whether `lines` are the rest of a partly written piece, while no other process may write to the open file.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {
         self.shared.continues(lines)
     }
 
-    /// Writes some of the first `part` bytes once. Returns how many bytes were taken, at least one.
+    /// Writes some of the first `part` bytes with one call. Returns how many bytes were accepted, at least one.
     ///
     /// # Errors
     ///
-    /// As [`SinkError::from_write`] sorts them.
+    /// The error, classified by [`SinkError::from_write`].
     pub fn append(&mut self, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
         let count = self.shared.append(&mut self.file, lines, part)?;
         self.unsynced.note(&mut self.file, &lines.bytes[..count]);
@@ -101,21 +101,21 @@ impl NamedFile {
         self.unsynced.keep();
     }
 
-    /// Bytes in the file, whoever wrote them.
+    /// Length of the file, whichever process wrote it.
     pub fn end(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Where this descriptor stands: behind its own last write.
+    /// Position of this descriptor, which is the end of its own last write.
     pub fn position(&mut self) -> io::Result<u64> {
         self.file.stream_position()
     }
 
-    /// Whether the path names another file by now, or none.
+    /// Whether the path now names another file, or no file.
     ///
     /// # Errors
     ///
-    /// When the path cannot be looked at for another reason than that nothing is there.
+    /// The error of stat(2), unless no file exists at the path.
     pub fn has_moved(&self) -> io::Result<bool> {
         match fs::metadata(&self.path) {
             Ok(metadata) => Ok(Identity::of(&metadata) != self.identity),
@@ -124,11 +124,11 @@ impl NamedFile {
         }
     }
 
-    /// Whether the open file has a name: one that was removed is there only as long as somebody has it open.
+    /// Whether the open file still has a name. A removed file exists only as long as a process has it open.
     ///
     /// # Errors
     ///
-    /// What fstat(2) said.
+    /// The error of fstat(2).
     pub fn has_name(&self) -> io::Result<bool> {
         Ok(self.file.metadata()?.nlink() > 0)
     }
@@ -138,21 +138,21 @@ impl NamedFile {
         self.is_regular
     }
 
-    /// Whether the path may be rotated: a regular file is there, or nothing.
+    /// Whether the path may be rotated: it names a regular file or nothing.
     pub fn may_rotate(&self) -> bool {
         fs::metadata(&self.path).map_or(true, |metadata| metadata.is_file())
     }
 
-    /// Opens the path again and lets the old file go.
+    /// Opens the path again and closes the old file.
     ///
     /// # Errors
     ///
-    /// What open(2) said; the old file is still open then.
+    /// The error of open(2); the old file then stays open.
     pub fn reopen(&mut self) -> io::Result<()> {
         let file = file::open_to_append(&self.path)?;
         let metadata = file.metadata()?;
         let identity = Identity::of(&metadata);
-        // The old file is open until here, so its inode cannot have been given to the new one.
+        // The old file is still open, so its inode cannot be reused for the new one.
         if identity != self.identity {
             self.unsynced.leave(&self.file, Path::new(&self.path));
             self.turns += 1;
@@ -165,20 +165,20 @@ impl NamedFile {
     }
 }
 
-/// Removes what stands at `path`, if something does.
+/// Removes the file at `path`, if there is one.
 ///
 /// # Errors
 ///
-/// What unlink(2) said: a folder stays, and is an error.
+/// The error of unlink(2). A folder is not removed and is an error.
 pub fn make_way(path: &str) -> io::Result<()> {
     if Path::new(path).exists() { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Renames `source`, if it is there.
+/// Renames `source`, if it exists.
 ///
 /// # Errors
 ///
-/// What rename(2) said.
+/// The error of rename(2).
 pub fn rename_existing(source: &str, target: &str) -> io::Result<()> {
     if Path::new(source).exists() { fs::rename(source, target) } else { Ok(()) }
 }

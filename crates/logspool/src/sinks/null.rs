@@ -1,8 +1,8 @@
-//! A sink that takes everything and keeps nothing: for benchmarks and for switching an output off.
+//! A sink that accepts all bytes and keeps none: for benchmarks and for switching an output off.
 
 use crate::sink::{Lines, Sink, SinkError};
 
-/// See the file head.
+/// A sink that discards everything.
 #[derive(Debug)]
 pub struct NullSink;
 

@@ -1,21 +1,21 @@
 //! A file rotated by size: `logging.handlers.RotatingFileHandler`, without `namer` and `rotator`.
 //!
-//! A rollover is due in front of a record when the bytes in the file and the *characters* of the record reach
-//! `max_bytes`: stock adds the length of a string to a position in bytes. As in stock, the record that
-//! made a rollover due is written whatever its size, and without backups nothing is rotated: the path is opened
-//! again, and the file grows.
+//! A rollover is due before a record when the bytes in the file plus the *characters* of the record reach `max_bytes`:
+//! the standard library adds the length of a string to a position in bytes. As there, the record that made a rollover
+//! due is written whatever its size. As there, a file without backups is not rotated: the path is opened again, and the
+//! file grows.
 //!
-//! Everything up to the next rollover is one write. Stock looks with every record whether a regular file is at
-//! the path; this sink looks at what it has open, and at the path when a rollover is due.
+//! All records up to the next rollover are one write. The standard library checks for each record whether the path is a
+//! regular file. This sink checks its open file, and the path only when a rollover is due.
 //!
-//! A step that fails is tried again, and only that step: the backups that have moved stay where they are.
-//! Until it succeeds the old file stays open and nothing is written.
+//! A failed step is tried again, and only that step: backups that have moved stay where they are. Until it succeeds the
+//! old file stays open and nothing is written.
 //!
-//! Together with other processes (`RotationRules::Together`) everything happens under the lock of the open file's
-//! sidecar. Once it is had, the path is looked at: where it names another file, another process has rotated, and that
-//! file's lock is taken instead. Nothing is remembered of a rollover that failed, because another process may have
-//! gone on with it; backups close up to the first number that is free, so a rollover that was cut is made good.
-//! Where they are compressed (`compress.rs`), a number is one backup in whatever form it is there.
+//! Together with other processes (`RotationRules::Together`), all steps run under the lock of the open file's sidecar.
+//! After the lock is taken, the path is checked. If it names another file, another process has rotated, and the lock of
+//! that file is taken instead. A failed rollover is not remembered, because another process may have continued it.
+//! Backups move up to the first free number, which repairs a rollover that was interrupted. With compression
+//! (`compress.rs`), all forms of a backup count as one backup of its number.
 
 use std::io;
 
@@ -37,15 +37,15 @@ pub struct RotatingFileSink {
     terminator_chars: u64,
     rules: RotationRules,
     compressing: Option<Compressing>,
-    /// The rollover that is under way.
+    /// The next step of an unfinished rollover.
     next: Option<Step>,
     torn: Torn,
 }
 
-/// What a rollover does next.
+/// A step of a rollover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Moves the backup of this number one up; number 0 is the file itself.
+    /// Renames the backup of this number to the next number; number 0 is the live file.
     Shift(u32),
     /// Opens the path.
     Open,
@@ -73,7 +73,7 @@ impl RotatingFileSink {
         })
     }
 
-    /// Bytes of `lines` in front of the first record that makes a rollover due; all of them where none does.
+    /// Bytes of `lines` before the first record that makes a rollover due, or all of them if no record does.
     fn before_rollover(&mut self, lines: &Lines<'_>, first: First) -> io::Result<usize> {
         let all = lines.bytes.len();
         if self.max_bytes == 0 || !self.file.is_regular() {
@@ -89,9 +89,9 @@ impl RotatingFileSink {
                 return Ok(0);
             }
         }
-        // Behind the first of these records the position is the end of the file by either rules: an append moved it.
+        // After the first of these records both rules use the end of the file as position: an append moves it there.
         let Some(others) = lines.marks.get(1..) else { return Ok(all) };
-        // A record has at most as many characters as bytes, so none in front of this one can be due.
+        // A record has at most as many characters as bytes, so no record before this one can be due.
         let candidate = 1 + others.partition_point(|mark| {
             end + (mark.end as usize - lines.before) as u64 + 1 < self.max_bytes + self.terminator_chars
         });
@@ -100,14 +100,14 @@ impl RotatingFileSink {
         Ok(due.map_or(all, |index| start_of(lines, index)))
     }
 
-    /// Whether the record at `index` makes a rollover due, with the file at `position` in front of it.
+    /// Whether the record at `index` makes a rollover due, with the file at `position` before it.
     fn is_due(&self, position: u64, lines: &Lines<'_>, index: usize) -> bool {
         let nothing_to_rotate = self.rules != RotationRules::Early && position == 0;
         let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
         !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
     }
 
-    /// Goes on with the rollover under way until the new file is open.
+    /// Continues the unfinished rollover until the new file is open.
     fn turn(&mut self) -> io::Result<()> {
         let _alone = self.compressing.as_ref().map(Compressing::alone);
         while let Some(step) = self.next {
@@ -145,7 +145,7 @@ impl RotatingFileSink {
         Ok(())
     }
 
-    /// The highest backup that has to move up.
+    /// The highest number that must move up.
     fn last_to_shift(&self) -> u32 {
         let last = self.backup_count - 1;
         match self.rules {
@@ -160,7 +160,7 @@ impl RotatingFileSink {
         }
     }
 
-    /// As `prepare`, with the lock of the file that is open in the end.
+    /// As `prepare`, and holds the lock of the file that is open afterwards.
     fn prepare_together(&mut self, lines: &Lines<'_>) -> Result<usize, SinkError> {
         if self.file.continues(lines) {
             return Ok(lines.bytes.len());
@@ -185,7 +185,7 @@ impl RotatingFileSink {
         }
     }
 
-    /// How much of `lines` may go into the file as it is after everything due was done.
+    /// Does all rollovers that are due. Returns how many bytes of `lines` may then be written to the open file.
     fn prepare(&mut self, lines: &Lines<'_>) -> io::Result<usize> {
         let all = lines.bytes.len();
         if self.next.is_some() {
@@ -212,21 +212,21 @@ impl RotatingFileSink {
     }
 }
 
-/// Whether the first record of some lines can make a rollover due.
+/// Whether the first of the given records can make a rollover due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
-    /// As any other.
+    /// It can, as all others.
     Judged,
-    /// It was judged before: a rollover was made for it, or its beginning is written.
+    /// It cannot: it has already caused a rollover, or its beginning is written.
     Exempt,
 }
 
-/// Where the record at `index` begins in the bytes of `lines`.
+/// Offset of the record at `index` in the bytes of `lines`.
 fn start_of(lines: &Lines<'_>, index: usize) -> usize {
     if index == 0 { 0 } else { lines.marks[index - 1].end as usize - lines.before }
 }
 
-/// Characters in UTF-8 text: the bytes that do not continue one.
+/// Number of characters in UTF-8 text, which is the number of bytes that are no continuation bytes.
 fn characters(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64
 }

@@ -1,8 +1,8 @@
-//! When rotation by time is due, and how the backup is called: the arithmetic of
+//! When rotation by time is due, and the name of the backup: the arithmetic of
 //! `logging.handlers.TimedRotatingFileHandler`.
 //!
-//! It is kept as stock has it, oddities included: with daylight saving of half an hour the corrections of a
-//! whole hour are as wrong as they are there.
+//! It equals the standard library's, including its oddities: with half an hour of daylight saving, corrections by a
+//! whole hour are as wrong as there.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const HOUR: i64 = 60 * 60;
 /// The unit of rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// So many seconds after the last rotation.
+    /// This unit of time after the last rotation, times the interval.
     Every(Precision),
     /// At midnight, or at a time of the day.
     Midnight,
@@ -24,7 +24,7 @@ enum When {
     Weekday(i64),
 }
 
-/// What a definition says about time.
+/// The schedule of a definition.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     when: When,
@@ -34,7 +34,7 @@ pub struct Schedule {
     /// Seconds after midnight.
     at_time: Option<i64>,
     rules: RotationRules,
-    /// How much of the time stands in the name of a backup.
+    /// Precision of the time in the name of a backup.
     pub precision: Precision,
 }
 
@@ -54,11 +54,12 @@ pub struct Options<'a> {
 }
 
 impl Schedule {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a `when` that stock refuses, and for an interval of 0 where stock never comes back.
+    /// `InvalidInput` for a `when` that the standard library refuses, and for an interval of 0 if the standard library
+    /// would loop for ever.
     pub fn parse(options: Options<'_>) -> io::Result<Self> {
         let Options { when, interval, zone, at_time_seconds, rules } = options;
         let upper = when.to_uppercase();
@@ -78,7 +79,7 @@ impl Schedule {
         Ok(Self { when, interval, zone, at_time: at_time_seconds.map(i64::from), rules, precision })
     }
 
-    /// `computeRollover`: when rotation is due, seen from `now`.
+    /// `computeRollover`: when the next rotation is due, as seen at `now`.
     pub fn compute(&self, now: i64) -> i64 {
         if let When::Every(_) = self.when {
             return now + self.interval;
@@ -113,7 +114,7 @@ impl Schedule {
         due
     }
 
-    /// When rotation is due after one at `now`.
+    /// When the next rotation is due, after a rotation at `now`.
     pub fn after_rollover(&self, now: i64) -> i64 {
         let mut due = self.compute(now);
         if self.rules == RotationRules::Early {
@@ -127,7 +128,7 @@ impl Schedule {
         due
     }
 
-    /// What is put behind the path to name the backup made at `now` of a file due at `rollover_at`.
+    /// The suffix of the backup made at `now` of a file that was due at `rollover_at`.
     pub fn suffix(&self, rollover_at: i64, now: i64) -> String {
         let begun = rollover_at - self.interval;
         let mut wall = WallTime::at(begun, self.zone);
@@ -149,7 +150,7 @@ fn is_dst(second: i64) -> bool {
     WallTime::at(second, Zone::Local).is_dst
 }
 
-/// The hour by which the wall clock differs at `due` from one on which daylight saving time `is_dst_now`.
+/// Correction in seconds for a change of daylight saving time between a moment with `is_dst_now` and `due`.
 fn hour_shift(is_dst_now: bool, due: i64) -> i64 {
     match (is_dst_now, is_dst(due)) {
         (false, true) => -HOUR,

@@ -1,16 +1,18 @@
-//! A service that records are sent to by Fluent Forward, and that says which of them it has.
+//! Sends records to a service by Fluent Forward; the service acknowledges each chunk that it has stored.
 //!
-//! Records are gathered into chunks; a chunk's bytes are made once and kept until it is acked. Several are on their
-//! way at a time. After a lost connection all that are not acked are sent again, oldest first, under the same ids, so
-//! that a receiver can tell what it has: `stream/epoch/first-last`, where a stream is what one sink of one process
-//! sends, and records are numbered from 1 within an epoch. A stream that ends with nothing open says so.
-//! A recoverer goes on with the stream of a dead process, under the numbers that its records had or would have had. It
-//! does not end it: the service has to know of it for as long as something of the dead process may still be on its way.
+//! Records are gathered into chunks. The bytes of a chunk are encoded once and kept until it is acknowledged. Several
+//! chunks are in transit at a time. After a lost connection, all chunks without an ack are sent again, oldest first.
+//! They keep their ids, so that a receiver recognises a chunk that it has already. An id is `stream/epoch/first-last`:
+//! a stream is all records that one sink of one process sends, and its records are numbered from 1 within an epoch.
+//! When everything is acknowledged, the sink ends its stream with a message. A recoverer continues the stream of a dead
+//! process, with the numbers that its records had or would have had. It does not end the stream: the service must know
+//! it as long as records of the dead process may still be in transit.
 //!
-//! Over TLS the same bytes go, once the service is known (`service/tls.rs`); a build without the feature `tls` has none.
+//! With TLS the same bytes are sent, after the service is authenticated (`service/tls.rs`). A build without the feature
+//! `tls` has no TLS.
 //!
-//! Entries are gzipped on their way to another machine only. Measured on entries of 290 bytes: a sixth is left, for ten
-//! times the processor time that sending them over loopback takes.
+//! Entries are compressed by gzip only if the service is on another machine. Measured on entries of 290 bytes: a sixth
+//! of the bytes remains, for ten times the processor time of sending over loopback.
 
 mod chunk;
 mod connection;
@@ -29,26 +31,26 @@ use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
 use chunk::{Chunk, Packing};
 use connection::Connection;
 
-/// Bytes of entries at which a chunk is closed if the window has room, and that it does not exceed unless one record is
-/// longer. Specified.
+/// Bytes of entries. From the start of the range a chunk is closed if the window has room. A chunk exceeds the end only
+/// if it holds a single longer record. Specified.
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
-/// How long a chunk gathers records. Specified.
+/// Longest time that a chunk gathers records. Specified.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// Chunks on their way at a time. Chosen: 8 of them hold fewer records than one commit of the service takes, so that one
-/// side waited while the other worked; with 24 a sender alone gets 1.7 times as many records there, as many as with four
+/// Most chunks in transit. Chosen: 8 of them hold fewer records than one commit of the service, so that each side
+/// waited while the other worked. With 24, one sender stores 1.7 times as many records, as many as over four
 /// connections (`make bench-service`).
 const WINDOW: usize = 24;
 
-/// How long a connection may bring no answer and take no bytes while chunks are on their way. Specified.
+/// Longest time that a connection may bring no answer and accept no bytes while chunks are in transit. Specified.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a single write waits for its ack before it says that it is to be tried again.
+/// Longest time that a single write waits for its ack; then it is to be tried again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
-/// First and longest pause before the next connection. Specified; half of each is left to chance, so that the senders
-/// of a service that comes back do not all come at once.
+/// First and longest pause before the next connection. Specified. Half of each pause is random, so that the senders do
+/// not all return at once when their service does.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -58,25 +60,25 @@ pub struct ServiceSink {
     address: ServiceAddress,
     packing: Packing,
     stream: Stream,
-    /// Whether somebody else began the stream.
+    /// Whether the stream was begun by another process.
     is_resumed: bool,
-    /// Number of the first record of the chunk that gathers.
+    /// Number of the first record of the chunk that is being gathered.
     first: u64,
     gathered: Vec<u8>,
     gathered_records: u64,
     gathered_batches: usize,
-    /// When the chunk that gathers is due; known while it has records.
+    /// When the gathered chunk is due; meaningful only while it has records.
     due: Instant,
-    /// Closed chunks, oldest first, none of them arrived with all before it. More than may be on their way only where
-    /// one batch makes so many.
+    /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. Exceeds the window only if
+    /// a single batch makes more chunks.
     window: VecDeque<Chunk>,
     connection: Option<Connection>,
-    /// So many of the chunks, from the front, are sent on this connection, and so many bytes of the next.
+    /// Number of chunks, from the front, that were sent on this connection, and number of bytes sent of the next.
     sent: usize,
     sent_bytes: usize,
-    /// When the connection last took bytes or brought an answer.
+    /// When the connection last accepted bytes or brought an answer.
     moved_at: Instant,
-    /// When the next connection may be tried, and the pause before the one after it.
+    /// When the next connection may be tried, and the pause after that try.
     next_try: Instant,
     pause: Duration,
 }
@@ -86,13 +88,13 @@ impl ServiceSink {
     ///
     /// # Errors
     ///
-    /// When the system has no random numbers.
+    /// The system has no random numbers.
     pub fn new(address: ServiceAddress) -> io::Result<Self> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
         Ok(Self::of(address, Stream { id: u128::from_ne_bytes(random()?), epoch: epoch.max(1) }))
     }
 
-    /// Goes on with the stream of a dead process, behind whose records [`number_from`](Self::number_from) says.
+    /// Continues the stream of a dead process; [`number_from`](Self::number_from) sets the number of the next record.
     #[allow(dead_code, reason = "test programs that take this file in recover nothing")]
     pub fn resume(address: ServiceAddress, stream: Stream) -> Self {
         let mut sink = Self::of(address, stream);
@@ -100,7 +102,7 @@ impl ServiceSink {
         sink
     }
 
-    /// Gives the next record this number. Everything taken before has arrived.
+    /// Sets the number of the next record. All batches taken before must have arrived.
     #[allow(dead_code, reason = "as above")]
     pub fn number_from(&mut self, number: u64) {
         debug_assert!(self.window.is_empty() && self.gathered_batches == 0, "what is on its way has its numbers");
@@ -129,7 +131,7 @@ impl ServiceSink {
         }
     }
 
-    /// Closes the chunk that gathers, if it is time and the window has room.
+    /// Closes the gathered chunk, if it is due and the window has room.
     fn close_if_due(&mut self, pace: Pace) {
         let is_due = pace == Pace::Hurry || self.gathered.len() >= CHUNK_BYTES.start || Instant::now() >= self.due;
         if self.gathered_batches > 0 && self.window.len() < WINDOW && is_due {
@@ -149,7 +151,7 @@ impl ServiceSink {
         (self.gathered_records, self.gathered_batches) = (0, 0);
     }
 
-    /// Sends and receives what can be sent and received now. `arrived` grows also where it fails.
+    /// Sends and receives as much as is possible without blocking. `arrived` may grow even if an error is returned.
     fn exchange(&mut self, arrived: &mut usize) -> io::Result<()> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -160,7 +162,8 @@ impl ServiceSink {
                 none.insert(opened)
             }
         };
-        // Only what was sent can be acked; the others are acked once they are.
+        // Only chunks sent on this connection can be acknowledged by it. A chunk that was acknowledged before is
+        // skipped below.
         let (sent, mut has_moved) = (self.sent, false);
         let heard = connection.receive(|id| {
             if let Some(chunk) = self.window.iter_mut().take(sent).find(|chunk| chunk.id.as_bytes() == id) {
@@ -204,10 +207,10 @@ impl ServiceSink {
         Ok(())
     }
 
-    /// Lets go of a connection that was closed while nothing was on its way: services do that to idle ones.
+    /// Drops a connection that the service closed while nothing was in transit, as services do with idle connections.
     fn leave_closed_connection(&mut self) {
         let is_idle = (self.sent, self.sent_bytes) == (0, 0);
-        // One whose handshake fails is told about, and not tried again at once.
+        // A connection in its handshake is left out: `exchange` reports its failure and pauses before the next try.
         if let Some(connection) = self.connection.as_mut().filter(|connection| is_idle && !connection.is_beginning())
             && connection.receive(|_| ()).is_err()
         {
@@ -218,7 +221,7 @@ impl ServiceSink {
     /// Drops the connection; the next one is tried after a pause.
     fn disconnect(&mut self) {
         self.connection = None;
-        // Without random numbers the pause is half as long, and the same for all.
+        // Without random numbers the pause is half as long and the same for all senders.
         let chance = u16::from_ne_bytes(random().unwrap_or_default());
         let half = self.pause / 2;
         self.next_try = Instant::now() + half + half * u32::from(chance) / u32::from(u16::MAX);
@@ -269,7 +272,7 @@ impl Courier for ServiceSink {
             }
             let before = carried.arrived;
             match self.exchange(&mut carried.arrived) {
-                // There may be room for another chunk now.
+                // The acks may have made room for another chunk.
                 Ok(()) if carried.arrived > before => {}
                 Ok(()) => {
                     carried.next = Next::Answer;
@@ -293,7 +296,7 @@ impl Courier for ServiceSink {
     }
 }
 
-/// One chunk after the other, for whoever has no courier's patience.
+/// Sends one chunk at a time, for callers that do not use the courier.
 impl Sink for ServiceSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
         if self.window.is_empty() && self.gathered_batches == 0 {
@@ -321,7 +324,7 @@ impl Sink for ServiceSink {
 }
 
 impl Drop for ServiceSink {
-    /// Tells the service that nothing comes any more, if it has everything.
+    /// Ends the stream at the service, if everything has arrived.
     fn drop(&mut self) {
         let is_done = self.window.is_empty() && self.gathered_batches == 0 && self.first > 1 && !self.is_resumed;
         if let Some(connection) = self.connection.take().filter(|_| is_done) {
@@ -330,10 +333,10 @@ impl Drop for ServiceSink {
     }
 }
 
-/// Random bytes of the kernel's.
+/// Random bytes from the kernel.
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    // SAFETY: pointer and length are of one array. So few bytes come whole.
+    // SAFETY: pointer and length belong to one array. The kernel fills requests of up to 256 bytes completely.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
     if count == N as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,19 +1,19 @@
 //! A file rotated by time: `logging.handlers.TimedRotatingFileHandler`, without `namer` and `rotator`.
 //!
-//! The time that decides is the record's, not that of the write, so a backlog is spread over the files as stock
-//! would have spread it. Everything up to the next rollover is one write.
+//! The time of the record decides, not the time of the write. So a backlog is spread over the files as the standard
+//! library would have spread it. All records up to the next rollover are one write.
 //!
-//! A backup of the name that is due: early rules remove it; current rules take it for the work of another
-//! process and do not rotate as long as it is there, in this process for ever (stock does the same). Stock
-//! looks for it with every record, this sink with every write and every new second.
+//! If a backup with the due name exists, early rules remove it. Current rules take it for the work of another process
+//! and do not rotate while it exists. The due time then stays, so this process rotates again only after the backup is
+//! removed, as in the standard library. The standard library checks for it with each record, this sink with each write
+//! and each new second.
 //!
-//! Together with other processes (`RotationRules::Together`) everything happens under the lock of the open file's
-//! sidecar, as in `rotating.rs`. The sidecar says when the file is to be rotated, so that one rotates it for all; what
-//! another one did is seen at the path, and the next time is counted from there.
+//! Together with other processes (`RotationRules::Together`), all steps run under the lock of the open file's sidecar,
+//! as in `rotating.rs`. The sidecar holds the time of the next rotation, so that one process rotates for all. The
+//! others notice it at the path, and compute the next time from there.
 //!
-//! Failures: renaming and opening are tried again until they succeed; the old file stays open, nothing is
-//! written meanwhile. A backup that cannot be removed is reported once a rollover and stays; the next rollover
-//! tries again.
+//! Failures: renaming and opening are retried until they succeed. Meanwhile the old file stays open and nothing is
+//! written. A backup that cannot be removed is reported once per rollover and stays; the next rollover tries again.
 
 use std::io;
 use std::path::Path;
@@ -39,28 +39,28 @@ pub struct TimedRotatingFileSink {
     rules: RotationRules,
     compressing: Option<Compressing>,
     rollover_at: i64,
-    /// The rollover that is under way.
+    /// The unfinished rollover.
     under_way: Option<Turn>,
     torn: Torn,
 }
 
-/// A rollover whose file has its new name.
+/// A rollover after the file was renamed.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     /// Time of the record that made it due.
     now: i64,
-    /// Whether backups were removed, as far as they can be.
+    /// Whether the removal of expired backups was tried, or none has to be removed.
     expired_removed: bool,
 }
 
-/// What came of a rollover that was due.
+/// The result of a rollover that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// The new file is open.
     Turned,
-    /// The path is no regular file, or was rotated already; the next time was computed.
+    /// The path is no regular file, or was rotated already; the next time is computed.
     Irregular,
-    /// A backup of that name exists.
+    /// A backup with that name exists.
     Taken,
 }
 
@@ -102,7 +102,7 @@ impl TimedRotatingFileSink {
         })
     }
 
-    /// Rotates for a record of the time `now`.
+    /// Rotates for a record with the time `now`.
     fn roll(&mut self, now: i64) -> io::Result<Outcome> {
         if !self.file.may_rotate() {
             self.rollover_at = self.schedule.compute(now);
@@ -115,7 +115,8 @@ impl TimedRotatingFileSink {
             RotationRules::Together { compress }
                 if Path::new(&backup).exists() || compress.is_some() && forms::any_exists(&backup) =>
             {
-                // Rotated for this time already; whoever did it was killed before he could say so.
+                // Rotated for this time already, by a process that was killed before it wrote the new time to the
+                // sidecar.
                 self.rollover_at = self.schedule.after_rollover(now);
                 self.file.shared().agree_anew(self.rollover_at);
                 return Ok(Outcome::Irregular);
@@ -127,7 +128,7 @@ impl TimedRotatingFileSink {
         self.finish(Turn { now, expired_removed: self.backup_count == 0 })
     }
 
-    /// Does what is left of a rollover once the file has its new name.
+    /// Finishes a rollover after the file was renamed.
     fn finish(&mut self, mut turn: Turn) -> io::Result<Outcome> {
         let _alone = self.compressing.as_ref().map(Compressing::alone);
         self.under_way = Some(turn);
@@ -142,7 +143,7 @@ impl TimedRotatingFileSink {
         Ok(Outcome::Turned)
     }
 
-    /// As `prepare`, with the lock of the file that is open in the end.
+    /// As `prepare`, and holds the lock of the file that is open afterwards.
     fn prepare_together(&mut self, lines: &Lines<'_>) -> Result<usize, SinkError> {
         if self.file.continues(lines) {
             return Ok(lines.bytes.len());
@@ -156,8 +157,8 @@ impl TimedRotatingFileSink {
             }
             let turn = self.under_way.take();
             if self.file.is_regular() && self.file.has_moved().map_err(SinkError::Retry)? {
-                // Rotated by another process, or by a turn of ours that was cut: the file that is there, or will be, is
-                // the next one, and its sidecar knows better where somebody has been in it.
+                // Rotated by another process, or by an interrupted rollover of this sink. The file at the path, now or
+                // later, is the next one. Its sidecar knows better whether another process has written to it.
                 let now = turn.map(|turn| turn.now).or(lines.marks.first().map(|mark| mark.seconds));
                 self.file.reopen().map_err(SinkError::Retry)?;
                 if let Some(now) = now.filter(|now| *now >= self.rollover_at) {
@@ -174,7 +175,7 @@ impl TimedRotatingFileSink {
         }
     }
 
-    /// How much of `lines` may go into the file as it is after everything due was done.
+    /// Does all rollovers that are due. Returns how many bytes of `lines` may then be written to the open file.
     fn prepare(&mut self, lines: &Lines<'_>) -> io::Result<usize> {
         let Some((first, others)) = lines.marks.split_first() else { return Ok(lines.bytes.len()) };
         let mut outcome = Outcome::Turned;
@@ -188,14 +189,14 @@ impl TimedRotatingFileSink {
             mark.seconds >= self.rollover_at && !judged
         };
         Ok(match others.iter().position(due) {
-            // The mark in front of the one that is due.
+            // The end of the record before the one that is due.
             Some(index) => lines.marks[index].end as usize - lines.before,
             None => lines.bytes.len(),
         })
     }
 }
 
-/// When the file at `path` was last written, else now; seconds since the epoch.
+/// Time of the last change of the file at `path`, or the current time without such a file; in seconds since the epoch.
 fn last_change(path: &Path) -> i64 {
     use std::os::unix::fs::MetadataExt;
 

@@ -1,7 +1,7 @@
-//! Writes that end inside a record: a disk that fills up takes half a line, and the rest follows later.
+//! Writes that end inside a record. A disk that fills up accepts part of a line, and the rest follows later.
 //!
-//! The rest belongs where the beginning went. So a sink that goes over to another file asks here first, and
-//! goes over only in front of a record.
+//! The rest must follow in the same file. So a sink that switches to another file asks here first, and switches only
+//! between records.
 
 use crate::sink::Lines;
 
@@ -12,13 +12,13 @@ pub struct Torn {
 }
 
 impl Torn {
-    /// Whether `lines` begins with the rest of a record. A chunk from its start never does: if the last one was
-    /// given up in the middle, nothing of that record will follow.
+    /// Whether `lines` begins with the rest of a record. The start of a chunk never does: if the chunk before was
+    /// dropped in the middle of a record, the rest of that record will not follow.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {
         self.inside && lines.before > 0
     }
 
-    /// Takes note that `count` bytes of `lines` were written.
+    /// Notes that `count` bytes of `lines` were written.
     pub fn note(&mut self, lines: &Lines<'_>, count: usize) {
         let reached = lines.before + count;
         self.inside = lines.marks.binary_search_by_key(&reached, |mark| mark.end as usize).is_err();

@@ -1,13 +1,13 @@
-//! What a file took and is not known to be durable: how file sinks are synced, and what they do when that fails.
+//! Bytes of a file that are not known to be durable: how file sinks sync, and how they handle a failed sync.
 //!
-//! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second one
-//! would succeed without anything on the disk. So the bytes that were written since the last sync are kept here with
-//! their places; after a failure they are written again through a new description of the same file and synced through
-//! that one, at once and with each later sync until one succeeds, and later syncs go through it too. The descriptor that
-//! lines are written to stays as it is: it may share its position with the program's own.
+//! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second call
+//! would succeed without anything on the disk. So the bytes written since the last sync are kept here with their
+//! offsets. After a failure they are written again through a new description of the same file and synced through it.
+//! That happens at once and with each later sync until one succeeds. Later syncs use the new description, too. The
+//! descriptor used for writing stays the same, because it may share its position with the program's own.
 //!
-//! What cannot be synced (a FIFO, a terminal, a device) is durable when it is written: there is no disk behind it.
-//! A file that has a new name is only there after a power cut when its folder was synced too.
+//! A FIFO, a terminal or a device cannot be synced; its bytes count as durable when they are written.
+//! A new name of a file survives a power cut only if its folder was synced, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek};
@@ -17,45 +17,45 @@ use std::path::Path;
 
 use crate::sink::SyncError;
 
-/// Bytes that are kept beyond a sync that failed, at most.
+/// Most bytes kept after a failed sync.
 ///
-/// Chosen: twice what is written between two syncs, so that one burst on a failing disk is not given up; each further
-/// sync writes all of it again.
+/// Chosen: twice the bytes written between two syncs, so that one burst on a failing disk is not dropped. Each further
+/// sync writes all of them again.
 const MOST_KEPT: usize = 8 * 1024 * 1024;
 
-/// See the file head.
+/// The bytes of a sink's file that are not durable yet.
 #[derive(Debug, Default)]
 pub struct Unsynced {
     /// Whether bytes are kept.
     keeps: bool,
-    /// Where bytes lie in the file, and what they are.
+    /// Offsets in the file, each with the bytes written there.
     pieces: Vec<(u64, Vec<u8>)>,
-    /// Whether `pieces` are of a sync that failed: no other sync says anything about them before they are written again.
+    /// Whether `pieces` belong to a failed sync: only a sync after they are written again says anything about them.
     failed: bool,
-    /// What is synced instead of the descriptor that is written to.
+    /// The description that is synced instead of the one used for writing.
     through: Option<File>,
-    /// Why a file that was left could not be synced.
+    /// The error of syncing a file that the sink has left.
     failure: Option<io::Error>,
     is_folder_synced: bool,
-    /// Whether it cannot be synced.
+    /// Whether the file cannot be synced.
     cannot: bool,
-    /// Whether files were left as they were: nothing was kept of them.
+    /// Whether the sink has left files without syncing them, because it kept no bytes.
     left: bool,
 }
 
 impl Unsynced {
-    /// Keeps what is written from here on until it is durable.
+    /// Keeps all bytes that are written from now on until they are durable.
     pub fn keep(&mut self) {
         self.keeps = true;
     }
 
-    /// Takes note that `bytes` were just written to `file`.
+    /// Notes that `bytes` were just written to `file`.
     pub fn note(&mut self, file: &mut File, bytes: &[u8]) {
         if !self.keeps || self.cannot {
             return;
         }
         let Ok(end) = file.stream_position() else {
-            // No place in it: a FIFO.
+            // No position: a FIFO.
             self.cannot = true;
             return;
         };
@@ -66,12 +66,12 @@ impl Unsynced {
         }
     }
 
-    /// Makes everything written to `file` durable.
+    /// Makes all bytes written to `file` durable.
     ///
     /// # Errors
     ///
-    /// What the system said the second time, or about a file that was left before. Final is what concerns such a file,
-    /// and what is not kept or no longer.
+    /// The system's error of the second try, or of a file that was left before. It is final if it concerns such a file,
+    /// or if the bytes are not kept or no longer kept.
     pub fn sync(&mut self, file: &File, path: &Path) -> Result<(), SyncError> {
         let earlier = self.failure.take();
         let now = self.sync_file(file, path);
@@ -86,7 +86,7 @@ impl Unsynced {
         }
     }
 
-    /// Another file is gone over to: what this one has is synced before.
+    /// Call it before the sink switches to another file: syncs this one.
     pub fn leave(&mut self, file: &File, path: &Path) {
         if !self.keeps {
             self.left |= !self.cannot;
@@ -141,7 +141,7 @@ impl Unsynced {
 
     fn write_again(&mut self, file: &File) -> io::Result<()> {
         let anew = open_anew(file)?;
-        // Replaced first: the old description is not asked again, whatever comes now.
+        // Replaced first, so that the old description is never synced again, even if a step below fails.
         let anew = &*self.through.insert(anew);
         for (start, piece) in self.pieces.iter().filter(|(start, piece)| is_still_there(anew, *start, piece)) {
             anew.write_all_at(piece, *start)?;
@@ -150,26 +150,26 @@ impl Unsynced {
     }
 }
 
-/// Whether a piece of a file is as it was written, or has come back from the disk as zeros, wholly or in part. What
-/// somebody has cut off since is not wanted any more, and other bytes are others'.
+/// Whether a piece of the file is as it was written, or was read back as zeros, wholly or in part. A piece that was
+/// truncated since is not restored, and different bytes belong to other writers.
 fn is_still_there(file: &File, start: u64, piece: &[u8]) -> bool {
     let mut found = vec![0; piece.len()];
     match file.read_exact_at(&mut found, start) {
         Ok(()) => found.iter().zip(piece).all(|(found, written)| found == written || *found == 0),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-        // It may not be read, or the disk does not give it back.
+        // The file is not readable, or the disk cannot return the bytes.
         Err(_) => file.metadata().is_ok_and(|metadata| start + piece.len() as u64 <= metadata.len()),
     }
 }
 
-/// Another description of an open file, whatever its name is by now. It does not append: so `pwrite` writes at its
-/// offset. It reads where the file may be read.
+/// A new description of an open file, whatever its name is now. It is not in append mode, so that `pwrite` writes at
+/// its offset. It can read if the permissions allow it.
 fn open_anew(file: &File) -> io::Result<File> {
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(true).open(&name).or_else(|_| OpenOptions::new().write(true).open(&name))
 }
 
-/// Syncs a file with all others of its file system: those that were left lie there too, under whatever names.
+/// Syncs all files of the file system: the files that the sink has left are on it, under unknown names.
 fn sync_all_files(file: &File) -> io::Result<()> {
     // SAFETY: syncfs checks the descriptor itself.
     if unsafe { libc::syncfs(file.as_raw_fd()) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -178,7 +178,7 @@ fn sync_all_files(file: &File) -> io::Result<()> {
 /// Makes the name of a file durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A folder that may be written and not read cannot be opened; the file's own sync has to do then.
+    // A folder without read permission cannot be opened. The sync of the file must suffice then.
     let Ok(folder) = File::open(folder) else { return Ok(()) };
     match folder.sync_all() {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Err(error),
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in a folder of its own, with a line that is kept until it is durable.
+    /// A file in its own folder, and a line that is kept until it is durable.
     fn with_line(line: &[u8]) -> (TempDir, PathBuf, File, Unsynced) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -223,7 +223,7 @@ mod tests {
         ours.write_all(b"ours too\n").unwrap();
         unsynced.note(&mut ours, b"ours too\n");
         assert_eq!(2, unsynced.pieces.len());
-        // As a disk that has lost what was on its way to it.
+        // Like a disk that has lost the bytes on their way to it.
         let lost = [0; 26];
         OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&lost[..10], 0).unwrap();
 
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn what_could_not_be_synced_is_written_again_with_the_next_sync_and_kept_no_longer_than_it_has_to_be() {
         let (_folder, path, mut file, mut unsynced) = with_line(b"first\n");
-        // What cannot be written to, as a disk that takes nothing back.
+        // A file that cannot be written, like a disk that accepts no bytes again.
         let nowhere = File::open("/dev/null").unwrap();
         unsynced.failed = true;
         assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| !failed.is_final));

@@ -1,11 +1,12 @@
-//! A file that others move away: `logging.handlers.WatchedFileHandler`.
+//! A file that other programs move away: `logging.handlers.WatchedFileHandler`.
 //!
-//! Before a write the path is looked at; where it names another file, or none, it is opened again. Stock does
-//! this with every record, this sink with every write: the records of a chunk are written in one go and are
-//! milliseconds old, so a file moved between two of them shows one chunk later. A record that a full disk has
-//! cut is finished in the file where it began. Where that was removed meanwhile the rest goes to the new one: the
-//! disk gets the room back when nobody has the removed file open.
-//! The new file is opened in append mode, whatever the mode of the first one was.
+//! Each write first checks whether the path names the open file, and opens the path again if it does not. The standard
+//! library checks for each record, this sink for each write. The records of a chunk are written together, milliseconds
+//! after the calls. A file that is moved between two of them is noticed one chunk later.
+//!
+//! A record cut by a full disk is finished in the file where it began. If that file was removed meanwhile, the rest
+//! goes to the new file: the disk gets its space back only when no process has the removed file open. The new file is
+//! opened in append mode, whatever the mode of the first one was.
 
 use std::io;
 
@@ -15,7 +16,7 @@ use super::named::NamedFile;
 use super::torn::Torn;
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
-/// See the file head.
+/// A file sink that follows its path.
 #[derive(Debug)]
 pub struct WatchedFileSink {
     file: NamedFile,
@@ -27,7 +28,7 @@ impl WatchedFileSink {
     ///
     /// # Errors
     ///
-    /// What open(2) or fcntl(2) said.
+    /// The error of open(2) or fcntl(2).
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         Ok(Self { file: NamedFile::open(path, descriptor)?, torn: Torn::default() })
     }

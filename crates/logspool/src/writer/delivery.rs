@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::published::Published;
 
-use super::entries::{Entry, Order};
+use super::entries::{Order, QueuedChunk};
 use super::outlet::{Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
-use crate::durable::Outcome;
+use crate::durable::SyncOutcome;
 use crate::sink::{Courier, Lines, Next, Pace};
 use crate::stats::DropReason;
 
@@ -28,7 +28,7 @@ use crate::stats::DropReason;
 const ANSWER_WAIT: Duration = Duration::from_millis(10);
 
 /// Next action of the writer.
-enum Errand {
+enum CourierErrand {
     Leave,
     Take(Arc<Chunk>),
     Carry,
@@ -40,29 +40,31 @@ impl Outlet {
     pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn()) {
         loop {
             match self.errand(courier.has_room()) {
-                Errand::Leave => return,
-                Errand::Take(chunk) => courier.take(Lines { bytes: &chunk.bytes, marks: &chunk.marks, before: 0 }),
-                Errand::Carry => self.carry(courier, &on_arrival),
+                CourierErrand::Leave => return,
+                CourierErrand::Take(chunk) => {
+                    courier.take(Lines { bytes: &chunk.bytes, marks: &chunk.marks, before: 0 })
+                }
+                CourierErrand::Carry => self.carry(courier, &on_arrival),
             }
         }
     }
 
-    fn errand(&self, has_room: bool) -> Errand {
+    fn errand(&self, has_room: bool) -> CourierErrand {
         let mut waiting = self.lock();
         loop {
             if self.is_over(&waiting) {
                 self.count_as_gone(&mut waiting);
-                return Errand::Leave;
+                return CourierErrand::Leave;
             }
             let position = waiting.taken;
             let Some(entry) = waiting.next_to_take().filter(|_| has_room) else {
-                return Errand::Carry;
+                return CourierErrand::Carry;
             };
             if let Some(chunk) = &entry.heap {
                 let chunk = chunk.clone();
                 self.note_order(&waiting);
                 waiting.taken += 1;
-                return Errand::Take(chunk);
+                return CourierErrand::Take(chunk);
             }
             let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
             drop(waiting);
@@ -75,14 +77,14 @@ impl Outlet {
             if let Some(Ok(chunk)) = chunk {
                 self.note_order(&waiting);
                 waiting.taken += 1;
-                return Errand::Take(Arc::new(chunk));
+                return CourierErrand::Take(Arc::new(chunk));
             }
             // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
             waiting.entries.remove(position);
             let Waiting { entries, order, .. } = &mut *waiting;
             entries.get_mut(position).map_or(order, |next| &mut next.order).follows_dropped = true;
             self.count_dropped(DropReason::Unreadable, counts);
-            self.settle(&[batch], Outcome::Failed);
+            self.settle(&[batch], SyncOutcome::Failed);
             self.publish_fronts(&mut waiting);
         }
     }
@@ -165,7 +167,7 @@ impl Waiting {
     }
 
     /// The next batch, if it may be sent now.
-    fn next_to_take(&self) -> Option<&Entry> {
+    fn next_to_take(&self) -> Option<&QueuedChunk> {
         self.entries.get(self.taken).filter(|_| self.may_take())
     }
 }

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 
 use crate::chunk::Chunk;
-use crate::overflow::Place;
+use crate::overflow::OverflowPlace;
 use crate::stats::PerLevel;
 
 /// A queued chunk.
 #[derive(Debug)]
-pub struct Entry {
+pub struct QueuedChunk {
     /// Batch of the chunk.
     pub batch: u64,
     /// Records by level class.
@@ -34,7 +34,7 @@ pub struct Entry {
     /// The chunk, if it is on the heap.
     pub heap: Option<Arc<Chunk>>,
     /// Its location in an overflow file, if any.
-    pub place: Option<Place>,
+    pub place: Option<OverflowPlace>,
     /// The number after the chunk in the spool, if it is there.
     pub spool_end: Option<u64>,
     /// Whether the chunk was loaded back from the spool.
@@ -79,11 +79,11 @@ pub enum Spooled {
 /// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Entries {
-    front: VecDeque<Entry>,
+    front: VecDeque<QueuedChunk>,
     backlog: Backlog,
     /// Facts to note for chunks of the backlog, by batch.
     orders: BTreeMap<u64, Order>,
-    rest: VecDeque<Entry>,
+    rest: VecDeque<QueuedChunk>,
     /// Number of entries, from the beginning of `rest`, that have a place.
     stored: usize,
     /// Bytes of entries in `rest` without a place.
@@ -115,12 +115,12 @@ impl Entries {
     }
 
     /// The oldest entry, if it is not in the backlog.
-    pub fn first(&self) -> Option<&Entry> {
+    pub fn first(&self) -> Option<&QueuedChunk> {
         self.get(0)
     }
 
     /// The entry with `position` others before it, if it is not in the backlog.
-    pub fn get(&self, position: usize) -> Option<&Entry> {
+    pub fn get(&self, position: usize) -> Option<&QueuedChunk> {
         match self.front.get(position) {
             None if self.backlog.chunks == 0 => self.rest.get(position - self.front.len()),
             entry => entry,
@@ -128,7 +128,7 @@ impl Entries {
     }
 
     /// As [`Entries::get`].
-    pub fn get_mut(&mut self, position: usize) -> Option<&mut Entry> {
+    pub fn get_mut(&mut self, position: usize) -> Option<&mut QueuedChunk> {
         let before = self.front.len();
         match self.front.get_mut(position) {
             None if self.backlog.chunks == 0 => self.rest.get_mut(position - before),
@@ -151,7 +151,7 @@ impl Entries {
     }
 
     /// The oldest chunk that is only in lanes and on the heap.
-    pub fn unstored(&self) -> Option<&Entry> {
+    pub fn unstored(&self) -> Option<&QueuedChunk> {
         self.rest.get(self.stored)
     }
 
@@ -163,7 +163,7 @@ impl Entries {
     /// When the oldest chunk was queued that is in an overflow file and not in the spool. 0: there is no such chunk; 1:
     /// the same, but there are chunks in the spool.
     pub fn overflowing_since(&self) -> u64 {
-        let overflows = |entry: &&Entry| entry.place.is_some() && entry.spool_end.is_none();
+        let overflows = |entry: &&QueuedChunk| entry.place.is_some() && entry.spool_end.is_none();
         let at = self.front.partition_point(|entry| entry.spool_end.is_some());
         let oldest = self.front.get(at).filter(overflows).or_else(|| self.rest.front().filter(overflows));
         let spools = self.backlog.chunks > 0 || at > 0;
@@ -201,7 +201,7 @@ impl Entries {
     }
 
     /// Appends an entry.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: QueuedChunk) {
         add(&mut self.queued, entry.counts);
         self.heap_bytes += entry.bytes;
         self.rest.push_back(entry);
@@ -209,7 +209,7 @@ impl Entries {
 
     /// Passes chunks without a place to `store`, oldest first, until it returns no place. The very first entry keeps
     /// its chunk on the heap, since the writer may be using it.
-    pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<Place>) {
+    pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<OverflowPlace>) {
         let is_first_at_hand = self.front.is_empty() && self.backlog.chunks == 0;
         while let Some(entry) = self.rest.get_mut(self.stored) {
             let chunk = entry.heap.as_ref().expect("an entry without a place has its chunk on the heap");
@@ -225,7 +225,7 @@ impl Entries {
     }
 
     /// Removes the oldest entry, if it is not in the backlog.
-    pub fn pop(&mut self) -> Option<Entry> {
+    pub fn pop(&mut self) -> Option<QueuedChunk> {
         let entry = match self.front.pop_front() {
             None if self.backlog.chunks == 0 => self.pop_rest()?,
             None => return None,
@@ -236,7 +236,7 @@ impl Entries {
     }
 
     /// Removes the entry with `position` others before it, if it is not in the backlog.
-    pub fn remove(&mut self, position: usize) -> Option<Entry> {
+    pub fn remove(&mut self, position: usize) -> Option<QueuedChunk> {
         let entry = if position < self.front.len() {
             self.front.remove(position)?
         } else if self.backlog.chunks == 0 {
@@ -255,7 +255,7 @@ impl Entries {
         Some(entry)
     }
 
-    fn pop_rest(&mut self) -> Option<Entry> {
+    fn pop_rest(&mut self) -> Option<QueuedChunk> {
         let entry = self.rest.pop_front()?;
         match self.stored {
             0 => self.heap_bytes -= entry.bytes,
@@ -264,7 +264,7 @@ impl Entries {
         Some(entry)
     }
 
-    fn forget(&mut self, entry: &Entry) {
+    fn forget(&mut self, entry: &QueuedChunk) {
         take(if entry.spool_end.is_some() { &mut self.spooled } else { &mut self.queued }, entry.counts);
         if entry.place.is_some() {
             self.overflow_bytes -= entry.bytes as u64;
@@ -276,7 +276,7 @@ impl Entries {
 
     /// The oldest chunk that is in an overflow file and not in the spool. Moves up to `hands` entries to `front`: those
     /// that the writer holds.
-    pub fn next_to_spool(&mut self, hands: usize) -> Option<&Entry> {
+    pub fn next_to_spool(&mut self, hands: usize) -> Option<&QueuedChunk> {
         if self.backlog.chunks == 0 {
             while self.front.len() < hands && self.stored > 0 {
                 let entry = self.rest.pop_front().expect("some are stored");
@@ -339,7 +339,7 @@ impl Entries {
         let order = self.orders.remove(&chunk.batch).unwrap_or_default();
         self.shrink_backlog(bytes, chunk.batch);
         self.loaded_bytes += bytes;
-        self.front.push_back(Entry {
+        self.front.push_back(QueuedChunk {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
@@ -377,7 +377,7 @@ impl Entries {
     }
 
     /// All entries except the backlog, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = &QueuedChunk> {
         self.front.iter().chain(&self.rest)
     }
 }

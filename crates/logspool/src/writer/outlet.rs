@@ -10,7 +10,7 @@ use logspool_record::definition::{SinkDefinition, SinkPlace};
 
 use super::entries::{Entries, Order};
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
-use super::syncs::{SyncRule, Syncs, Unsynced};
+use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
 use crate::chunk::Chunk;
 use crate::lateness::Lateness;
 use crate::meters::SinkMeters;
@@ -44,7 +44,7 @@ pub(super) struct Waiting {
     pub(super) closing: Option<u64>,
     pub(super) thread_runs: bool,
     pub(super) spare: Vec<Chunk>,
-    pub(super) unsynced: Unsynced,
+    pub(super) unsynced: UnsyncedBatches,
     /// Text of the error if `error_number` is [`TEXT`].
     pub(super) error: String,
 }
@@ -148,7 +148,7 @@ impl Outlet {
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
-                unsynced: Unsynced::default(),
+                unsynced: UnsyncedBatches::default(),
                 error: String::new(),
             }),
             changed: Condvar::new(),

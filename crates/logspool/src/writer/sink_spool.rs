@@ -19,7 +19,7 @@ const SEGMENTS: u64 = 8;
 
 /// Result of reading the backlog.
 #[derive(Debug)]
-pub enum Next {
+pub enum BacklogRead {
     /// A chunk, and the number after it.
     Chunk(Chunk, u64),
     /// All chunks were returned already.
@@ -102,10 +102,10 @@ impl SinkSpool {
     /// # Errors
     ///
     /// See [`Spool::read`].
-    pub fn next(&mut self) -> Result<Next, SpoolError> {
+    pub fn next(&mut self) -> Result<BacklogRead, SpoolError> {
         loop {
             let frame = match self.spool.read(CONSUMER)? {
-                None => return Ok(Next::Nothing),
+                None => return Ok(BacklogRead::Nothing),
                 Some(Item::Gap { .. }) => {
                     self.joiner = Joiner::default();
                     continue;
@@ -116,7 +116,7 @@ impl SinkSpool {
             // Checksums confirm that a frame is as it was appended. A chunk that lost a part is skipped.
             if let Some(chunk) = whole.filter(|_| end > self.passed).and_then(|entry| Chunk::decode(&entry)) {
                 self.pass(end);
-                return Ok(Next::Chunk(chunk, end));
+                return Ok(BacklogRead::Chunk(chunk, end));
             }
         }
     }

@@ -10,11 +10,11 @@ use std::sync::{Arc, PoisonError};
 use logspool_spool::SpoolError;
 use logspool_sys::clock::monotonic_ns;
 
-use super::entries::{Entry, Spooled};
+use super::entries::{QueuedChunk, Spooled};
 use super::outlet::{Outlet, Waiting};
-use super::sink_spool::{Next, SinkSpool};
+use super::sink_spool::{BacklogRead, SinkSpool};
 use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
-use crate::durable::Outcome;
+use crate::durable::SyncOutcome;
 use crate::stats::DropReason;
 
 /// A chunk that was in an overflow file for this long is moved to disk. All are, while half of the overflow budget is
@@ -65,7 +65,7 @@ impl Outlet {
     }
 
     /// Notes that the writer has finished an entry.
-    pub(super) fn note_finished(&self, waiting: &mut Waiting, entry: &Entry) {
+    pub(super) fn note_finished(&self, waiting: &mut Waiting, entry: &QueuedChunk) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
             waiting.spool.acked = waiting.spool.acked.max(end);
@@ -195,7 +195,7 @@ impl Outlet {
         }
         if !batches.is_empty() && self.syncs.tracks() {
             spool.sync()?;
-            self.settle(&batches, Outcome::Durable);
+            self.settle(&batches, SyncOutcome::Durable);
         }
         Ok(stored > 0)
     }
@@ -218,8 +218,8 @@ impl Outlet {
                 break;
             }
             match next {
-                Next::Chunk(chunk, end) => waiting.entries.load(chunk, end),
-                Next::Nothing => {
+                BacklogRead::Chunk(chunk, end) => waiting.entries.load(chunk, end),
+                BacklogRead::Nothing => {
                     let lost = waiting.entries.lose_backlog();
                     let drops = &self.head().dropped[DropReason::Unreadable as usize];
                     drops.iter().zip(lost).for_each(|(drops, lost)| {

@@ -10,8 +10,8 @@ use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
 use logspool_sys::clock::monotonic_ns;
 
 use super::outlet::{Outlet, Waiting};
-use super::syncs::{SyncRule, Syncs, Unsynced};
-use crate::durable::Outcome;
+use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
+use crate::durable::SyncOutcome;
 use crate::meters::WRITE_SECONDS;
 use crate::sink::{Sink, SyncError};
 
@@ -84,7 +84,7 @@ impl Outlet {
             return;
         }
         if self.confirms {
-            return self.settle(&[batch], Outcome::Durable);
+            return self.settle(&[batch], SyncOutcome::Durable);
         }
         let unsynced = &mut waiting.unsynced;
         if unsynced.batches.is_empty() {
@@ -96,7 +96,7 @@ impl Outlet {
     }
 
     /// Reports the outcome of some batches of this sink to the waiting calls.
-    pub(super) fn settle(&self, batches: &[u64], outcome: Outcome) {
+    pub(super) fn settle(&self, batches: &[u64], outcome: SyncOutcome) {
         if let Some(pending_sync) = &self.syncs.pending_sync {
             pending_sync.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
         }
@@ -120,13 +120,13 @@ impl Outlet {
             let mut waiting = self.lock();
             let asked = waiting.unsynced.requested;
             let taken = std::mem::take(&mut waiting.unsynced);
-            waiting.unsynced = Unsynced {
+            waiting.unsynced = UnsyncedBatches {
                 requested: taken.requested,
                 answered: taken.answered,
                 failed: taken.failed,
                 is_lost: taken.is_lost,
                 is_under_way: true,
-                ..Unsynced::default()
+                ..UnsyncedBatches::default()
             };
             (asked, taken)
         };
@@ -136,8 +136,8 @@ impl Outlet {
         self.syncing_since.store(0, Ordering::Relaxed);
         let end = monotonic_ns();
         self.meters.sync_seconds.observe(&WRITE_SECONDS, end.saturating_sub(start) as f64 / 1e9);
-        let outcome = if result.is_ok() { Outcome::Durable } else { Outcome::Failed };
-        if outcome == Outcome::Failed {
+        let outcome = if result.is_ok() { SyncOutcome::Durable } else { SyncOutcome::Failed };
+        if outcome == SyncOutcome::Failed {
             for (counter, count) in self.meters.not_durable.iter().zip(unsynced.counts) {
                 counter.fetch_add(count, Ordering::Relaxed);
             }
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::durable::{PendingSync, Share, Wait};
+    use crate::durable::{PendingSync, Share, WaitRule};
     use crate::overflow::Budget;
     use crate::sink::{Lines, SinkError, SyncError};
 
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    fn stage(rule: SyncRule, wait: Wait) -> Stage {
+    fn stage(rule: SyncRule, wait: WaitRule) -> Stage {
         let (begins, begun) = channel();
         let (results, ends) = channel();
         let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn nothing_is_durable_before_its_sync_has_returned_and_what_waits_shares_the_next() {
-        let stage = stage(SyncRule::Always, Wait::Every);
+        let stage = stage(SyncRule::Always, WaitRule::Every);
         stage.push(1);
         stage.runs(|| {
             assert_eq!(1, stage.begun.recv_timeout(DEADLINE).unwrap());
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn records_whose_sync_failed_for_good_are_counted_and_hold_nobody() {
-        let stage = stage(SyncRule::Always, Wait::Every);
+        let stage = stage(SyncRule::Always, WaitRule::Every);
         stage.push(1);
         stage.runs(|| {
             stage.begun.recv_timeout(DEADLINE).unwrap();
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_sync_that_failed_is_tried_again_until_it_is_made_good_though_nothing_is_written() {
-        let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
+        let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(1));
         stage.push(1);
         stage.pending_sync.begin();
         stage.runs(|| {
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn an_idle_writer_syncs_what_it_wrote_when_a_call_begins_to_wait() {
-        let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
+        let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(1));
         stage.push(1);
         stage.pending_sync.begin();
         stage.runs(|| {
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_requested_sync_is_answered_with_what_became_of_it() {
-        let stage = stage(SyncRule::Asked, Wait::Checkpoint(100));
+        let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(100));
         stage.push(1);
         stage.runs(|| {
             let mut results = VecDeque::from([failed(true), Ok(())]);
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_retired_sink_is_synced_before_it_is_closed() {
-        let stage = stage(SyncRule::Every(Duration::from_secs(3600)), Wait::Levels);
+        let stage = stage(SyncRule::Every(Duration::from_secs(3600)), WaitRule::Levels);
         stage.push(1);
         stage.outlet.close_when_written(7);
         stage.outlet.answer(7);

@@ -41,7 +41,7 @@ impl Syncs {
 
 /// Records written to a sink since its last sync.
 #[derive(Debug, Default)]
-pub(super) struct Unsynced {
+pub(super) struct UnsyncedBatches {
     pub(super) batches: Vec<u64>,
     pub(super) counts: [u64; LEVEL_CLASSES],
     pub(super) bytes: usize,

@@ -15,7 +15,7 @@ use super::outlet::{Outlet, TEXT, Waiting};
 use super::syncing::Due;
 use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
-use crate::durable::Outcome;
+use crate::durable::SyncOutcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_millis(100);
 
 /// Next action of the writer.
-enum Errand {
+enum WriterErrand {
     /// Write this chunk, from this byte on.
     Write(Arc<Chunk>, usize),
     /// Sync the sink.
@@ -132,12 +132,12 @@ impl Outlet {
         let mut rests = sink.is_some() && self.definition.is_lent();
         while let Some(errand) = self.next_errand(rests) {
             match (&mut sink, errand) {
-                (Some(sink), Errand::Write(chunk, written)) => {
+                (Some(sink), WriterErrand::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
                     rests = self.definition.is_lent();
                 }
-                (Some(sink), Errand::Sync) => self.sync(sink.as_mut()),
-                (Some(sink), Errand::Rest) => rests = sink.rest(),
+                (Some(sink), WriterErrand::Sync) => self.sync(sink.as_mut()),
+                (Some(sink), WriterErrand::Rest) => rests = sink.rest(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
@@ -145,7 +145,7 @@ impl Outlet {
 
     /// Waits for the oldest chunk, for a due sync, or for [`REST`] if `rests`. `None` means that the thread must leave;
     /// it is marked as gone already.
-    fn next_errand(&self, rests: bool) -> Option<Errand> {
+    fn next_errand(&self, rests: bool) -> Option<WriterErrand> {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
@@ -154,18 +154,18 @@ impl Outlet {
             }
             let due = self.sync_due(&waiting, monotonic_ns());
             if due == Due::Now {
-                return Some(Errand::Sync);
+                return Some(WriterErrand::Sync);
             }
             if let Some(entry) = waiting.entries.first() {
                 let written = self.head().offset.load(Ordering::Relaxed) as usize;
                 if let Some(chunk) = &entry.heap {
-                    return Some(Errand::Write(chunk.clone(), written));
+                    return Some(WriterErrand::Write(chunk.clone(), written));
                 }
                 let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
                 drop(waiting);
                 let chunk = place.map(|place| place.read(batch, counts));
                 if let Some(Ok(chunk)) = chunk {
-                    return Some(Errand::Write(Arc::new(chunk), written));
+                    return Some(WriterErrand::Write(Arc::new(chunk), written));
                 }
                 // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
                 self.finish(0, Some(DropReason::Unreadable));
@@ -182,7 +182,7 @@ impl Outlet {
             };
             let (woken, timeout) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
             if rests && timeout.timed_out() && woken.entries.is_empty() {
-                return Some(Errand::Rest);
+                return Some(WriterErrand::Rest);
             }
             waiting = woken;
         }
@@ -313,7 +313,7 @@ impl Outlet {
         self.note_finished(&mut waiting, &entry);
         match reason {
             None => self.note_unsynced(&mut waiting, entry.batch, entry.counts, entry.bytes),
-            Some(_) => self.settle(&[entry.batch], Outcome::Failed),
+            Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
         }
         if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
             chunk.bytes.clear();

@@ -163,7 +163,7 @@ impl Scene {
 
     /// Recovers all records whose target is the target file.
     pub fn recover(&self) -> recover::Report {
-        recover::recover(self.queue.path(), |path| path == self.target, recover::Options::default()).unwrap()
+        recover::recover(self.queue.path(), |path| path == self.target, recover::RecoverOptions::default()).unwrap()
     }
 
     pub fn scan(&self) -> Vec<recover::Orphan> {
@@ -347,7 +347,7 @@ pub fn child_main() {
             if task == Task::RecoverInLittle {
                 limit(libc::RLIMIT_AS, LITTLE);
             }
-            let done = recover::recover(&queue, |path| path == target, recover::Options::default()).unwrap();
+            let done = recover::recover(&queue, |path| path == target, recover::RecoverOptions::default()).unwrap();
             return report(0, done.records() as u32);
         }
         Task::RecoverSpools => {

@@ -1,4 +1,4 @@
-//! Barriers on adopted handlers, and how their sinks are closed.
+//! Barriers on adopted handlers, and closing of their sinks.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use crate::interpreter::leaving::outside;
 use crate::interpreter::object::{self, ErrorKept, Owned};
 use crate::plans::{environment, ids, table, text_stream};
 
-/// How long a handler that turns foreign waits for its queue: its next line is written by stock logging.
+/// How long to wait for the queue of a handler that stops being adopted: stock logging writes its next line.
 ///
-/// Chosen: the default of `shutdown_timeout`; reached only when the sink is stalled.
+/// Chosen: the default of `shutdown_timeout`; reached only if the sink is stalled.
 pub(super) const SHORT_WAIT: Duration = Duration::from_secs(5);
 
 /// `_rotation.catch_up`
 static CATCH_UP: OnceLock<Owned> = OnceLock::new();
 
-/// Remembers `_rotation.catch_up`. The first call counts.
+/// Sets `_rotation.catch_up`. Later calls change nothing.
 pub fn set_catch_up(function: Owned) {
     let _ = CATCH_UP.set(function);
 }
 
-/// Opens the stream of a handler anew if its sink has gone over to another file.
+/// Reopens the stream of a handler if its sink has switched to another file.
 pub(super) fn call_catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     call(CATCH_UP.get(), handler).map(drop)
 }
 
-/// Calls a function of `_rotation.py`. The `Exception` that it raises (the path cannot be opened) stock logging meets
-/// next; another error goes on.
+/// Calls a function of `_rotation.py`. An `Exception` that it raises is ignored: the path cannot be opened, and stock
+/// logging meets the same error next. Any other error is returned.
 pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(function) = function else { return Ok(None) };
     let py = handler.py();
@@ -50,11 +50,11 @@ pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -
     }
 }
 
-/// After a flush: lets the handler's own stream follow a sink that has gone over to another file.
+/// Lets the handler's own stream follow a sink that has switched to another file. Call it after a flush.
 ///
 /// # Errors
 ///
-/// What was raised meanwhile and is no `Exception`.
+/// An error that is no `Exception`, raised meanwhile.
 pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     if known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
         call_catch_up(handler)?;
@@ -62,11 +62,11 @@ pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Leaves a handler to stock logging for its next line.
+/// Hands a handler over to stock logging for its next line.
 ///
 /// # Errors
 ///
-/// As for [`flush`] and [`catch_up`].
+/// The errors of [`flush`] and [`catch_up`].
 pub fn give_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     if known(handler).is_some_and(|state| state.turns()) {
         release(handler, timeout)
@@ -75,11 +75,11 @@ pub fn give_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> 
     }
 }
 
-/// Forgets a handler and closes its sink when everything queued for it is written.
+/// Removes the state of a handler, and closes its sink after everything queued for it is written.
 ///
 /// # Errors
 ///
-/// As for [`close`] and [`catch_up`].
+/// The errors of [`close`] and [`catch_up`].
 pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     let Some(state) = take(handler) else { return Ok(()) };
     let sink = state.take_sink();
@@ -90,7 +90,8 @@ pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     closed
 }
 
-/// Forgets the handler that died. Its sink is closed when everything is written; nobody waits for that here.
+/// Removes the state of a handler that died. Its sink is closed after everything is written; this function does not
+/// wait.
 pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = with_table(|table| {
         let address = table.by_reference.remove(&(reference.as_ptr() as usize))?;
@@ -98,34 +99,36 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    // Moves the epoch, too: plans keep the handler's stream, and with it a descriptor, until they are made again.
+    // Begins a new epoch as well. A plan keeps the handler's stream, and so its descriptor, until the plan is made
+    // again.
     leave_to_writer(sink);
     table::forget_all(reference.py());
 }
 
-/// Before a sink is opened: waits until what dead handlers left is written, which may be for the same file.
+/// Waits until the records of dead handlers are written. Called before a sink is opened, because it may be for the same
+/// file.
 ///
 /// # Errors
 ///
-/// What a signal's handler raised meanwhile.
+/// The error that a signal handler raised meanwhile.
 pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
-    while let Some((generation, id)) = with_table(|table| table.orphans.pop()) {
-        if generation == pipeline::generation() {
+    while let Some((id_epoch, id)) = with_table(|table| table.orphans.pop()) {
+        if id_epoch == pipeline::id_epoch() {
             flushing::flush(py, Some(id), Some(SHORT_WAIT))
-                .inspect_err(|_| with_table(|table| table.orphans.push((generation, id))))?;
+                .inspect_err(|_| with_table(|table| table.orphans.push((id_epoch, id))))?;
         }
     }
     Ok(())
 }
 
-/// Closes a sink that was taken out of its handler's state when everything queued for it is written.
+/// Closes a sink that was taken out of its handler's state, after everything queued for it is written.
 ///
 /// # Errors
 ///
-/// What a signal's handler raised meanwhile; the sink is left to its writer then.
+/// The error that a signal handler raised meanwhile; the writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
-    // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
-    // before it pushes: nobody pushes to a closed sink.
+    // A thread that reads the new number no longer finds the sink in the state. A thread that read an older one notices
+    // the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
     let Some((_, id)) = sink.filter(is_of_now) else { return Ok(()) };
     if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
@@ -137,35 +140,35 @@ pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration)
     Ok(())
 }
 
-/// Leaves a sink that was taken out of its handler's state to its writer, which closes it when everything is written.
+/// Leaves a sink that was taken out of its handler's state to its writer, which closes it after everything is written.
 pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     environment::stop_pushes();
-    if let Some((generation, id)) = sink.filter(is_of_now) {
+    if let Some((id_epoch, id)) = sink.filter(is_of_now) {
         pipeline::retire_sink(id);
-        with_table(|table| table.orphans.push((generation, id)));
+        with_table(|table| table.orphans.push((id_epoch, id)));
     }
 }
 
-/// Waits until everything queued for a handler is written. `true` when that came true, or nothing is queued.
+/// Waits until everything queued for a handler is written. `true` if it is written, or if nothing is queued.
 ///
 /// # Errors
 ///
-/// What a signal's handler raised.
+/// The error that a signal handler raised.
 pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
     flushing::flush(handler.py(), Some(id), Some(timeout))
 }
 
-/// Waits until everything queued for the file of a text stream is written, whichever handlers queued it.
+/// Waits until everything queued for the file of a text stream is written, no matter which handlers queued it.
 ///
 /// # Errors
 ///
-/// As for [`flush`].
+/// The errors of [`flush`].
 pub fn flush_beside(stream: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     if !text_stream::is_text_stream(stream) {
         return Ok(());
     }
-    // SAFETY: a live object of an attached thread; `fileno()` of a stream without a file raises.
+    // SAFETY: a live object, and the thread is attached; `fileno()` of a stream without a file raises.
     let descriptor = unsafe { ffi::PyObject_AsFileDescriptor(stream.as_ptr()) };
     if descriptor < 0 {
         object::clear_error(stream.py());

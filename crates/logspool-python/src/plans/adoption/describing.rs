@@ -1,4 +1,4 @@
-//! Reads what `python/logspool/_adopt.py` says of a handler.
+//! Parses the description of a handler that `python/logspool/_adopt.py` makes.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,11 +17,11 @@ use crate::plans::text_stream::{TextStream, Word};
 use crate::plans::watched::Part;
 
 impl State {
-    /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
+    /// Asks `_adopt.py` to describe the handler. Every answer depends on the handler's class.
     pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
-        // Read first: a change from here on makes the state stale, not wrong.
+        // Read first, so that a change from here on makes the state stale and never wrong.
         let descriptions = environment::descriptions();
         let outlet = Inputs { parts: vec![Part::watch(address)], types: vec![ClassVersion::assigned(&class)] };
         let formatting = Inputs { parts: vec![Part::watch_formatter_of(address)], types: Vec::new() };
@@ -40,7 +40,7 @@ impl State {
         Ok(state)
     }
 
-    /// The same handler with the formatter that it has now; `None` where all of it has to be described.
+    /// The state of the same handler with its current formatter; `None` if the whole handler has to be described again.
     pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
         if old.is_service() {
@@ -75,8 +75,8 @@ impl State {
     }
 
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<()> {
-        // Errors of pyo3 are not used to tell kinds apart: they would keep the answer, and with it the handler, alive
-        // until somebody attaches by pyo3.
+        // Errors of pyo3 must not distinguish the kinds of answer. They would keep the answer, and so the handler,
+        // alive until a thread attaches through pyo3.
         if let Ok(reason) = answer.cast::<PyString>() {
             if reason != "null" {
                 self.verdict = Verdict::Foreign(reason.extract()?);
@@ -115,14 +115,14 @@ impl State {
             "file" => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
             "watched" => (SinkKind::WatchedFile { path }, Descriptor::Duplicate(fd)),
             "rotating" => (rotating(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            // Checked when the handler was made.
+            // The address was checked when the handler was made.
             "service" => match path.parse() {
                 Ok(address) => (SinkKind::Service { address }, Descriptor::Open),
                 Err(error) => return Err(PyValueError::new_err(format!("{error}"))),
             },
             "timed" => (timed(path, &get("options")?)?, Descriptor::Duplicate(fd)),
             "console" if fd <= 2 => (SinkKind::Console { descriptor: fd }, Descriptor::Open),
-            // A pipe or device that has a name: the name is what a later start can be told about.
+            // A named pipe or device is opened by its name, so that messages in a later process can name it.
             "console" if path.starts_with('/') => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
             "console" => (SinkKind::Console { descriptor: fd }, Descriptor::Duplicate(fd)),
             other => return Err(PyValueError::new_err(format!("unknown kind of sink: {other}"))),
@@ -142,7 +142,7 @@ impl State {
 }
 
 impl Inputs {
-    /// Reads a `Format`, and remembers what it was made from.
+    /// Reads a `Format`, and records the classes and objects that it was made from.
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
         for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
             let (class, state) = class.extract::<(Bound<'_, PyType>, u64)>()?;

@@ -1,7 +1,7 @@
-//! Adopted handlers: what they are made of and the sink that their records go to.
+//! Adopted handlers: their descriptions, and the sinks of their records.
 //!
-//! Stop on the line: between *capture* and *writer*. `python/logspool/_adopt.py` looks at a handler and says what
-//! it is; here that answer is kept for one epoch, and the sink for as long as the answer names the same stream.
+//! Stop on the line: between *capture* and *writer*. `python/logspool/_adopt.py` inspects a handler and describes it.
+//! The description is kept here for one epoch. The sink is kept as long as the description names the same stream.
 
 mod closing;
 mod describing;

@@ -1,4 +1,4 @@
-//! Makes the state of a handler, and a new one when what the old one was made from has changed.
+//! Makes the state of a handler, and a new one after something it was made from has changed.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +14,11 @@ use crate::interpreter::leaving::{self, Stay};
 use crate::interpreter::object::Owned;
 use crate::plans::python_half::{HALF, PythonHalf, aside, installed, stands_alone, then_unlock, under_lock};
 
-/// The state of a handler, made or renewed if what it was made from changed.
+/// The state of a handler. It is made on the first call, and renewed if something it was made from has changed.
 ///
 /// # Errors
 ///
-/// Where Python raised.
+/// Python raised.
 pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
     let known = known(handler);
     let Some(old) = known else { return enter(first(State::describe(half, handler)?, half, handler)?, handler) };
@@ -33,7 +33,7 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
     }
     let followed = follow(&old, handler)?;
     let mut new = State::describe(half, handler)?;
-    // The sink of a forked child's parent may have gone over to a file that the child does not have open.
+    // The parent of a forked child may have switched its sink to a file that the child does not have open.
     let left = old.turns() && old.opened().is_some_and(|sink| !is_of_now(&sink));
     let is_same = match (&old.verdict, &new.verdict) {
         (Verdict::Adopted(before), Verdict::Adopted(now)) => {
@@ -54,17 +54,17 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
     enter(first(new, half, handler)?, handler)
 }
 
-/// The state to be used where a handler that turns has no sink yet.
+/// The state for first use: a handler that switches files and has no sink yet is described again under its lock.
 fn first(new: State, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
     if new.turns() && new.open_sink().is_none() { adopt_turning(half, handler) } else { Ok(new) }
 }
 
-/// The state of a handler as a plan needs it that is made without the planning lock: its sink is open, and at most
-/// its formatter is described anew. `None` where more is to be done.
+/// The state of a handler for a plan that is made without the planning lock. Its sink must be open, and at most its
+/// formatter is described again. `None` if more work is needed.
 ///
 /// # Errors
 ///
-/// Where Python raised.
+/// Python raised.
 pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, Failure> {
     let Some(old) = known(handler) else { return Ok(None) };
     if old.is_ready() {
@@ -76,7 +76,7 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
     let Some(mut new) = old.reformatted(half, handler)? else { return Ok(None) };
     new.inherit(&old);
     let new = Arc::new(new);
-    // Not where another thread has put a state there meanwhile: that one may have another sink.
+    // Kept only if the old state is still in the table: the state of another thread may have another sink.
     let entered = with_table(|table| {
         let entry = table.states.get_mut(&(handler.as_ptr() as usize))?;
         Arc::ptr_eq(&entry.state, &old).then(|| entry.state = new.clone())
@@ -84,8 +84,9 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
     Ok(entered.map(|()| new))
 }
 
-/// Describes a handler that turns, and opens its sink, while nobody else writes to its stream. `Stock`: another thread
-/// does, and may be about to rename the file; the call waits for it on stock logging's way.
+/// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream. `Stock`:
+/// another thread holds the handler's lock and may be about to rename the file. Stock logging then waits for that
+/// thread.
 fn adopt_turning(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
@@ -95,7 +96,7 @@ fn adopt_turning(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State,
     }
     let state = State::describe(half, handler);
     if let Ok(state) = &state {
-        // Tried again, and its error told, where the handler is used.
+        // Opened again, and its error reported, when the handler is used.
         let _ = state.sink();
     }
     if let Some(lock) = lock {
@@ -107,21 +108,21 @@ fn adopt_turning(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State,
 /// `_rotation.follow`
 static FOLLOW: OnceLock<Owned> = OnceLock::new();
 
-/// Remembers `_rotation.follow`. The first call counts.
+/// Sets `_rotation.follow`. Later calls change nothing.
 pub fn set_follow(function: Owned) {
     let _ = FOLLOW.set(function);
 }
 
-/// Lets the handler's stream follow a sink that has gone over to another file and goes on. `true`: it names that
-/// file now, and nothing else about the handler has changed.
+/// Lets the handler's stream follow a sink that has switched to another file and continues. `true`: the stream now
+/// names that file, and nothing else about the handler has changed.
 fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some((counter, seen)) = old.turns_seen() else { return Ok(false) };
-    // Before the path is looked at: another turn meanwhile is followed next time.
+    // Read before the path is inspected: a later switch is followed next time.
     let now = counter.load(Relaxed);
     if now == seen || !old.is_as_described() {
         return Ok(false);
     }
-    // A turn that cannot be followed is not tried again: the next one is.
+    // If following this switch fails, it is not tried again; the next switch is.
     if let Some(turns) = &mut *old.turned.lock().expect("no panic happens while it is held") {
         turns.seen = now;
     }
@@ -129,27 +130,28 @@ fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(answer.is_some_and(|answer| answer.cast_exact::<PyBool>().is_ok_and(|answer| answer.is_true())))
 }
 
-/// The state of a handler whose `emit` runs. `Err`: an error that no handler catches is set.
+/// The state of a handler whose `emit` runs. `Err`: an error is set that no handler catches.
 pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, ()> {
     let mut known = known(handler);
-    // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
+    // After another thread has begun to end the interpreter no new state is made; the known one keeps the order of the
+    // lines.
     if known.as_ref().is_some_and(|state| state.holds() || leaving::another_ends()) {
         return Ok(known);
     }
     let Some(half) = HALF.get() else { return Ok(None) };
-    // The interpreter ends: describing runs Python code, from which this thread might not come back.
+    // While the interpreter ends, this thread might never return from the Python code that describes a handler.
     let Some(_stay) = Stay::new() else { return Ok(None) };
     let py = handler.py();
     let state = aside(py, || {
         let describe = || {
-            // Asked again: `uninstall()` may have come while the lock was waited for.
+            // Checked again: `uninstall()` may have run while this thread waited for the lock.
             if !installed() && !stands_alone(handler) {
                 return Err(Failure::Stock);
             }
             state(half, handler)
         };
-        // This thread holds the handler's lock, on which others wait. A line that is made here needs nothing of what is
-        // known of the formatter, so nobody waits for that.
+        // This thread holds the handler's lock, and other threads wait for it. A line made here does not depend on the
+        // state's formatter, so this thread does not wait for the planning lock.
         if let Some(state) = known.take_if(|state| state.outlet_holds()) {
             let locked = half.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
             return if locked { then_unlock(half, py, describe) } else { Ok(state) };

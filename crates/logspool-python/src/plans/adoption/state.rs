@@ -1,4 +1,4 @@
-//! One adopted handler: what it is made of and the sink that its records go to.
+//! The state of one adopted handler: its description and the sink of its records.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -16,64 +16,64 @@ use crate::plans::reading::{Reading, reading};
 use crate::plans::text_stream::{TextStream, Word};
 use crate::plans::watched::Part;
 
-/// What a handler is.
+/// How a handler is served.
 pub enum Verdict {
-    /// `NullHandler`: takes everything, does nothing.
+    /// A `NullHandler`: accepts every record and does nothing.
     Null,
-    /// It works as stock logging made it; the text says why.
+    /// Stock logging serves the handler; the text gives the reason.
     Foreign(String),
-    /// It does so until its file is opened, which its first record does.
+    /// Stock logging serves the handler until its first record opens its file; the text gives the reason.
     Unopened(String),
-    /// Its output goes through the queue.
+    /// The handler's output goes through the queue.
     Adopted(Box<Adoption>),
 }
 
-/// An adopted handler.
+/// The description of an adopted handler.
 pub struct Adoption {
-    /// Where its lines go.
+    /// The sink of its lines.
     pub definition: SinkDefinition,
-    /// Ends each of its lines.
+    /// The text at the end of each line.
     pub terminator: String,
-    /// Its text stream and buffer, null where it has none; `kept` holds them.
+    /// Its text stream and buffer, null if it has none; `kept` holds them.
     pub stream: TextStream,
     /// `stream.errors`, for lines that are encoded in the caller.
     pub errors: String,
-    /// Whether the line must be on the terminal when the call returns.
+    /// True if a line must be on the terminal when the call returns.
     pub interactive: bool,
-    /// Its formatter as the collector can follow it, or why not.
+    /// Its formatter in a form that the collector can use, or the reason why there is none.
     pub format: Result<FormatParts, String>,
-    /// Keeps stream and buffer.
+    /// References that keep stream and buffer alive.
     pub kept: Vec<Owned>,
 }
 
-/// What is known about one handler.
+/// Everything known about one handler.
 pub struct State {
-    /// [`environment::descriptions`] as it was before.
+    /// [`environment::descriptions`], read before the handler was described.
     pub(super) descriptions: u64,
-    /// What it is.
+    /// How it is served.
     pub verdict: Verdict,
-    /// What the verdict depends on beside the format.
+    /// The inputs of the verdict, except those of the format.
     pub(super) outlet: Inputs,
-    /// What the format of an adopted handler depends on.
+    /// The inputs of the format, if the handler is adopted.
     pub(super) formatting: Inputs,
-    /// Words of its stream that it depends on.
+    /// Words in the handler's stream on which the state depends.
     pub words: Vec<Word>,
-    /// What these words lie in and point to.
+    /// Objects that contain these words, or to which the words point.
     pub held: Vec<Owned>,
-    /// Shared with the states before and after this one, as long as they name the same destination.
+    /// Shared with earlier and later states of the handler, as long as they name the same destination.
     pub(super) sink: Arc<Mutex<Sink>>,
-    /// How often that sink has gone over to another file, and how often when the handler's stream last followed.
+    /// How often that sink has switched files, and the same count when the handler's stream last followed.
     pub(super) turned: Arc<Mutex<Option<Turns>>>,
-    /// How its records are read by value; `None` in it when they are not.
+    /// How its records are read by value, with the generation; the inner `None` means they are not.
     pub(super) reading: Mutex<Option<(u64, Option<Arc<Reading>>)>>,
 }
 
-/// What a part of a description was made from.
+/// The inputs of one part of a description.
 #[derive(Default)]
 pub(super) struct Inputs {
-    /// Classes, with the version tags that they had.
+    /// Classes, with their version tags at that time.
     pub(super) types: Vec<ClassVersion>,
-    /// Objects, as they were.
+    /// Objects, with their change counts at that time.
     pub(super) parts: Vec<Part>,
 }
 
@@ -81,31 +81,31 @@ pub(super) struct Inputs {
 pub(super) enum Sink {
     /// Not opened yet.
     None,
-    /// Opened in that generation, with that id.
+    /// Opened in this generation, with this id.
     Open(u64, u32),
-    /// Taken away, to be closed: another state is the handler's now, or none.
+    /// Taken away to be closed: the handler has another state now, or none.
     Gone,
 }
 
 #[derive(Clone)]
 pub(super) struct Turns {
-    generation: u64,
+    id_epoch: u64,
     counter: Arc<AtomicU64>,
     pub(super) seen: u64,
 }
 
 impl State {
-    /// Whether handler, formatter, classes and stream are as they were, and the stream names the sink's file.
+    /// True if handler, formatter, classes and stream are unchanged, and the stream names the sink's file.
     pub fn holds(&self) -> bool {
         self.is_as_described() && !self.has_turned() && !self.is_gone()
     }
 
-    /// Whether the same is true of all but the formatter: lines that are made in the caller go where they went.
+    /// True if everything except the formatter is unchanged: lines made in the caller go to the same place.
     pub fn outlet_holds(&self) -> bool {
         self.is_outlet_as_described() && !self.has_turned() && !self.is_gone()
     }
 
-    /// Whether a plan can be made from it: it holds, and its sink is open.
+    /// True if a plan can be made from this state: it is valid, and its sink is open.
     pub fn is_ready(&self) -> bool {
         self.holds() && (!matches!(self.verdict, Verdict::Adopted(_)) || self.open_sink().is_some())
     }
@@ -115,77 +115,77 @@ impl State {
     }
 
     fn is_outlet_as_described(&self) -> bool {
-        // SAFETY: `self` keeps what the words lie in.
+        // SAFETY: `self` keeps the objects that contain the words.
         self.descriptions == environment::descriptions()
             && self.outlet.hold()
             && self.words.iter().all(|word| unsafe { word.holds() })
     }
 
-    /// Classes that it depends on, with the version tags that they had.
+    /// Classes on which the state depends, with their version tags at that time.
     pub fn types(&self) -> impl Iterator<Item = &ClassVersion> {
         self.outlet.types.iter().chain(&self.formatting.types)
     }
 
-    /// Counter of the sink's turns, and what it showed when the handler's stream was opened.
+    /// The counter of the sink's file switches, and its value when the handler's stream was opened.
     pub fn turns_seen(&self) -> Option<(Arc<AtomicU64>, u64)> {
         if !self.turns() {
             return None;
         }
         let turns = self.turned.lock().expect("no panic happens while it is held");
-        let turns = turns.as_ref().filter(|turns| turns.generation == pipeline::generation())?;
+        let turns = turns.as_ref().filter(|turns| turns.id_epoch == pipeline::id_epoch())?;
         Some((turns.counter.clone(), turns.seen))
     }
 
-    /// Whether the sink has gone over to another file since.
+    /// True if the sink has switched to another file since then.
     fn has_turned(&self) -> bool {
         self.turns_seen().is_some_and(|(counter, seen)| counter.load(Relaxed) != seen)
     }
 
-    /// Shares the sink of the handler's former state.
+    /// Takes over the sink of the handler's former state.
     pub(super) fn inherit(&mut self, old: &Self) {
         self.sink = old.sink.clone();
         self.turned = old.turned.clone();
     }
 
-    /// The sink of an adopted handler, opened if need be.
+    /// The sink of an adopted handler. Opens the sink if necessary.
     ///
     /// # Errors
     ///
-    /// Why it cannot be opened.
+    /// The reason why the sink cannot be opened.
     pub fn sink(&self) -> Result<u32, String> {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
-        let mut generation = pipeline::generation();
+        let mut id_epoch = pipeline::id_epoch();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
         match *sink {
-            Sink::Open(opened, id) if opened == generation => return Ok(id),
+            Sink::Open(opened, id) if opened == id_epoch => return Ok(id),
             Sink::Gone => return Err("the handler has changed".to_owned()),
             Sink::Open(..) | Sink::None => {}
         }
         let id = loop {
             let id = pipeline::open_sink(&adoption.definition)?;
             // Asked again: opening the first sink begins the pipeline, and another one may have begun meanwhile.
-            let before = std::mem::replace(&mut generation, pipeline::generation());
-            if before == 0 || before == generation {
+            let before = std::mem::replace(&mut id_epoch, pipeline::id_epoch());
+            if before == 0 || before == id_epoch {
                 break id;
             }
         };
-        *sink = Sink::Open(generation, id);
+        *sink = Sink::Open(id_epoch, id);
         if adoption.turns() {
-            let turns = pipeline::turns(id).map(|counter| Turns { generation, seen: 0, counter });
+            let turns = pipeline::turns(id).map(|counter| Turns { id_epoch, seen: 0, counter });
             *self.turned.lock().expect("no panic happens while it is held") = turns;
         }
         Ok(id)
     }
 
-    /// How this handler's records are read by value, if they can be.
+    /// How this handler's records are read by value; `None` if they cannot be.
     ///
     /// # Errors
     ///
-    /// Where something was raised meanwhile that no handler of errors catches.
+    /// An error was raised meanwhile that no error handler catches.
     pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
-        let generation = pipeline::generation();
+        let id_epoch = pipeline::id_epoch();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
-            && *made == generation
+            && *made == id_epoch
         {
             return Ok(reading.clone());
         }
@@ -196,24 +196,24 @@ impl State {
             Err(_) => None,
         };
         *self.reading.lock().expect("no panic happens while it is held") =
-            Some((pipeline::generation(), reading.clone()));
+            Some((pipeline::id_epoch(), reading.clone()));
         Ok(reading)
     }
 
-    /// Whether its sink goes over to other files by itself.
+    /// True if its sink switches to other files by itself.
     pub fn turns(&self) -> bool {
         matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.turns())
     }
 
-    /// Takes the sink away, for good.
+    /// Takes the sink away permanently.
     pub(super) fn take_sink(&self) -> Option<(u64, u32)> {
         match std::mem::replace(&mut *self.sink.lock().expect("no panic happens while it is held"), Sink::Gone) {
-            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
             Sink::None | Sink::Gone => None,
         }
     }
 
-    /// Whether the sink was taken away.
+    /// True if the sink was taken away.
     pub fn is_gone(&self) -> bool {
         matches!(*self.sink.lock().expect("no panic happens while it is held"), Sink::Gone)
     }
@@ -226,7 +226,7 @@ impl State {
     /// Generation and id of the sink.
     pub(super) fn opened(&self) -> Option<(u64, u32)> {
         match *self.sink.lock().expect("no panic happens while it is held") {
-            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
             Sink::None | Sink::Gone => None,
         }
     }
@@ -239,18 +239,18 @@ impl Inputs {
 }
 
 impl Adoption {
-    /// Whether its records may go by value: the collector can follow its formatter, and it is a file.
+    /// True if its records may be sent by value: the collector can follow its formatter, and the sink is a file.
     pub fn may_go_by_value(&self) -> bool {
         let kind = &self.definition.kind;
         self.format.is_ok() && !matches!(kind, SinkKind::Console { .. } | SinkKind::Service { .. })
     }
 
-    /// Whether its records go to a service, in their parts.
+    /// True if its records go to a service, in parts.
     pub fn is_service(&self) -> bool {
         matches!(self.definition.kind, SinkKind::Service { .. })
     }
 
-    /// Whether its sink goes over to other files by itself.
+    /// True if its sink switches to other files by itself.
     pub fn turns(&self) -> bool {
         matches!(
             self.definition.kind,
@@ -258,7 +258,7 @@ impl Adoption {
         )
     }
 
-    /// The stream, with the sink that goes before the program's own text.
+    /// The stream, with the sink whose records have to be written before the program's own text.
     pub fn text_stream(&self, sink: u32) -> TextStream {
         let after = match self.definition.kind {
             SinkKind::Console { .. } => None,
@@ -274,6 +274,6 @@ impl Drop for Adoption {
     }
 }
 
-pub(super) fn is_of_now((generation, _): &(u64, u32)) -> bool {
-    *generation == pipeline::generation()
+pub(super) fn is_of_now((id_epoch, _): &(u64, u32)) -> bool {
+    *id_epoch == pipeline::id_epoch()
 }

@@ -1,4 +1,4 @@
-//! States of handlers by address. They leave the table through a weak reference when the handler dies.
+//! States of handlers by address. A weak reference removes the state when its handler dies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ pub(super) struct KnownHandler {
 pub(super) struct HandlerTable {
     pub(super) states: HashMap<usize, KnownHandler>,
     pub(super) by_reference: HashMap<usize, usize>,
-    /// Sinks of handlers that died, as long as nobody has waited for what is queued for them.
+    /// Sinks of dead handlers for whose queued records no thread has waited yet.
     pub(super) orphans: Vec<(u64, u32)>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
     act(table.get_or_insert_with(empty))
 }
 
-/// The state of a handler as far as it is known, without making one.
+/// The known state of a handler; no new one is made.
 pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
     with_table(|table| table.states.get(&(handler.as_ptr() as usize)).map(|entry| entry.state.clone()))
 }
@@ -52,7 +52,7 @@ pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<Stat
     Ok(state)
 }
 
-/// Takes what is known about a handler out of the table.
+/// Removes the state of a handler from the table, and returns it.
 pub(super) fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
     let entry = with_table(|table| {
         let entry = table.states.remove(&(handler.as_ptr() as usize))?;

@@ -1,4 +1,4 @@
-//! `uninstall()`: adopted handlers go back to stock logging, each once its queue is written.
+//! `uninstall()`: adopted handlers go back to stock logging, each after its queue is written.
 
 use std::time::Duration;
 
@@ -9,13 +9,15 @@ use super::table::{known, take, with_table};
 use crate::interpreter::object::WeakReference;
 use crate::plans::python_half;
 
-/// Forgets all handlers but those of logspool's own; their sinks are closed when written, within `timeout` each.
+/// Removes the states of all handlers except logspool's own. Each sink is closed after its records are written, within
+/// `timeout`.
 ///
-/// Until its sink is closed a handler keeps it, so that a thread that goes on by stock logging can [`flush`] it first.
+/// A handler keeps its sink until the sink is closed, so that a thread that continues in stock logging can [`flush`] it
+/// first.
 ///
 /// # Errors
 ///
-/// As for [`release`]; every handler is forgotten all the same, and nobody waits for the queue of the others.
+/// The errors of [`release`]. After an error the other handlers are removed without waiting for their queues.
 pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     let mut outcome = Ok(());
     let references: Vec<WeakReference> =
@@ -37,8 +39,8 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     outcome
 }
 
-/// Releases a handler once everything queued for it is written. The stream of one that turns is opened anew then, which
-/// must not happen while another thread writes to it: that one holds the handler's lock.
+/// Releases a handler after everything queued for it is written. If its sink switches files, its stream is opened again
+/// then. No other thread may write to the stream at that time, so this takes the handler's lock.
 fn release_flushed(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     flush(handler, timeout)?;
     let turns = known(handler).is_some_and(|state| state.turns());

@@ -1,4 +1,4 @@
-//! The native fields of a future, after those of the base class.
+//! The native fields of a future. They follow the fields of the base class.
 
 use std::ffi::CStr;
 use std::mem::offset_of;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{Object, Owned};
 
-/// What stands behind the fields of the base class. Zeroed memory is a pending future.
+/// The native fields of a future. Zeroed memory is a pending future.
 #[repr(C)]
 pub(super) struct FutureFields {
     pub(super) promise: Promise,
@@ -20,25 +20,25 @@ pub(super) struct FutureFields {
     pub(super) exception: AtomicPtr<PyObject>,
     /// Null, one callback, or a list of them; used under the promise's lock.
     pub(super) callbacks: AtomicPtr<PyObject>,
-    /// A list, once the standard library's `wait` or `as_completed` asked for it.
+    /// A list, after the standard library's `wait` or `as_completed` requested it.
     pub(super) waiters: AtomicPtr<PyObject>,
-    /// A `threading.Condition`, once somebody asked for it.
+    /// A `threading.Condition`, after it was first requested.
     pub(super) condition: AtomicPtr<PyObject>,
 }
 
-/// Where [`FutureFields`] lie in an object.
+/// Offset of [`FutureFields`] in an object, in bytes.
 pub(super) static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// A future of the pool, borrowed: an object of the type that [`super::connect`] describes, or of one derived from it.
+/// A borrowed future of the pool: an object of the type that [`super::connect`] describes, or of a subclass.
 #[derive(Clone, Copy)]
 pub struct FutureRef<'a, 'py>(Object<'a, 'py>);
 
 impl<'a, 'py> FutureRef<'a, 'py> {
-    /// An object that is known to be one.
+    /// Treats an object as a future.
     ///
     /// # Safety
     ///
-    /// `object` is of the type, or of one derived from it.
+    /// `object` is an instance of that type or of a subclass.
     #[inline]
     pub unsafe fn of(object: Object<'a, 'py>) -> Self {
         Self(object)
@@ -50,21 +50,21 @@ impl<'a, 'py> FutureRef<'a, 'py> {
         self.0
     }
 
-    /// The proof that the thread is attached.
+    /// The token of the attached thread.
     #[inline]
     pub fn py(self) -> Python<'py> {
         self.0.py()
     }
 
-    /// Its fields.
+    /// The native fields.
     #[inline]
     pub(super) fn fields(self) -> &'a FutureFields {
-        // SAFETY: the type's basic size has room for them after the base's fields; zeroed memory is valid.
+        // SAFETY: the type's basic size has room for the fields at this offset; zeroed memory is valid.
         unsafe { &*self.0.as_ptr().byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
     }
 }
 
-/// A future of the pool, owned.
+/// An owned future of the pool.
 pub struct FutureHandle(Owned);
 
 impl FutureHandle {
@@ -72,15 +72,16 @@ impl FutureHandle {
     ///
     /// # Errors
     ///
-    /// Memory is short.
+    /// No memory.
     ///
     /// # Safety
     ///
-    /// `class` is that type, or one derived from it.
+    /// `class` is that type or a subclass.
     #[inline]
     pub unsafe fn allocate(py: Python<'_>, class: &Owned) -> PyResult<Self> {
         let class: *mut ffi::PyTypeObject = class.as_ptr().cast();
-        // SAFETY: a type's own function for it, which each type has; the memory comes zeroed. A new reference or null.
+        // SAFETY: every type has `tp_alloc`, and `py` shows that the thread is attached; the memory is zeroed. A new
+        // reference or null.
         let made = unsafe { Owned::steal(((*class).tp_alloc.unwrap_unchecked())(class, 0)) };
         made.map(Self).ok_or_else(|| PyErr::fetch(py))
     }
@@ -109,17 +110,18 @@ impl FutureHandle {
     }
 }
 
-/// A reference of one's own to the object in a field that is not emptied meanwhile.
+/// A new reference to the object in a field. The field must not be emptied meanwhile.
 pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
-    // SAFETY: a field owns a reference to the object in it, which is not emptied meanwhile.
+    // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under
+    // the promise's lock, `waiters` and `condition` only in a forked child, the others never.
     unsafe { Borrowed::from_ptr_or_opt(py, field.observe()) }.map(|object| Owned::of(&object))
 }
 
-/// Fills an empty field; gives back what could not be put there.
+/// Fills an empty field; returns the object if the field was full.
 pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
     match field.publish_over(ptr::null_mut(), object.as_ptr()) {
         Ok(()) => {
-            // The field has the reference now.
+            // The field owns the reference now.
             std::mem::forget(object);
             Ok(())
         }
@@ -127,8 +129,8 @@ pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Own
     }
 }
 
-/// The fields that hold objects, for CPython's traversal and deallocation, which leaves out what is read-only. Their
-/// names, with a space, cannot be written in Python.
+/// The fields that hold objects, for CPython's traversal and deallocation, which skip read-only members. Each name
+/// begins with a space, so that Python code cannot name it.
 pub fn members() -> Vec<ffi::PyMemberDef> {
     let offset = OFFSET.load(Ordering::Relaxed);
     let member = |name: &'static CStr, field: usize| ffi::PyMemberDef {

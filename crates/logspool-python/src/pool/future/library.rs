@@ -1,4 +1,4 @@
-//! What futures take from the standard library.
+//! Classes and objects of the standard library that futures use.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::Owned;
 
-/// What the type needs of the standard library.
+/// Classes and objects of the standard library that futures use.
 pub struct Library {
     pub future: Owned,
     pub invalid_state: Owned,
@@ -37,7 +37,7 @@ impl Library {
     }
 }
 
-/// Looks everything up, once.
+/// Looks up all of them, once.
 pub fn connect(py: Python<'_>) -> PyResult<&'static Library> {
     if let Some(library) = LIBRARY.get() {
         return Ok(library);

@@ -1,4 +1,4 @@
-//! Who is told of a future's end: the standard library's waiters, and callbacks.
+//! Notifies the standard library's waiters and the callbacks of a future's end.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -14,9 +14,9 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::pool::completions::Completions;
 
-/// Sends the error that is set to `sys.unraisablehook`.
+/// Reports the current error to `sys.unraisablehook`.
 fn write_unraisable(object: Object<'_, '_>) {
-    // SAFETY: a live object of an attached thread.
+    // SAFETY: a live object, whose token shows that the thread is attached.
     unsafe { ffi::PyErr_WriteUnraisable(object.as_ptr()) }
 }
 
@@ -25,11 +25,11 @@ fn interned(_attached: Python<'_>, name: &CStr) -> Option<Owned> {
     unsafe { Owned::steal(ffi::PyUnicode_InternFromString(name.as_ptr())) }
 }
 
-/// Tells `wait` and `as_completed` of the standard library. The condition is held.
+/// Notifies `wait` and `as_completed` of the standard library. The caller holds the condition, if there is one.
 pub(super) fn tell_waiters(future: FutureRef<'_, '_>, how: &CStr) {
     let (py, object) = (future.py(), future.object());
     let Some(waiters) = held(py, &future.fields().waiters) else { return };
-    // A copy: a waiter takes itself off the list.
+    // A copy, because a waiter removes itself from the list.
     // SAFETY: a live object whose type CPython checks; a new reference or null with an error set.
     let waiters = unsafe { Owned::steal(ffi::PyList_AsTuple(waiters.as_ptr())) };
     let (Some(waiters), Some(how)) = (waiters, interned(py, how)) else { return write_unraisable(object) };
@@ -40,7 +40,7 @@ pub(super) fn tell_waiters(future: FutureRef<'_, '_>, how: &CStr) {
     }
 }
 
-/// Tells those who wait for a cancelled job, once.
+/// Notifies the waiters of a cancelled job, once.
 pub(super) fn tell_of_cancellation(future: FutureRef<'_, '_>) {
     let (py, fields) = (future.py(), future.fields());
     let condition = held(py, &fields.condition);
@@ -55,7 +55,7 @@ pub(super) fn tell_of_cancellation(future: FutureRef<'_, '_>) {
     }
 }
 
-/// `object.name()`; what it raises goes to `sys.unraisablehook`.
+/// Calls `object.name()`; an exception goes to `sys.unraisablehook`.
 pub(super) fn call_method(py: Python<'_>, object: &Owned, name: &CStr) {
     let object = object.bind(py);
     if interned(py, name).and_then(|name| leaving::method(object, &name)).is_none() {
@@ -63,7 +63,7 @@ pub(super) fn call_method(py: Python<'_>, object: &Owned, name: &CStr) {
     }
 }
 
-/// Calls the callbacks of a future, one or a list of them that nobody else has any more.
+/// Calls the callbacks of a future: one, or a list to which no other thread has a reference.
 pub(super) fn call_back(future: FutureRef<'_, '_>, callbacks: Object<'_, '_>) {
     match callbacks.cast_exact::<PyList>() {
         Ok(many) => many.iter().for_each(|callback| call_one_back(future, callback.as_borrowed())),
@@ -71,7 +71,7 @@ pub(super) fn call_back(future: FutureRef<'_, '_>, callbacks: Object<'_, '_>) {
     }
 }
 
-/// Calls a callback, whose exceptions are logged whatever they are: the worker has other jobs to do.
+/// Calls a callback. An exception of any class is logged, so that the worker can run its other jobs.
 fn call_one_back(future: FutureRef<'_, '_>, callback: Object<'_, '_>) {
     if let Err(error) = call(future, callback) {
         log(future, &error);
@@ -88,7 +88,7 @@ fn call(future: FutureRef<'_, '_>, callback: Object<'_, '_>) -> PyResult<()> {
     leaving::call_with(callback, object).map(drop).ok_or_else(|| PyErr::fetch(object.py()))
 }
 
-/// Logs what a callback raised, as the standard library does it.
+/// Logs the exception of a callback, as the standard library does.
 fn log(future: FutureRef<'_, '_>, error: &PyErr) {
     let py = future.py();
     let logger = library().logger.bind(py);
@@ -101,11 +101,11 @@ fn log(future: FutureRef<'_, '_>, error: &PyErr) {
     }
 }
 
-/// Calls `callback` at the end, or now where that was already.
+/// Calls `callback` at the end of the future, or now if it has ended.
 ///
 /// # Errors
 ///
-/// What is no `Exception`, where it is called now: Ctrl-C is this thread's. Memory is short.
+/// An exception that is no `Exception`, such as Ctrl-C, if the callback is called now. No memory.
 pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) -> PyResult<()> {
     let (py, fields) = (future.py(), future.fields());
     let mut list: Option<Owned> = None;
@@ -126,37 +126,37 @@ pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) ->
             fields.callbacks.store(Owned::of(&callback).into_ptr(), Ordering::Relaxed);
             return Ok(());
         }
-        // SAFETY: what the field holds is live: it is emptied under the lock only.
+        // SAFETY: the object in the field is live, because the field is emptied only under the lock.
         if unsafe { ffi::PyList_CheckExact(found) } != 0 {
-            // SAFETY: a live list and callback of an attached thread.
+            // SAFETY: a live list and a live callback; the token shows that the thread is attached.
             let failed = unsafe { ffi::PyList_Append(found, callback.as_ptr()) } != 0;
             drop(locked);
             return if failed { Err(PyErr::fetch(py)) } else { Ok(()) };
         }
         if let Some(list) = list.take() {
-            // The first callback and its reference go into the list, the list into the field.
-            // SAFETY: a list of ours, and the callback that the field holds.
+            // The first callback and its reference move into the list, and the list into the field.
+            // SAFETY: a list that only this function has, and the live callback in the field.
             let failed = unsafe { ffi::PyList_Append(list.as_ptr(), found) } != 0;
             if failed {
                 drop(locked);
                 return Err(PyErr::fetch(py));
             }
             fields.callbacks.store(list.into_ptr(), Ordering::Relaxed);
-            // SAFETY: the reference that the field had; the list has one of its own.
+            // SAFETY: the reference that the field owned; the list has its own.
             unsafe { ffi::Py_DECREF(found) };
             continue;
         }
         drop(locked);
-        // Made without the lock: an allocation may collect garbage and run anything.
+        // Made without the lock: the allocation may start the garbage collector, which runs arbitrary code.
         list = Some(Owned::of(PyList::empty(py).as_any()));
     }
 }
 
-/// The callbacks so far, as a new list.
+/// The present callbacks, as a new list.
 ///
 /// # Errors
 ///
-/// Memory is short.
+/// No memory.
 pub fn callbacks(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let (py, fields) = (future.py(), future.fields());
     let found = {

@@ -13,7 +13,7 @@ use logspool_record::{Encoder, Head, flags};
 
 use super::*;
 use crate::recover::leftover::Leftover;
-use crate::recover::{Options, Report, recover, scan};
+use crate::recover::{RecoverOptions, Report, recover, scan};
 
 const NAME: &str = "1-2-3-00000000000000aa";
 
@@ -122,7 +122,7 @@ struct Dead {
 impl Dead {
     fn recover(&self, wanted: &[&str]) -> Report {
         let wants = |path: &Path| wanted.iter().any(|name| path == self.folder.path().join(name));
-        recover(self.folder.path(), wants, Options::default()).unwrap()
+        recover(self.folder.path(), wants, RecoverOptions::default()).unwrap()
     }
 
     fn bytes(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! One chunk of Fluent Forward: `[tag, entries, {"chunk": id, "size": records, ...}]`, made once.
+//! One chunk of Fluent Forward: `[tag, entries, {"chunk": id, "size": records, ...}]`, encoded once.
 
 use std::io::Write;
 
@@ -9,44 +9,44 @@ use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_t
 
 use crate::sink::Stream;
 
-/// The tag of everything that is sent, by which foreign receivers route.
+/// The tag of every message, by which foreign receivers route.
 const TAG: &str = "logspool";
 
-/// The head in front of the entries: an array of three, the tag, and bytes with a length of four bytes.
+/// Bytes before the entries: an array of three, the tag, and the header of a binary with a length of four bytes.
 const HEAD_BYTES: usize = 2 + TAG.len() + 5;
 
-/// Room for the options behind the entries.
+/// Room for the options after the entries.
 const OPTION_BYTES: usize = 160;
 
-/// What becomes of the entries.
+/// The encoding of the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// They go as they are.
+    /// Uncompressed.
     Plain,
-    /// They are gzipped, at the fastest level.
+    /// Compressed by gzip at its fastest level.
     Gzip,
 }
 
-/// The id of a chunk of so many records of a stream from number `first` on.
+/// The id of a chunk with `records` records of a stream, the first of which has the number `first`.
 pub fn id(stream: Stream, first: u64, records: u64) -> String {
     format!("{:032x}/{}/{first}-{}", stream.id, stream.epoch, first + records - 1)
 }
 
-/// A chunk on its way.
+/// A chunk that is being delivered.
 #[derive(Debug)]
 pub struct Chunk {
-    /// What its ack names.
+    /// The id that its ack repeats.
     pub id: String,
-    /// The whole message, the same whenever it is sent.
+    /// The whole message; a repetition sends the same bytes.
     pub bytes: Vec<u8>,
-    /// Batches in it.
+    /// Number of batches in it.
     pub batches: usize,
-    /// Whether the other side has it.
+    /// Whether the service has acknowledged it.
     pub acked: bool,
 }
 
 impl Chunk {
-    /// A chunk of entries.
+    /// Encodes a chunk from MessagePack entries.
     pub fn new(id: String, entries: &[u8], records: u64, batches: usize, packing: Packing) -> Self {
         let mut bytes = Vec::new();
         push_head(&mut bytes);
@@ -73,7 +73,7 @@ impl Chunk {
     }
 }
 
-/// The message that ends a stream, under the id of a chunk without records.
+/// The message that ends a stream. `id` is the id of a chunk without records.
 pub fn end(id: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     push_head(&mut bytes);
@@ -90,7 +90,7 @@ pub fn end(id: &str) -> Vec<u8> {
 fn push_head(bytes: &mut Vec<u8>) {
     push_array(bytes, 3);
     push_text(bytes, TAG.as_bytes());
-    // Bytes, their length put in by `close_entries`.
+    // A binary; `close_entries` fills in its length.
     bytes.extend_from_slice(&[0xc6, 0, 0, 0, 0]);
 }
 

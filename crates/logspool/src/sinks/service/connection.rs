@@ -1,4 +1,4 @@
-//! One connection to a service: sends without waiting, reads answers.
+//! One connection to a service: sends without blocking and reads answers.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
@@ -9,38 +9,38 @@ use logspool_record::msgpack::{Item, Missing, Reader};
 use super::socket::Socket;
 use super::tls::Session;
 
-/// How long the last message may take to go out.
+/// Longest time to send the last message.
 const FINISH_LIMIT: Duration = Duration::from_millis(100);
 
-/// Most bytes of an answer. Chosen: an ack has a hundred.
+/// Most bytes of an answer. Chosen: an ack has about a hundred.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// How an alert of TLS begins: what a service says that wanted a handshake.
+/// First bytes of a TLS alert, the answer of a service that expected a handshake.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
-/// See the file head.
+/// A connection to a service.
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
-    /// What lies between this and the socket, where the address asks for it.
+    /// The TLS session on the socket, if the address asks for TLS.
     session: Option<Session>,
-    /// The beginning of an answer whose rest is to come.
+    /// Bytes of an answer that is not complete yet.
     answer: Vec<u8>,
-    /// Whether the other side has said anything.
+    /// Whether the service has sent anything.
     has_answered: bool,
 }
 
 impl Connection {
-    /// Connects. A handshake of TLS begins; sending and receiving bring it forward.
+    /// Connects. With TLS, the handshake continues in later calls that send or receive.
     ///
     /// # Errors
     ///
-    /// What the system said about the last address of the host; which file of the identity cannot be used, and why.
+    /// The system's error for the last address of the host; the file of the identity that cannot be used, and why.
     pub fn open(address: &ServiceAddress) -> io::Result<Self> {
         let (socket, session) = match address {
             ServiceAddress::Tcp { host, port } => (Socket::tcp(host, *port)?, None),
             ServiceAddress::Tls { host, port, identity } => {
-                // First the socket: a service that is away is asked often, and no file is read for it.
+                // The socket comes first: the sink retries an unreachable service often, and then reads no files.
                 let socket = Socket::tcp(host, *port)?;
                 (socket, Some(Session::begin(host, identity)?))
             }
@@ -49,12 +49,13 @@ impl Connection {
         Ok(Self { socket, session, answer: Vec::new(), has_answered: false })
     }
 
-    /// Whether the two do not know each other yet: nothing is sent before.
+    /// Whether the TLS handshake is not complete yet. Nothing is sent before.
     pub fn is_beginning(&self) -> bool {
         self.session.as_ref().is_some_and(Session::is_beginning)
     }
 
-    /// Sends a leading part of `bytes`, as much as goes at once. Returns how much; 0: nothing goes now.
+    /// Sends a leading part of `bytes`, as much as possible without blocking. Returns its length; 0 if nothing can be
+    /// sent now.
     ///
     /// # Errors
     ///
@@ -67,7 +68,8 @@ impl Connection {
         not_now(sent).map(Option::unwrap_or_default)
     }
 
-    /// What is wrong with a connection on which sending failed: its last answers may tell more than that it is lost.
+    /// The error for a connection on which sending failed. The last answers of the service may explain more than
+    /// `lost`.
     pub fn explain(&mut self, lost: io::Error) -> io::Error {
         match self.receive(|_| ()) {
             Err(said) if said.get_ref().is_some() => said,
@@ -75,12 +77,12 @@ impl Connection {
         }
     }
 
-    /// Reads what has come, and calls `acked` with the id in each ack. Sends what TLS has to send besides.
+    /// Reads the bytes that have arrived and calls `acked` with the id of each ack. Also sends pending bytes of TLS.
     ///
     /// # Errors
     ///
-    /// The connection is lost or closed, or was not made; `InvalidData` where the other side sends what no receiver of
-    /// Forward sends.
+    /// The connection is lost, closed or was not established; `InvalidData` if the service sends bytes that no Forward
+    /// receiver sends.
     pub fn receive(&mut self, mut acked: impl FnMut(&[u8])) -> io::Result<()> {
         let mut part = [0; 4096];
         loop {
@@ -109,8 +111,8 @@ impl Connection {
         }
     }
 
-    /// The same error; where a service on a network ended the connection without a word, with what that may mean: many
-    /// that want TLS do so.
+    /// Returns the error. If a service on a network ended the connection without any answer, the error suggests TLS,
+    /// because many services that expect TLS do so.
     fn unanswered(&self, lost: io::Error) -> io::Error {
         let is_plain = self.session.is_none() && matches!(self.socket, Socket::Tcp(_));
         let is_end = matches!(
@@ -128,19 +130,19 @@ impl Connection {
         io::Error::new(lost.kind(), why)
     }
 
-    /// Waits until there is something to read, or, if wanted, room to send, at most for `longest`.
+    /// Waits at most `longest` until there is something to read or, with `for_room`, room to send.
     pub fn wait(&self, for_room: bool, longest: Duration) {
-        // A session takes bytes until the socket has no room; before the handshake is over it takes none.
+        // A session takes bytes until the socket has no room; before the end of the handshake it takes none.
         let for_room = self.session.as_ref().map_or(for_room, Session::has_to_send);
         let events = if for_room { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut poll = libc::pollfd { fd: self.socket.descriptor(), events, revents: 0 };
-        // SAFETY: one valid pollfd. Whatever it says, the caller tries.
+        // SAFETY: one valid pollfd. The result is ignored, because the caller tries to read and send in any case.
         unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
     }
 
-    /// Sends a last message, at most for a moment, and ends the connection.
+    /// Sends a last message, waiting only briefly, and closes the connection.
     pub fn finish(mut self, message: &[u8]) {
-        // What fails here the service finds out by itself: the connection ends.
+        // Errors are ignored: the service notices the end of the connection by itself.
         let _ = self.socket.block_for(FINISH_LIMIT).and_then(|()| match self.session {
             Some(session) => session.finish(&mut self.socket, message),
             None => self.socket.write_all(message),
@@ -148,7 +150,7 @@ impl Connection {
     }
 }
 
-/// Why bytes are no answer.
+/// The error for bytes that are not an answer.
 fn no_answer(bytes: &[u8]) -> io::Error {
     if bytes.starts_with(&TLS_ALERT) {
         let why = "the service wants TLS (mend: tls:// in the address)";
@@ -157,7 +159,7 @@ fn no_answer(bytes: &[u8]) -> io::Error {
     io::Error::from(ErrorKind::InvalidData)
 }
 
-/// `None`: not now.
+/// `None` if the call would block.
 fn not_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(count) => Ok(Some(count)),
@@ -166,7 +168,7 @@ fn not_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// Reads an answer off the front: its length, and the id in it if it is an ack.
+/// Parses the first answer. Returns its length, and the id if it is an ack.
 fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), Missing> {
     let mut reader = Reader::new(bytes);
     let Item::Map(count) = reader.item()? else { return Err(Missing::Invalid) };

@@ -1,4 +1,4 @@
-//! A build without TLS: nobody has a session, and no address asks for one.
+//! Replaces `tls.rs` in a build without TLS. No session exists, because the address parser refuses `tls://`.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use logspool_record::address::TlsIdentity;
 
 use super::socket::Socket;
 
-/// None can be made.
+/// Has no values: no session can be made.
 #[derive(Debug)]
 pub enum Session {}
 

@@ -1,4 +1,4 @@
-//! The socket of a connection: made with a limit on the time, never waiting afterwards.
+//! The socket of a connection. Connecting is limited in time; afterwards reads and writes do not block.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -6,17 +6,17 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long one address of a host may take to answer a connection.
+/// Longest time for one address of a host to accept a connection.
 ///
-/// Chosen: a SYN lost once is sent again after a second; double would keep the sink longer from the next address.
+/// Chosen: a lost SYN is sent again after a second; a doubled limit would delay the next address longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
-/// See the file head.
+/// A stream socket to a service.
 #[derive(Debug)]
 pub enum Socket {
-    /// To a host.
+    /// To a port of a host.
     Tcp(TcpStream),
-    /// On this machine.
+    /// To a unix socket of this machine.
     Unix(UnixStream),
 }
 
@@ -25,7 +25,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// What the system said about the last address of the host.
+    /// The system's error for the last address of the host.
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
         let socket = connect_to_any((host, port).to_socket_addrs().map_err(unknown_host)?)?;
         socket.set_nodelay(true)?;
@@ -33,18 +33,18 @@ impl Socket {
         Ok(Self::Tcp(socket))
     }
 
-    /// Connects to a socket of this machine.
+    /// Connects to a unix socket of this machine.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// The system's error.
     pub fn unix(path: &str) -> io::Result<Self> {
         let socket = UnixStream::connect(path)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Unix(socket))
     }
 
-    /// From now on a write waits for room, at most so long.
+    /// From now on, writes block until there is room, at most for `limit`.
     pub fn block_for(&self, limit: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit))),
@@ -52,7 +52,7 @@ impl Socket {
         }
     }
 
-    /// Its descriptor.
+    /// The file descriptor.
     pub fn descriptor(&self) -> RawFd {
         match self {
             Self::Tcp(socket) => socket.as_raw_fd(),
@@ -101,7 +101,7 @@ fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStr
     Err(last)
 }
 
-/// The resolver's errors have no number and no kind.
+/// Gives errors of the resolver, which have no number, the kind `NotFound`.
 fn unknown_host(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
 }
@@ -116,7 +116,7 @@ mod tests {
     fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let four = listener.local_addr().unwrap();
-        // What `localhost` may come first with: nobody listens there, or there is no such family.
+        // `localhost` may resolve to this address first. Without a listener there or without IPv6, connecting fails.
         let six = SocketAddr::from((Ipv6Addr::LOCALHOST, four.port()));
 
         for places in [[six, four], [four, six]] {

@@ -1,7 +1,7 @@
-//! TLS over a socket that never waits: the service is known before the first record goes.
+//! TLS on a socket that does not block. The service is authenticated before the first record is sent.
 //!
-//! Files are read, and authorities looked up, for each connection and not before: whoever renews a certificate has
-//! nothing to do but to put it in its place, and a program that makes a handler pays nothing for it.
+//! Certificate files are read, and authorities looked up, for each new connection and not earlier. So a renewed
+//! certificate only has to replace the old file, and a program that only makes a handler pays no cost for TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use logspool_record::address::TlsIdentity;
 
 use super::socket::Socket;
 
-/// How long a handshake may take.
+/// Longest time for a handshake.
 ///
-/// Chosen: a hundred handshakes between busy machines; what takes longer waits for something else than TLS.
+/// Chosen: a hundred handshakes between busy machines; a longer one waits for something other than TLS.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-/// See the file head.
+/// The TLS session of a connection.
 #[derive(Debug)]
 pub struct Session {
     tls: Box<ClientConnection>,
     begun: Instant,
-    /// Whom it believes, in words.
+    /// The authorities that it trusts, in words for error messages.
     believes: String,
 }
 
 impl Session {
-    /// A session with the service at `host`. Its first bytes go with the first [`receive`](Self::receive).
+    /// A session with the service at `host`. The first [`receive`](Self::receive) sends its first bytes.
     ///
     /// # Errors
     ///
-    /// Which file cannot be used, and why.
+    /// The file that cannot be used, and why.
     pub fn begin(host: &str, identity: &TlsIdentity) -> io::Result<Self> {
         let name = identity.server_name.as_deref().unwrap_or(host);
         let server_name = ServerName::try_from(name.to_owned())
@@ -47,32 +47,32 @@ impl Session {
         Ok(Self { tls, begun: Instant::now(), believes })
     }
 
-    /// Whether the handshake is not over.
+    /// Whether the handshake is not complete yet.
     pub fn is_beginning(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Whether it waits for room in the socket.
+    /// Whether it has bytes that wait for room in the socket.
     pub fn has_to_send(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Takes a leading part of `bytes` and sends it. Returns how much it took: nothing before the handshake is over.
+    /// Takes a leading part of `bytes` and sends it. Returns its length, which is 0 before the end of the handshake.
     ///
     /// # Errors
     ///
-    /// The connection is lost, or the other side said why it is not wanted.
+    /// The connection is lost, or the service refused it with a reason.
     pub fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
         let taken = if self.is_beginning() { 0 } else { self.tls.writer().write(bytes)? };
         self.push(socket)?;
         Ok(taken)
     }
 
-    /// Reads what has come, and brings the handshake forward. 0: the other side has ended the connection.
+    /// Reads the bytes that have arrived and continues the handshake. 0: the service has closed the connection.
     ///
     /// # Errors
     ///
-    /// `WouldBlock`: nothing has come. The connection is lost, or was not made, with the reason.
+    /// `WouldBlock`: no bytes have arrived. The connection is lost or was not established, with the reason.
     pub fn receive(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<usize> {
         self.push(socket)?;
         loop {
@@ -92,7 +92,7 @@ impl Session {
                 Err(error) => return Err(self.lost(error)),
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // The other side is told why; whether it hears it makes no difference here.
+                // Sends an alert with the reason; whether it arrives makes no difference here.
                 let _ = self.tls.write_tls(socket);
                 return Err(self.refused(&error));
             }
@@ -100,11 +100,11 @@ impl Session {
         }
     }
 
-    /// Sends a last message and says goodbye, on a socket that waits.
+    /// Sends a last message and closes the session, on a socket that blocks.
     ///
     /// # Errors
     ///
-    /// It does not go out in time.
+    /// The message is not sent within the socket's limit.
     pub fn finish(mut self, socket: &mut Socket, message: &[u8]) -> io::Result<()> {
         if self.is_beginning() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends what waits to be sent, as far as it goes at once.
+    /// Sends pending bytes of TLS, as many as possible without blocking.
     fn push(&mut self, socket: &mut Socket) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(socket) {
@@ -130,7 +130,7 @@ impl Session {
         Ok(())
     }
 
-    /// Why the other side ended the connection, if it said so.
+    /// The reason that the service sent before it ended the connection, if any.
     fn last_words(&mut self, socket: &mut Socket) -> Option<io::Error> {
         while self.tls.read_tls(socket).is_ok_and(|count| count > 0) {
             if let Err(error) = self.tls.process_new_packets() {
@@ -155,7 +155,7 @@ impl Session {
         io::Error::new(error.kind(), why)
     }
 
-    /// What is wrong with the other side, or with this one in its eyes, with the mend.
+    /// The error for a refusal by either side, with its remedy.
     fn refused(&self, error: &Error) -> io::Error {
         let why = match error {
             Error::InvalidCertificate(error) => self.certificate_refused(error),
@@ -189,7 +189,7 @@ impl Session {
                 names(presented),
                 expected.to_str()
             ),
-            // The enum of the other crate is not public here; its name is.
+            // The `Debug` name is compared, because the error's enum is in another crate and not public here.
             CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
                 "the certificate of the service is that of an authority, which no service may show (mend: one with \
                  basicConstraints=CA:FALSE)"
@@ -220,7 +220,7 @@ fn alert_received(alert: AlertDescription) -> String {
     }
 }
 
-/// `DnsName("logs")` and its like, as they are.
+/// Names such as `DnsName("logs")` without their type; others unchanged.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| match name.split_once('(') {
         Some((_, name)) => name.trim_end_matches(')').trim_matches('"').to_owned(),
@@ -258,7 +258,7 @@ fn config(identity: &TlsIdentity) -> io::Result<ClientConfig> {
         }
         _ => builder.with_no_client_auth(),
     };
-    // Each connection has a configuration of its own.
+    // Sessions cannot be resumed, because each connection has its own configuration.
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -274,7 +274,7 @@ fn roots(path: Option<&str>) -> io::Result<RootCertStore> {
             }
         }
         None => {
-            // One that cannot be read vouches for nobody; the others do.
+            // Certificates that cannot be parsed are skipped; the others are trusted.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 let why = "this system has no certificates of authorities (mend: the package ca-certificates, or \
