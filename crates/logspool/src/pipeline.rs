@@ -4,6 +4,15 @@
 //! barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first definition or record. A forked
 //! child begins a new one and never touches the parent's: it waits for no lock of the parent, and frees no memory of
 //! it.
+//!
+//! The files, lowest first; each uses only files of earlier lines and of its own:
+//! - `options`, `settings`: the options, and those in force;
+//! - `routes`, `spooler`, `watcher`, `idle_writer`, then `state`: the fields of a pipeline;
+//! - `slot`: which pipeline the process has; `waiting`, `door`: waits, and the door that pushes find closed;
+//! - `opened_anew`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
+//! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
+//! - `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
+//! - `in_handler`, `crash`, `signals`, `life`: signals, forks and the end.
 
 mod admission;
 mod beginning;
@@ -48,7 +57,7 @@ pub use life::{
 };
 pub use opened_anew::{opened_anew, program_begins};
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
-pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, turns};
+pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};
 pub use place::LEAST_FREE_BYTES;
 pub use recovery::{orphans, recover, recover_targets, sidecars};
 pub use refused::show_refused;

@@ -166,7 +166,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         Err(line) => return line,
     };
     let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
-    if adoption.turns() && matches!(method, Method::FileEmit | Method::StreamEmit) {
+    if adoption.rotates() && matches!(method, Method::FileEmit | Method::StreamEmit) {
         // The stock `emit` of a subclass has just decided about a rollover: the sink must not decide again.
         return Line::StockAfterQueue;
     }

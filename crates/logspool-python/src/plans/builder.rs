@@ -39,7 +39,7 @@ pub struct Builder<'a> {
     pub streams: Vec<TextStream>,
     pub words: Vec<Word>,
     /// Counters in which some of the words are.
-    pub turns: Vec<Arc<AtomicU64>>,
+    pub rotations: Vec<Arc<AtomicU64>>,
     pub needs: Needs,
     /// Stock logging handles levels from here on.
     pub stock_from: u32,
@@ -219,7 +219,7 @@ impl Builder<'_> {
         let sink = state.sink()?;
         if let Some((counter, seen)) = state.turns_seen() {
             self.words.push(Word::counter(&counter, seen));
-            self.turns.push(counter);
+            self.rotations.push(counter);
         }
         if self.targets.len() == MAX_TARGETS {
             return Err(format!("the logger has more than {MAX_TARGETS} handlers"));

@@ -100,14 +100,14 @@ pub struct Plan {
     pub streams: Box<[TextStream]>,
     /// Counters of the sinks' file switches; some of `words` are in them.
     #[expect(dead_code, reason = "held, read through the words")]
-    pub turns: Vec<Arc<AtomicU64>>,
+    pub rotations: Vec<Arc<AtomicU64>>,
     /// References to the objects that contain `words`, and to those that `streams` points to.
     #[expect(dead_code, reason = "held, never read")]
     pub kept: Vec<Owned>,
 }
 
 // SAFETY: the raw pointers in `Route` borrow from `streams`; the pointers in `streams` and `words` borrow from `kept`
-// and `turns`. Everything else is Send and Sync by itself.
+// and `rotations`. Everything else is Send and Sync by itself.
 unsafe impl Send for Plan {}
 // SAFETY: the fields that change through a shared reference are atomics.
 unsafe impl Sync for Plan {}

@@ -126,7 +126,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
         targets: Vec::new(),
         streams: Vec::new(),
         words: Vec::new(),
-        turns: Vec::new(),
+        rotations: Vec::new(),
         needs: Needs::default(),
         stock_from: u32::MAX,
         opens_from: u32::MAX,
@@ -183,7 +183,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
         opens_from,
         stock_from_if_open,
         words: builder.words.into_boxed_slice(),
-        turns: builder.turns,
+        rotations: builder.rotations,
         streams,
         kept: builder.kept,
     };

@@ -135,8 +135,8 @@ impl Pipeline {
 }
 
 /// Counter of the files that a sink has switched to. It increases when the first record is in the new file.
-pub fn turns(sink: u32) -> Option<Arc<AtomicU64>> {
-    existing()?.outlet(sink).map(|outlet| outlet.turns.clone())
+pub fn rotation_count(sink: u32) -> Option<Arc<AtomicU64>> {
+    existing()?.outlet(sink).map(|outlet| outlet.rotation_count.clone())
 }
 
 /// Waits until all queued records are written to `sink`, then releases it.

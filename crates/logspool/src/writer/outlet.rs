@@ -105,7 +105,7 @@ pub struct Outlet {
     /// Newest flush ticket whose records are all written.
     pub flushed_ticket: AtomicU64,
     /// Number of times that the sink has switched to another file. Language bindings keep it longer than the outlet.
-    pub turns: Arc<AtomicU64>,
+    pub rotation_count: Arc<AtomicU64>,
     /// Time already spent on flushes of this sink that timed out.
     pub lateness: Lateness,
 }
@@ -172,7 +172,7 @@ impl Outlet {
             begun: AtomicBool::new(false),
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
-            turns: Arc::default(),
+            rotation_count: Arc::default(),
             lateness: Lateness::default(),
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -
 ///
 /// An error that is no `Exception`, raised meanwhile.
 pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
-    if known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
+    if known(handler).is_some_and(|state| state.rotates() && state.open_sink().is_some()) {
         call_catch_up(handler)?;
     }
     Ok(())
@@ -68,7 +68,7 @@ pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
 ///
 /// The errors of [`flush`] and [`catch_up`].
 pub fn give_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
-    if known(handler).is_some_and(|state| state.turns()) {
+    if known(handler).is_some_and(|state| state.rotates()) {
         release(handler, timeout)
     } else {
         flush(handler, timeout).map(drop)
@@ -84,7 +84,7 @@ pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     let Some(state) = take(handler) else { return Ok(()) };
     let sink = state.take_sink();
     let closed = close(handler.py(), sink, timeout);
-    if state.turns() && sink.is_some() {
+    if state.rotates() && sink.is_some() {
         return closed.and(call_catch_up(handler));
     }
     closed

@@ -34,7 +34,7 @@ impl State {
             words: Vec::new(),
             held: Vec::new(),
             sink: Arc::new(Mutex::new(Sink::None)),
-            turned: Arc::new(Mutex::new(None)),
+            rotated: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         };
         state.read(&half.describe.bind(handler.py()).call1((handler,))?)?;
@@ -71,7 +71,7 @@ impl State {
             words: self.words.clone(),
             held: copied(&self.held),
             sink: Arc::new(Mutex::new(Sink::None)),
-            turned: Arc::new(Mutex::new(None)),
+            rotated: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         }))
     }

@@ -34,7 +34,7 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
     let followed = follow(&old, handler)?;
     let mut new = State::describe(half, handler)?;
     // The parent of a forked child may have switched its sink to a file that the child does not have open.
-    let left = old.turns() && old.opened().is_some_and(|sink| !is_of_now(&sink));
+    let left = old.rotates() && old.opened().is_some_and(|sink| !is_of_now(&sink));
     let is_same = match (&old.verdict, &new.verdict) {
         (Verdict::Adopted(before), Verdict::Adopted(now)) => {
             !left && !old.is_gone() && (followed || before.stream == now.stream && before.definition == now.definition)
@@ -46,7 +46,7 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
     } else if let Some(sink) = old.take_sink() {
         let closed = close(handler.py(), Some(sink), SHORT_WAIT);
         closed.map_err(|error| Failure::interrupted(handler.py(), error))?;
-        if old.turns() {
+        if old.rotates() {
             call_catch_up(handler)?;
             new = State::describe(half, handler)?;
         }
@@ -56,7 +56,7 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
 
 /// The state for first use: a handler that switches files and has no sink yet is described again under its lock.
 fn first(new: State, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
-    if new.turns() && new.open_sink().is_none() { adopt_turning(half, handler) } else { Ok(new) }
+    if new.rotates() && new.open_sink().is_none() { adopt_rotating(half, handler) } else { Ok(new) }
 }
 
 /// The state of a handler for a plan that is made without the planning lock. Its sink must be open, and at most its
@@ -87,7 +87,7 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
 /// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream. `Stock`:
 /// another thread holds the handler's lock and may be about to rename the file. Stock logging then waits for that
 /// thread.
-fn adopt_turning(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
+fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
         && !lock.call_method1("acquire", (false,))?.is_truthy()?
@@ -123,8 +123,8 @@ fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(false);
     }
     // If following this switch fails, it is not tried again; the next switch is.
-    if let Some(turns) = &mut *old.turned.lock().expect("no panic happens while it is held") {
-        turns.seen = now;
+    if let Some(rotations) = &mut *old.rotated.lock().expect("no panic happens while it is held") {
+        rotations.seen = now;
     }
     let answer = call(FOLLOW.get(), handler)?;
     Ok(answer.is_some_and(|answer| answer.cast_exact::<PyBool>().is_ok_and(|answer| answer.is_true())))

@@ -66,7 +66,7 @@ pub struct State {
     /// Shared with earlier and later states of the handler, as long as they name the same destination.
     pub(super) sink: Arc<Mutex<Sink>>,
     /// How often that sink has switched files, and the same count when the handler's stream last followed.
-    pub(super) turned: Arc<Mutex<Option<Turns>>>,
+    pub(super) rotated: Arc<Mutex<Option<Rotations>>>,
     /// How its records are read by value, with the generation; the inner `None` means they are not.
     pub(super) reading: Mutex<Option<(u64, Option<Arc<Reading>>)>>,
 }
@@ -91,7 +91,7 @@ pub(super) enum Sink {
 }
 
 #[derive(Clone)]
-pub(super) struct Turns {
+pub(super) struct Rotations {
     id_epoch: u64,
     counter: Arc<AtomicU64>,
     pub(super) seen: u64,
@@ -131,12 +131,12 @@ impl State {
 
     /// The counter of the sink's file switches, and its value when the handler's stream was opened.
     pub fn turns_seen(&self) -> Option<(Arc<AtomicU64>, u64)> {
-        if !self.turns() {
+        if !self.rotates() {
             return None;
         }
-        let turns = self.turned.lock().expect("no panic happens while it is held");
-        let turns = turns.as_ref().filter(|turns| turns.id_epoch == pipeline::id_epoch())?;
-        Some((turns.counter.clone(), turns.seen))
+        let rotations = self.rotated.lock().expect("no panic happens while it is held");
+        let rotations = rotations.as_ref().filter(|rotations| rotations.id_epoch == pipeline::id_epoch())?;
+        Some((rotations.counter.clone(), rotations.seen))
     }
 
     /// True if the sink has switched to another file since then.
@@ -147,7 +147,7 @@ impl State {
     /// Takes over the sink of the handler's former state.
     pub(super) fn inherit(&mut self, old: &Self) {
         self.sink = old.sink.clone();
-        self.turned = old.turned.clone();
+        self.rotated = old.rotated.clone();
     }
 
     /// The sink of an adopted handler. Opens the sink if necessary.
@@ -173,9 +173,9 @@ impl State {
             }
         };
         *sink = Sink::Open(id_epoch, id);
-        if adoption.turns() {
-            let turns = pipeline::turns(id).map(|counter| Turns { id_epoch, seen: 0, counter });
-            *self.turned.lock().expect("no panic happens while it is held") = turns;
+        if adoption.rotates() {
+            let rotations = pipeline::rotation_count(id).map(|counter| Rotations { id_epoch, seen: 0, counter });
+            *self.rotated.lock().expect("no panic happens while it is held") = rotations;
         }
         Ok(id)
     }
@@ -204,8 +204,8 @@ impl State {
     }
 
     /// True if its sink switches to other files by itself.
-    pub fn turns(&self) -> bool {
-        matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.turns())
+    pub fn rotates(&self) -> bool {
+        matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.rotates())
     }
 
     /// Takes the sink away permanently.
@@ -253,7 +253,7 @@ impl Adoption {
     }
 
     /// True if its sink switches to other files by itself, and its stream has to follow.
-    pub fn turns(&self) -> bool {
+    pub fn rotates(&self) -> bool {
         self.traits.turns && !self.stream.text.is_null()
     }
 

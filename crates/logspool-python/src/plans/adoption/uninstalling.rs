@@ -43,8 +43,8 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
 /// then. No other thread may write to the stream at that time, so this takes the handler's lock.
 fn release_flushed(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     flush(handler, timeout)?;
-    let turns = known(handler).is_some_and(|state| state.turns());
-    let lock = if turns { handler.getattr("lock").ok().filter(|lock| !lock.is_none()) } else { None };
+    let rotates = known(handler).is_some_and(|state| state.rotates());
+    let lock = if rotates { handler.getattr("lock").ok().filter(|lock| !lock.is_none()) } else { None };
     let held = match &lock {
         Some(lock) => lock.call_method1("acquire", (true, timeout.as_secs_f64()))?.is_truthy()?,
         None => false,
