@@ -24,17 +24,18 @@ MAY_USE = {
     "logspool_pool": {"logspool_sys"},
     "logspool": BELOW_THE_CORE,
     "logspool_python": {"logspool", *BELOW_THE_CORE},
-    "logspool_server": {"logspool", *BELOW_THE_CORE},
+    "logspool_decode": {"logspool_record"},
+    "logspool_server": {"logspool", "logspool_decode", *BELOW_THE_CORE},
 }
 
 # The ground layer stands on the operating system alone.
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
-FILES_IN_CYCLES: dict[str, int] = {"logspool": 3, "logspool_python": 5}
+FILES_IN_CYCLES: dict[str, int] = {"logspool_python": 5}
 
 # Chosen: above a quarter of the code, a crate has more than one purpose.
-LARGEST_SHARE = 0.31
+LARGEST_SHARE = 0.27
 
 
 class Reader:

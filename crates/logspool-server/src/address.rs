@@ -11,7 +11,6 @@ use crate::protocol::Protocol;
 use crate::protocols;
 use crate::protocols::forward::FORWARD;
 use crate::protocols::http::HTTP;
-use crate::stores::postgres;
 
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,50 +163,6 @@ impl<'de> Deserialize<'de> for HttpAddress {
     }
 }
 
-/// The address of a store.
-#[allow(clippy::large_enum_variant, reason = "a service has one or two")]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreAddress {
-    /// A folder with one SQLite database per day.
-    Sqlite(PathBuf),
-    /// A PostgreSQL database.
-    Postgres(postgres::Address),
-}
-
-impl FromStr for StoreAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return match path {
-                "" => Err(format!("{text:?} has no folder: write sqlite:FOLDER")),
-                _ => Ok(Self::Sqlite(PathBuf::from(path))),
-            };
-        }
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return text.parse().map(Self::Postgres);
-        }
-        Err(format!("{text:?} is no store: write sqlite:FOLDER or postgres://USER:PASSWORD@HOST:PORT/DATABASE"))
-    }
-}
-
-impl fmt::Display for StoreAddress {
-    /// Leaves out the password.
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(to, "sqlite:{}", path.display()),
-            Self::Postgres(address) => address.fmt(to),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for StoreAddress {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        parsed(from)
-    }
-}
-
 fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
@@ -233,11 +188,6 @@ mod tests {
         }
         assert_eq!(Ok(HttpAddress::Off), "off".parse());
         assert_eq!(Ok(HttpAddress::On(([127, 0, 0, 1], 80).into())), "http://127.0.0.1:80/".parse());
-        assert_eq!(Ok(StoreAddress::Sqlite("a/b".into())), "sqlite:a/b".parse());
-        assert_eq!(
-            "postgres://db:5432/logs",
-            "postgres://me:pass@db:5432/logs".parse::<StoreAddress>().unwrap().to_string()
-        );
     }
 
     #[test]
@@ -254,7 +204,5 @@ mod tests {
             let error = text.parse::<Listen>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert!("mysql://x".parse::<StoreAddress>().unwrap_err().contains("sqlite:FOLDER"));
-        assert!("sqlite:".parse::<StoreAddress>().unwrap_err().contains("folder"));
     }
 }

@@ -7,15 +7,15 @@
 
 #![forbid(unsafe_code)]
 
+pub use logspool_decode::{batch, decoders, record, value};
+
 pub mod address;
 pub mod adopt;
-pub mod batch;
 pub mod budget;
 pub mod cancel;
 pub mod cli;
 mod clock;
 pub mod config;
-pub mod decoders;
 pub mod delivery;
 mod descriptors;
 pub mod fence;
@@ -31,7 +31,7 @@ pub mod protocol;
 pub mod protocols;
 pub mod query;
 pub mod questions;
-pub mod record;
+mod resolved;
 pub mod service;
 pub mod share;
 pub mod show;
@@ -39,6 +39,5 @@ pub mod sources;
 pub mod stop;
 pub mod stores;
 pub mod tails;
-pub mod value;
 pub mod visible;
 mod warnings;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use logspool_server::config::Config;
-use logspool_server::protocols;
+use logspool_server::{protocols, stores};
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -75,6 +75,10 @@ fn page() -> String {
     for protocol in protocols::ALL {
         let datagrams = if protocol.datagrams.is_some() { "yes" } else { "no" };
         writeln!(page, "| `{}` | {} | {datagrams} |", protocol.name, protocol.senders).unwrap();
+    }
+    page.push_str("\n## Stores\n\nThe form of an address of `store`, by kind.\n\n| kind | address |\n|---|---|\n");
+    for kind in stores::ALL {
+        writeln!(page, "| `{}` | `{}` |", kind.name, kind.form).unwrap();
     }
     page
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use logspool_server::address::StoreAddress;
 use logspool_server::config::{self, Config};
 use logspool_server::delivery::{Delivery, Outcome};
 use logspool_server::intake::Intake;
@@ -249,7 +248,7 @@ fn the_configuration_says_what_is_kept() {
         }
         drop(store);
         let config = Config {
-            store: vec![StoreAddress::Sqlite(folder.path().to_owned())],
+            store: vec![format!("sqlite:{}", folder.path().display()).parse().unwrap()],
             retention: config::Retention { days, bytes },
             ..Config::default()
         };

@@ -28,7 +28,11 @@ mod lateness;
 #[cfg(not(loom))]
 pub mod meters;
 #[cfg(not(loom))]
+mod nearest;
+#[cfg(not(loom))]
 pub mod openmetrics;
+#[cfg(not(loom))]
+pub mod option;
 #[cfg(not(loom))]
 mod overflow;
 mod per_level;

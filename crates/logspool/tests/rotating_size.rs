@@ -13,15 +13,13 @@ use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();
     let rules = RotationRules::Current;
-    SinkDefinition {
-        kind: SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars: 1, rules },
-        descriptor,
-    }
+    RotatingFileOptions { path, max_bytes, backup_count, terminator_chars: 1, rules }.define(descriptor)
 }
 
 fn numbered(count: usize) -> Vec<String> {
@@ -82,11 +80,9 @@ fn what_is_no_regular_file_is_never_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        let mut definition = definition(&path, 5, 2, Descriptor::Open);
-        if let SinkKind::RotatingFile { rules: of_definition, .. } = &mut definition.kind {
-            *of_definition = rules;
-        }
-        let mut sink = sinks::open(&definition).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let options = RotatingFileOptions { path, max_bytes: 5, backup_count: 2, terminator_chars: 1, rules };
+        let mut sink = sinks::open(&options.define(Descriptor::Open)).unwrap();
 
         assert_eq!(1, feed(&numbered(100)).rest(sink.as_mut()));
         assert_eq!(0, sink.turns());

@@ -6,18 +6,16 @@ use std::fs;
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
+use logspool::sinks::{RotationRules, SinkOptions};
 use logspool::{sink, sinks};
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 /// 2024-03-01 00:00:00 UTC.
 const MARCH: i64 = 1_709_251_200;
 const DAY: i64 = 86_400;
 
 fn definition(path: &Path, when: &str, backup_count: u32, rules: RotationRules) -> SinkDefinition {
-    SinkDefinition {
-        kind: timed_kind(path.to_str().unwrap(), when, backup_count, MARCH, rules),
-        descriptor: Descriptor::Open,
-    }
+    timed_kind(path.to_str().unwrap(), when, backup_count, MARCH, rules).define(Descriptor::Open)
 }
 
 #[test]

@@ -9,11 +9,12 @@ use std::path::Path;
 use feeding::Feed;
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::sinks::{SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
-    let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };
-    sinks::open(&SinkDefinition { kind, descriptor }).unwrap()
+    let kind = WatchedFileOptions { path: path.to_str().unwrap().to_owned() };
+    sinks::open(&kind.define(descriptor)).unwrap()
 }
 
 #[test]

@@ -13,21 +13,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use logspool_server::address::StoreAddress;
 use logspool_server::batch::{Arrival, Batch, Row};
 use logspool_server::delivery::{Chunk, Delivery, Place};
 use logspool_server::query::{Filter, Query};
 use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
-use logspool_server::stores::{self, Found, Next, Store, postgres};
+use logspool_server::stores::{self, Found, Next, Store, StoreAddress, postgres};
 use raw::TRANSACTION_ROWS;
 use serde_json::{Map, Value, json};
 
 fn main() {
     let address = std::env::args().nth(1).expect("raw_rows sqlite:FOLDER | postgres://...");
     let store: StoreAddress = address.parse().expect("an address of a store");
-    let figures = match &store {
-        StoreAddress::Sqlite(folder) => sqlite(folder, &deliveries(&store)),
-        StoreAddress::Postgres(_) => postgres(&address, &deliveries(&store)),
+    let figures = match address.strip_prefix("sqlite:") {
+        Some(folder) => sqlite(Path::new(folder), &deliveries(&store)),
+        None => postgres(&address, &deliveries(&store)),
     };
     println!("{}", Value::Object(figures));
 }

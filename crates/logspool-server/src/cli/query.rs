@@ -9,7 +9,6 @@ use super::ask;
 use super::failure::Failure;
 use super::unhurried::Unhurried;
 use super::when::When;
-use crate::address::StoreAddress;
 use crate::clock::{now_ns, rfc3339};
 use crate::config::Limits;
 use crate::http;
@@ -17,7 +16,7 @@ use crate::query::time::moment;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
 use crate::show::{Format, Output};
-use crate::stores::{self, Found, Next};
+use crate::stores::{self, Found, Next, StoreAddress};
 use crate::value::Value;
 
 /// Default number of rows.
@@ -90,9 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), Failure> {
     let answers = stores::open_to_ask(store).map_err(|error| Failure::Failed(error.to_string()))?;
-    if let StoreAddress::Sqlite(folder) = store {
-        stores::sqlite::damaged_logs(folder).iter().for_each(|why| eprintln!("warning: {why}"));
-    }
+    store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
     let mut unwritten = None;
     let answered = answers.answer(query, &mut |found| match output.row(&found) {
         Ok(()) => Next::More,

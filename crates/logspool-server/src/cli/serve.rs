@@ -7,9 +7,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
 use super::failure::Failure;
-use crate::address::{HttpAddress, Listen, StoreAddress};
+use crate::address::{HttpAddress, Listen};
 use crate::config::Config;
 use crate::service::Service;
+use crate::stores::StoreAddress;
 
 /// Messages about the service itself that are buffered for a slow terminal or pipe.
 const MESSAGES: usize = 1_000;

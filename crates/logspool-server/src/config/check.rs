@@ -2,10 +2,10 @@
 //! looks at paths.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use super::Config;
-use crate::address::{HttpAddress, Listen, Place, StoreAddress};
+use crate::address::{HttpAddress, Listen, Place};
+use crate::resolved::resolved;
 use crate::stores::private::Readers;
 
 impl Config {
@@ -135,7 +135,7 @@ fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
 
 fn check_stores(config: &Config) -> Result<(), String> {
     for (at, store) in config.store.iter().enumerate() {
-        if let Some(other) = config.store[..at].iter().find(|other| is_same_store(other, store)) {
+        if let Some(other) = config.store[..at].iter().find(|other| other.identity() == store.identity()) {
             let name = if other.to_string() == store.to_string() {
                 format!("{store} twice")
             } else {
@@ -143,12 +143,7 @@ fn check_stores(config: &Config) -> Result<(), String> {
             };
             return Err(format!("store has {name}: each record would be stored two times; leave one out"));
         }
-        if let StoreAddress::Sqlite(folder) = store
-            && folder.exists()
-            && !folder.is_dir()
-        {
-            return Err(format!("store {store} is a file: name a folder, which is made where it is missing"));
-        }
+        store.check()?;
     }
     match &config.file {
         Some(file) if file.is_dir() => {
@@ -157,20 +152,6 @@ fn check_stores(config: &Config) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-fn is_same_store(one: &StoreAddress, other: &StoreAddress) -> bool {
-    match (one, other) {
-        (StoreAddress::Sqlite(one), StoreAddress::Sqlite(other)) => resolved(one) == resolved(other),
-        (StoreAddress::Postgres(one), StoreAddress::Postgres(other)) => one.to_string() == other.to_string(),
-        _ => false,
-    }
-}
-
-/// The path without links and dots. If it does not exist, links are not resolved.
-fn resolved(path: &Path) -> PathBuf {
-    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    full.canonicalize().unwrap_or_else(|_| full.components().collect())
 }
 
 fn check_retention(config: &Config) -> Result<(), String> {
@@ -187,7 +168,7 @@ fn check_retention(config: &Config) -> Result<(), String> {
                     be kept, or leave it out to keep them all"
             .to_owned());
     }
-    let has_sqlite = config.store.iter().any(|store| matches!(store, StoreAddress::Sqlite(_)));
+    let has_sqlite = config.store.iter().any(|store| store.limits_bytes());
     if let Some(bytes) = retention.bytes.filter(|_| !has_sqlite) {
         return Err(format!(
             "retention.bytes is {bytes}, but no store is of SQLite, the only one that it holds for: give \

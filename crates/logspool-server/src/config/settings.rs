@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::limits::Limits;
 use super::parts::{Access, Retention, SharedKey, Tls};
-use crate::address::{HttpAddress, Listen, StoreAddress};
+use crate::address::{HttpAddress, Listen};
+use crate::stores::StoreAddress;
 
 /// The configuration of a service. Every key is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -52,6 +53,9 @@ pub struct Config {
     pub forward: Option<SharedKey>,
 }
 
+/// In the folder where the service is started, so that it needs no rights.
+const STORE: &str = "sqlite:logspool-data";
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -60,7 +64,7 @@ impl Default for Config {
                 Listen::udp(SocketAddr::from(([127, 0, 0, 1], 9021))),
             ],
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
-            store: vec![StoreAddress::Sqlite(PathBuf::from("logspool-data"))],
+            store: vec![STORE.parse().expect("the default is an address")],
             file: None,
             store_group: None,
             adopt: Vec::new(),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::kind::Settings;
 use super::unopened::Unopened;
-use super::{Answers, Store, StoreError, file, postgres, private, sqlite};
-use crate::address::StoreAddress;
-use crate::config::{Config, Limits};
+use super::{Answers, Store, StoreAddress, StoreError, file, private};
+use crate::config::Config;
 
 /// The stores of a service.
 pub struct Opened {
@@ -15,8 +15,7 @@ pub struct Opened {
     pub answers: Option<Arc<dyn Answers>>,
 }
 
-/// Opens the stores of a configuration. A new store needs its own file, and a line in this function and in the next
-/// one.
+/// Opens the stores of a configuration.
 ///
 /// If some stores open and others do not, the service retries the others while it runs.
 ///
@@ -27,37 +26,20 @@ pub fn open(config: &Config) -> Result<Opened, String> {
     let mut opened = Opened { stores: Vec::new(), answers: None };
     let mut failures = Vec::new();
     let readers = private::Readers::of(config.store_group.as_deref())?;
-    let query_time = config.limits.query_time();
+    let settings = Settings { retention: config.retention.clone(), readers, query_time: config.limits.query_time() };
     for address in &config.store {
-        let (store, answers): (Box<dyn Store>, Option<Arc<dyn Answers>>) = match address {
-            StoreAddress::Sqlite(folder) => {
-                let retention = sqlite::Retention { days: config.retention.days, bytes: config.retention.bytes };
-                let options = sqlite::Options { retention, readers, ..sqlite::Options::default() };
-                let folder = folder.clone();
-                let open = move || sqlite::SqliteStore::open(&folder, options.clone());
-                match open() {
-                    Ok(store) => {
-                        let answers = store.answers().with_deadline(query_time);
-                        (Box::new(store), Some(Arc::new(answers)))
-                    }
-                    Err(error) => {
-                        failures.push(format!("{address}: {error}"));
-                        let again = Box::new(move || Ok(Box::new(open()?) as Box<dyn Store>));
-                        (Box::new(Unopened::new("sqlite", again, &error)), None)
-                    }
-                }
+        match address.open(&settings) {
+            Ok((store, answers)) => {
+                opened.stores.push(store);
+                opened.answers = opened.answers.or(Some(answers));
             }
-            StoreAddress::Postgres(server) => {
-                let settings = postgres::Config {
-                    address: server.clone(),
-                    retention_days: config.retention.days,
-                    query_timeout: query_time,
-                };
-                (Box::new(postgres::Writer::new(&settings)), Some(Arc::new(postgres::Reader::new(&settings))))
+            Err(error) => {
+                failures.push(format!("{address}: {error}"));
+                let (location, settings) = (address.location(), settings.clone());
+                let again = Box::new(move || Ok(location.open(&settings)?.0));
+                opened.stores.push(Box::new(Unopened::new(address.kind().name, again, &error)));
             }
-        };
-        opened.stores.push(store);
-        opened.answers = opened.answers.or(answers);
+        }
     }
     if let Some(path) = config.file.clone() {
         let open = move || file::FileStore::open(&path, readers);
@@ -78,11 +60,5 @@ pub fn open(config: &Config) -> Result<Opened, String> {
 ///
 /// The store does not exist or cannot be read.
 pub fn open_to_ask(address: &StoreAddress) -> Result<Arc<dyn Answers>, StoreError> {
-    match address {
-        StoreAddress::Sqlite(folder) => Ok(Arc::new(sqlite::SqliteAnswers::open(folder)?)),
-        StoreAddress::Postgres(server) => {
-            let (address, query_timeout) = (server.clone(), Limits::default().query_time());
-            Ok(Arc::new(postgres::Reader::new(&postgres::Config { address, retention_days: None, query_timeout })))
-        }
-    }
+    address.open_to_ask()
 }

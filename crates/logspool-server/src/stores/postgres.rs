@@ -26,6 +26,7 @@
 
 mod connection;
 mod copy;
+mod location;
 mod plan;
 mod reader;
 mod rows;
@@ -39,6 +40,7 @@ mod writer;
 use std::time::Duration;
 
 pub use connection::Address;
+pub use location::POSTGRES;
 pub use reader::Reader;
 pub use writer::Writer;
 

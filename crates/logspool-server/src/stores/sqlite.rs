@@ -26,6 +26,7 @@ mod folder;
 mod index;
 mod indexer;
 mod insert;
+mod location;
 mod merge;
 mod plan;
 mod read_file;
@@ -45,6 +46,7 @@ use super::private::Readers;
 use crate::clock;
 
 pub use answers::{SqliteAnswers, Stats};
+pub use location::SQLITE;
 pub use retention::Retention;
 pub use store::SqliteStore;
 pub use wal::damaged_logs;

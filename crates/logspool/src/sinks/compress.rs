@@ -32,8 +32,7 @@ mod thread;
 use std::io;
 use std::sync::{MutexGuard, PoisonError};
 
-use logspool_record::definition::Compression;
-
+use super::Compression;
 use crate::sink::Origin;
 pub use task::Naming;
 use task::Task;

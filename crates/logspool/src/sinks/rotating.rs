@@ -19,14 +19,50 @@
 
 use std::io;
 
-use logspool_record::definition::{RotationRules, SinkDefinition, SinkKind};
+use logspool_record::definition::Descriptor;
 
 use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
-use super::wrong_kind;
+use super::{Place, RotationRules, SinkOptions, Traits};
 use crate::sidecar::steps::{Step as Reached, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
+
+crate::options! {
+    /// Appends lines to a file, and rotates it when it would grow beyond a size.
+    pub struct RotatingFileOptions {
+        /// Path of the file. Backups are `path.1`, `path.2` and so on.
+        pub path: String as Path,
+        /// Size that the file stays below; 0 never rotates.
+        pub max_bytes: u64 ["bytes", 0..=18446744073709551615] = Whole(0),
+        /// Number of backups that are kept; 0 never rotates.
+        pub backup_count: u32 ["files", 0..=4294967295] = Whole(0),
+        /// Characters at the end of each line. The size rule counts one for them, whatever they are.
+        pub terminator_chars: u32 ["characters", 0..=4294967295] = Whole(1),
+        /// Which rules to follow: those of CPython's releases, or those for several processes, with or without
+        /// compression.
+        pub rules: RotationRules = Text("together"),
+    }
+}
+
+impl SinkOptions for RotatingFileOptions {
+    const KIND: &'static str = "rotating";
+    const TRAITS: Traits = Traits::TURNING_FILE;
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(RotatingFileSink::open(self, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path.clone())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        let sample =
+            |rules| Self { path: path.to_owned(), max_bytes: 500, backup_count: 1000, terminator_chars: 1, rules };
+        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+    }
+}
 
 /// See the file head.
 #[derive(Debug)]
@@ -52,17 +88,15 @@ enum Step {
 }
 
 impl RotatingFileSink {
-    /// Opens the path of `definition` or duplicates its descriptor.
+    /// Opens the path of `options` or duplicates the descriptor.
     ///
     /// # Errors
     ///
     /// What the system said.
-    pub fn open(definition: &SinkDefinition) -> io::Result<Self> {
-        let SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules } = &definition.kind else {
-            return Err(wrong_kind());
-        };
+    pub fn open(options: &RotatingFileOptions, descriptor: Descriptor) -> io::Result<Self> {
+        let RotatingFileOptions { path, max_bytes, backup_count, terminator_chars, rules } = options;
         Ok(Self {
-            file: NamedFile::open(path, definition.descriptor)?,
+            file: NamedFile::open(path, descriptor)?,
             max_bytes: *max_bytes,
             backup_count: *backup_count,
             terminator_chars: u64::from(*terminator_chars),

@@ -6,9 +6,9 @@
 
 use std::io;
 
-use logspool_record::definition::{RotationRules, Zone};
-
+use super::RotationRules;
 use super::calendar::{Precision, WallTime};
+use logspool_record::definition::Zone;
 
 const DAY: i64 = 24 * 60 * 60;
 const HOUR: i64 = 60 * 60;

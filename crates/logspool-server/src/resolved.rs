@@ -1,0 +1,9 @@
+//! Paths that lead to one place, in one form.
+
+use std::path::{Path, PathBuf};
+
+/// The path without links and dots. If it does not exist, links are not resolved.
+pub fn resolved(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    full.canonicalize().unwrap_or_else(|_| full.components().collect())
+}
