@@ -1,6 +1,6 @@
-"""Make ready the programs of others that the tests in tests/e2e use: the emulator of this machine's own processor.
+"""Make ready the programs of others that the tests in tests/e2e use: rsyslog and an emulator.
 
-Root on Debian gets the package installed; elsewhere this says why it cannot be had. Tests that use it are skipped then;
+Root on Debian gets the packages installed; elsewhere this says why not. Tests that use them are skipped then;
 with LOGSPOOL_TOOLS=required, as in CI, they fail.
 """
 
@@ -16,11 +16,12 @@ def emulator() -> str:
 
 
 def main() -> None:
-    """Make it ready, or say why it cannot be had."""
-    try:
-        emulator()
-    except service_tools.Missing as missing:
-        terminal.note(terminal.paint(f"tests under an emulator are skipped: {missing}", "yellow"))
+    """Make them ready, or say why they cannot be had."""
+    for make_ready, tests in ((emulator, "tests under an emulator"), (service_tools.rsyslogd, "tests of syslog")):
+        try:
+            make_ready()
+        except service_tools.Missing as missing:
+            terminal.note(terminal.paint(f"{tests} are skipped: {missing}", "yellow"))
 
 
 if __name__ == "__main__":

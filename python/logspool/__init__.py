@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from logspool._bind import bind
-    from logspool._handlers import FileHandler, ServiceHandler, StreamHandler
+    from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
     from logspool._json import JSONFormatter
@@ -46,6 +46,7 @@ __all__ = [
     "RotatingFileHandler",
     "ServiceHandler",
     "SinkCount",
+    "SinkHandler",
     "SinkStats",
     "Stats",
     "StreamHandler",
@@ -73,6 +74,7 @@ _HOMES = {
     "RotatingFileHandler": "_rotating_handlers",
     "ServiceHandler": "_handlers",
     "SinkCount": "_stats",
+    "SinkHandler": "_handlers",
     "SinkStats": "_stats",
     "Stats": "_stats",
     "StreamHandler": "_handlers",

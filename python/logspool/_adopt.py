@@ -68,8 +68,10 @@ class Format(NamedTuple):
 class Adoption(NamedTuple):
     """A handler whose output can go through the queue."""
 
+    #: Name of the sink in the core's table.
     kind: str
-    options: tuple[Any, ...]
+    #: Its options. Those of "console" follow from `path` and `fd`.
+    options: dict[str, Any]
     path: str
     fd: int
     terminator: str
@@ -287,7 +289,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
         return of_class
     known, turning, called = of_class
     if not issubclass(known, logging.StreamHandler):
-        return sys.modules["logspool._service"].describe(handler, known)  # type: ignore[no-any-return]
+        return sys.modules["logspool._sinks"].describe(handler, known)  # type: ignore[no-any-return]
     name = first_in(vars(handler), called)
     if name is not None:
         return f"{name} is replaced on the handler"
@@ -397,13 +399,13 @@ def _describe_stream(
     if is_file:
         note_truncation(handler)
     interactive = kind == "console" and os.isatty(fd)
-    options: tuple[Any, ...] = ()
+    options: dict[str, Any] = {"path": path}
     if turning is not None:
         described = _rotation.describe(handler, turning, errors or "strict")
         if isinstance(described, str):
             return described
         if kind == "file":
-            kind, options = turning, described
+            kind, options = turning, {"path": path, **described}
         elif turning != "rotating":
             return "its path is no regular file"
     return Adoption(
@@ -422,12 +424,19 @@ def _describe_stream(
 
 
 def describe_format(handler: Any) -> Format:
-    """Describe how the lines of an adopted handler are made that is no service."""
-    return _describe_format(handler, _handler_class(type(handler))[0])
+    """Describe how the lines of an adopted handler are made."""
+    known: Any = _handler_class(type(handler))[0]
+    if not issubclass(known, logging.StreamHandler):
+        return sys.modules["logspool._sinks"].describe_format(handler, known)  # type: ignore[no-any-return]
+    return _describe_format(handler, known)
 
 
 def _describe_format(handler: Any, known: Any) -> Format:
-    formatter = handler.formatter or _formatter_without_one(handler, known)
+    return describe_format_of(handler.formatter or _formatter_without_one(handler, known))
+
+
+def describe_format_of(formatter: Any) -> Format:
+    """Describe how the lines of a formatter are made."""
     # Each is watched before it is looked at: a change from then on makes the answer stale, not wrong.
     parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
     types: tuple[tuple[type, int], ...] = ((type(formatter), _native.class_state(type(formatter))),)

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from logspool import _adopt, _install, _native, _pretty, _service
+from logspool import _adopt, _install, _native, _pretty, _service, _sinks
 
 
 class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
@@ -63,7 +63,63 @@ class FileHandler(logging.FileHandler):
         super().__init__(filename, mode, encoding, delay, errors)
 
 
-class ServiceHandler(logging.Handler):
+class SinkHandler(logging.Handler):
+    """Write records to a sink of logspool's table, by the name of the sink.
+
+    Works with and without `logspool.install()`. A sink gets the lines that the formatter makes, or, where it wants all
+    parts of a record, its entry; then a formatter decides only the texts of tracebacks and stacks. No call waits for
+    the destination: records wait in the queue, also while it is away. `docs/reference/sinks.md` lists the sinks and
+    their options.
+
+    Args:
+        sink: its name.
+        options: those of the sink and those of `logspool.install()`; a process has one queue, and the first handler
+            says how it is.
+
+    Raises:
+        TypeError, ValueError: no such sink or option, or a value that does not fit; or as `logspool.install()`.
+        RuntimeError: as `logspool.install()`.
+    """
+
+    #: Ends each line, where the sink gets lines.
+    terminator = "\n"
+
+    def __init__(self, sink: str, **options: Any) -> None:
+        row, own, of_queue = _sinks.split(type(self).__name__, sink, options, _install.option_names())
+        self._kind = sink
+        self._takes = row["takes"]
+        self._options = own
+        self._destination = _native.check_sink(sink, own)
+        _install.stand_alone(type(self), of_queue)
+        super().__init__()
+
+    @property
+    def sink(self) -> str:
+        """Name of the sink."""
+        return self._kind
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a record that cannot be queued; those that can never come here."""
+        try:
+            self._entry(record) if self._takes == "entries" else self.format(record)
+            raise RuntimeError(f"cannot queue the record for {self._destination}")
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Do nothing: waiting is done before."""
+
+    def _entry(self, record: logging.LogRecord) -> bytes:
+        return _service.entry(record, self.formatter)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._shown()} ({logging.getLevelName(self.level)})>"
+
+    def _shown(self) -> str:
+        return self._destination if self._destination == self._kind else f"{self._kind} {self._destination}"
+
+
+class ServiceHandler(SinkHandler):
     """Send records to a logspool service, or to another receiver of Fluent Forward v1.
 
     Works with and without `logspool.install()`. A record goes with all its parts: level, logger, message, place,
@@ -98,38 +154,24 @@ class ServiceHandler(logging.Handler):
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address must be text, as 'tcp://host:port', not {address!r}")
-        # As it is shown, and with all that a later program needs to send what this one leaves.
-        self._address, self._place = _native.service_address(
+        # With all that a later program needs to send what this one leaves.
+        _, place = _native.service_address(
             address,
             _service.file("authorities", authorities),
             _service.file("certificate", certificate),
             _service.file("key", key),
             server_name,
         )
-        _install.stand_alone(ServiceHandler, options)
-        super().__init__()
+        _install.check_names(ServiceHandler, options)
+        super().__init__("service", address=place, **options)
 
     @property
     def address(self) -> str:
         """Where the service listens."""
-        return self._address
+        return self._destination
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Report a record that cannot be queued; those that can never come here."""
-        try:
-            self._entry(record)
-            raise RuntimeError(f"cannot queue the record for {self._address}")
-        except Exception:
-            self.handleError(record)
-
-    def flush(self) -> None:
-        """Do nothing: waiting is done before."""
-
-    def _entry(self, record: logging.LogRecord) -> bytes:
-        return _service.entry(record, self.formatter)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._address} ({logging.getLevelName(self.level)})>"
+    def _shown(self) -> str:
+        return self._destination
 
 
 def make_native(cls: type, owners: dict[str, str]) -> None:
@@ -165,7 +207,7 @@ STREAM_METHODS = {
 make_native(FileHandler, {**STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
 make_native(StreamHandler, {**STREAM_METHODS, "close": "Handler"})
 make_native(
-    ServiceHandler,
-    {"emit": "ServiceHandler", "flush": "ServiceHandler", "close": "Handler", "handleError": "Handler"},
+    SinkHandler,
+    {"emit": "SinkHandler", "flush": "SinkHandler", "close": "Handler", "handleError": "Handler"},
 )
-_native.set_own_classes((StreamHandler, FileHandler, ServiceHandler, _adopt.Together))
+_native.set_own_classes((StreamHandler, FileHandler, SinkHandler, _adopt.Together))

@@ -220,10 +220,8 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
     """
     global _alone, _own_made
     owner = handler.__name__
+    check_names(handler, options)
     defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
-    if unknown := options.keys() - defaults.keys():
-        own = _options.keywords(handler.__init__)  # type: ignore[misc]
-        raise _options.unknown_option(owner, unknown, (*own, *defaults))
     checked = _options.checked({**defaults, **options})
     with _adopt.installing:
         in_force = _in_force or _alone
@@ -249,6 +247,22 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         # Alone, logspool touches signals only where that is asked for.
         if options.get("crash_signals"):
             _endings.watch_crashes()
+
+
+def option_names() -> tuple[str, ...]:
+    """Return the names of the options of `install()`."""
+    return tuple(install.__wrapped__.__kwdefaults__)  # type: ignore[attr-defined]
+
+
+def check_names(handler: type, options: dict[str, Any]) -> None:
+    """Refuse options that neither a handler of logspool's own nor `install()` has.
+
+    Raises:
+        TypeError: with the nearest name.
+    """
+    if unknown := options.keys() - set(option_names()):
+        own = _options.keywords(handler.__init__)  # type: ignore[misc]
+        raise _options.unknown_option(handler.__name__, unknown, (*own, *option_names()))
 
 
 def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:

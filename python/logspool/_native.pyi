@@ -30,6 +30,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "check_sink",
     "claim",
     "class_state",
     "configure",
@@ -73,6 +74,7 @@ __all__ = [
     "set_queue_prepare",
     "set_stream_offsets",
     "sidecars",
+    "sink_table",
     "snapshot",
     "start",
     "stop",
@@ -139,6 +141,8 @@ def service_address(
     /,
 ) -> tuple[str, str]: ...
 def set_own_classes(classes: tuple[type, ...]) -> None: ...
+def sink_table() -> list[dict[str, Any]]: ...
+def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
 # Methods and hooks that replace stock ones.
 

@@ -80,15 +80,15 @@ def known_class(cls: type) -> tuple[type, str] | None:
     return None
 
 
-def describe(handler: Any, kind: str, errors: str) -> tuple[Any, ...] | str:
-    """Return the sink's options besides path and descriptor, or the reason why stock logging must write.
+def describe(handler: Any, kind: str, errors: str) -> dict[str, Any] | str:
+    """Return the options of the sink beside its path, or the reason why stock logging must write.
 
     Replaces the methods of `logging.handlers` that must give way to the sink.
     """
     if handler.mode not in ("a", "at"):
         return f"it is opened with mode {handler.mode!r}, and would be again"
     if kind == "watched":
-        options: tuple[Any, ...] | str = ()
+        options: dict[str, Any] | str = {}
     elif handler.namer is not None or handler.rotator is not None:
         return "it has a namer or rotator"
     elif errors != "strict":
@@ -106,12 +106,17 @@ def _count(value: Any, most: int) -> int | None:
     return min(max(value, 0), most) if type(value) is int else None
 
 
-def _rotating(handler: Any) -> tuple[Any, ...] | str:
+def _rotating(handler: Any) -> dict[str, Any] | str:
     max_bytes, backup_count = _count(handler.maxBytes, 2**62), _count(handler.backupCount, 2**31)
     if max_bytes is None or backup_count is None:
         return "maxBytes or backupCount is no int"
     early = "seek" in _stock_code("RotatingFileHandler", "shouldRollover").co_names
-    return (max_bytes, backup_count, len(handler.terminator), _rules(handler, early))
+    return {
+        "max_bytes": max_bytes,
+        "backup_count": backup_count,
+        "terminator_chars": len(handler.terminator),
+        "rules": _rules(handler, early),
+    }
 
 
 def _rules(handler: Any, early: bool) -> str:
@@ -121,7 +126,7 @@ def _rules(handler: Any, early: bool) -> str:
     return "early" if early else "current"
 
 
-def _timed(handler: Any) -> tuple[Any, ...] | str:
+def _timed(handler: Any) -> dict[str, Any] | str:
     unit, suffix = _UNITS.get(handler.when, (0, None))
     if not unit or type(handler.interval) is not int or handler.interval <= 0 or handler.interval % unit:
         return "its times of rotation are not those of `when` and `interval`"
@@ -140,9 +145,15 @@ def _timed(handler: Any) -> tuple[Any, ...] | str:
     if backup_count is None:
         return "its backupCount is no int"
     seconds = None if at_time is None else (at_time.hour * 60 + at_time.minute) * 60 + at_time.second
-    interval = handler.interval // unit
-    rules = _rules(handler, _early_times())
-    return (handler.when, interval, backup_count, bool(handler.utc), seconds, handler.rolloverAt, rules)
+    return {
+        "when": handler.when,
+        "interval": handler.interval // unit,
+        "backup_count": backup_count,
+        "zone": "utc" if handler.utc else "local",
+        "at_time_seconds": seconds,
+        "rollover_at": handler.rolloverAt,
+        "rules": _rules(handler, _early_times()),
+    }
 
 
 def _early_times() -> bool:

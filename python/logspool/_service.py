@@ -25,15 +25,14 @@ _MAX_BYTES = 6 * 1024 * 1024
 _MAX_NAME_BYTES = 250
 _MAX_PARTS = 1000
 
-#: Methods by which a record comes to its entry.
-_CALLED = (
+#: Methods by which a record comes to its line or entry.
+CALLED = (
     "handle",
     "emit",
     "filter",
     "acquire",
     "release",
     "createLock",
-    "_entry",
     "__getattribute__",
     "__getattr__",
     "__setattr__",
@@ -58,45 +57,22 @@ def file(name: str, path: Any) -> str | None:
         return absolute
 
 
-def describe(handler: Any, known: type) -> _adopt.Adoption:
-    """Describe a `ServiceHandler`. Whatever is changed about it, its records go through the queue."""
+def describe_format(handler: Any, known: type) -> _adopt.Format:
+    """Describe how the entries of a handler are made."""
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
     types = ((type(formatter), _native.class_state(type(formatter))),)
     parts = ((formatter, _native.watch_part(formatter)),)
     form: _adopt.Formatting | str | None = _reason(handler, known, formatter)
     if form is None:
         form = _adopt.Formatting("entry", "", None, "", None, False, [], True)
-    return _adopt.Adoption(
-        kind="service",
-        options=(),
-        path=handler._place,
-        fd=-1,
-        terminator="",
-        stream=None,
-        buffer=None,
-        errors="strict",
-        interactive=False,
-        format=_adopt.Format(form, types, parts),
-        watched=(),
-    )
+    return _adopt.Format(form, types, parts)
 
 
 def _reason(handler: Any, known: type, formatter: Any) -> str | None:
     """Say why only Python can make the entries of this handler; None where the collector can."""
-    cls = type(handler)
-    reason = _adopt.changed_method(cls, known, _CALLED)
+    reason = customised(handler, known, (*CALLED, "_entry"))
     if reason is not None:
         return reason
-    for owner in cls.__mro__:
-        for name in _READ:
-            if name in owner.__dict__:
-                return f"{owner.__qualname__}.{name} is defined on the class"
-    for name in _CALLED:
-        if name in vars(handler):
-            return f"{name} is replaced on the handler"
-    # Another lock may guard the handler against somebody else. Before 3.13 a handler may have none.
-    if type(handler.lock) is not _adopt._Lock and not (handler.lock is None and sys.version_info < (3, 13)):
-        return f"its lock is a {type(handler.lock).__qualname__}"
     if not isinstance(formatter, logging.Formatter):
         return f"{type(formatter).__qualname__} is no logging.Formatter"
     reason = _adopt.changed_method(type(formatter), logging.Formatter, _FORMATTER_CALLED)
@@ -106,6 +82,25 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
         if name in vars(formatter):
             return f"{name} is replaced on the formatter"
     return _adopt._shown("lineno thread processName process taskName")
+
+
+def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None:
+    """Say which method or attribute of a handler keeps the collector from making its lines or entries, if one does."""
+    cls = type(handler)
+    reason = _adopt.changed_method(cls, known, called)
+    if reason is not None:
+        return reason
+    for owner in cls.__mro__:
+        for name in _READ:
+            if name in owner.__dict__:
+                return f"{owner.__qualname__}.{name} is defined on the class"
+    for name in called:
+        if name in vars(handler):
+            return f"{name} is replaced on the handler"
+    # Another lock may guard the handler against somebody else. Before 3.13 a handler may have none.
+    if type(handler.lock) is not _adopt._Lock and not (handler.lock is None and sys.version_info < (3, 13)):
+        return f"its lock is a {type(handler.lock).__qualname__}"
+    return None
 
 
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:

@@ -9,10 +9,10 @@ use std::time::Duration;
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
+use logspool::sinks;
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
-use logspool_record::definition::SinkKind;
 use logspool_sys::histogram::HistogramCounts;
 use logspool_sys::kernel;
 use pyo3::prelude::*;
@@ -89,8 +89,8 @@ fn merged() -> Option<Snapshot> {
     let mut snapshot = pipeline::snapshot()?;
     let mut sinks: Vec<SinkSnapshot> = Vec::with_capacity(snapshot.sinks.len());
     for sink in snapshot.sinks.drain(..) {
-        let name = sink.definition.kind.to_string();
-        match sinks.iter_mut().find(|known| known.definition.kind.to_string() == name) {
+        let name = sink.definition.name.clone();
+        match sinks.iter_mut().find(|known| known.definition.name == name) {
             Some(known) => add_sink(known, sink),
             None => sinks.push(sink),
         }
@@ -129,7 +129,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     let list = PyList::empty(py);
     for sink in &snapshot.sinks {
         let dict = PyDict::new(py);
-        dict.set_item("name", sink.definition.kind.to_string())?;
+        dict.set_item("name", &sink.definition.name)?;
         dict.set_item("accepted", per_level(py, sink.counts.accepted)?)?;
         dict.set_item("written", per_level(py, sink.counts.written)?)?;
         dict.set_item("queued", per_level(py, sink.counts.queued)?)?;
@@ -200,7 +200,7 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
     // Records for a service were reported when their handler was closed.
-    let is_told = |sink: &&SinkSnapshot| matches!(sink.definition.kind, SinkKind::Service { .. });
+    let is_told = |sink: &&SinkSnapshot| !sinks::traits(&sink.definition).is_local;
     let given_up: u64 = snapshot.sinks.iter().filter(|sink| !is_told(sink)).map(late).sum();
     // A queue in memory does not survive the process.
     let (left, given_up) = if snapshot.survives { (left, given_up) } else { (0, given_up + left) };

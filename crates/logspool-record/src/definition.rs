@@ -3,7 +3,6 @@
 //! Stop on the line: beside *capture*. A definition is written into the segment before its id is used, so that another
 //! process can read every record of a dead process.
 
-use crate::address::ServiceAddress;
 use crate::record::{Encoder, Value, Values};
 
 /// A place in the program that logs.
@@ -44,73 +43,46 @@ pub struct Target {
 /// Chosen: programs have one to three handlers. The bound limits the work that a hostile segment can cause.
 pub const MAX_TARGETS: usize = 64;
 
-/// The kind of a sink and where it writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SinkKind {
-    /// A regular file, appended to.
-    File {
-        /// Absolute path, as configured.
-        path: String,
-    },
-    /// A pipe, terminal, socket or device whose descriptor belongs to the program.
-    Console {
-        /// Number of the descriptor. With [`Descriptor::Open`] it is used directly and never closed.
-        descriptor: i32,
-    },
-    /// A file that is rotated before it would grow beyond a size.
-    RotatingFile {
-        /// Absolute path, as configured.
-        path: String,
-        /// Size in bytes that the file stays below; 0 means never rotate.
-        max_bytes: u64,
-        /// Number of old files kept: `path.1`, `path.2`, ...
-        backup_count: u32,
-        /// Characters of the handler's `terminator`. The size rule of CPython counts one, whatever its length.
-        terminator_chars: u32,
-        /// Which releases of CPython to follow.
-        rules: RotationRules,
-    },
-    /// A file that is rotated at points in time.
-    TimedRotatingFile {
-        /// Absolute path, as configured.
-        path: String,
-        /// When to rotate: a `when` of `logging.handlers.TimedRotatingFileHandler`.
-        when: String,
-        /// Units of `when` between two rotations.
-        interval: u32,
-        /// Number of old files kept; 0 keeps all.
-        backup_count: u32,
-        /// Rotate by UTC instead of local time.
-        zone: Zone,
-        /// Seconds after midnight at which daily and weekly rotation happens.
-        at_time_seconds: Option<u32>,
-        /// `rolloverAt` of the handler when logspool took it over, seconds since the epoch; `None`: the sink computes
-        /// it.
-        rollover_at: Option<i64>,
-        /// Which releases of CPython to follow.
-        rules: RotationRules,
-    },
-    /// A file that is opened again when its path refers to another file.
-    WatchedFile {
-        /// Absolute path, as configured.
-        path: String,
-    },
-    /// A service that receives records over a socket.
-    Service {
-        /// Address of the service.
-        address: ServiceAddress,
-    },
-    /// Accepts every record and writes nothing.
-    Null,
-}
-
 /// The parameters that are needed to write to one destination.
+///
+/// The table of sinks makes it and reads it: what a kind's options mean is written in that kind's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkDefinition {
-    /// Kind and place.
-    pub kind: SinkKind,
+    /// Name of its kind in the table of sinks.
+    pub kind: &'static str,
+    /// Values of its options, in the order of the kind's rows.
+    pub options: Vec<OptionValue>,
     /// How the sink obtains its descriptor.
     pub descriptor: Descriptor,
+    /// Its name in statistics, metrics and messages.
+    pub name: String,
+    /// Where a recoverer can deliver what this process does not: the path of a file, the address of a service, or another
+    /// text that the table of sinks reads. `None`: nowhere.
+    pub lasting: Option<String>,
+}
+
+/// The value of one option, encoded so that no user of a definition has to know the option's type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionValue {
+    /// The option is absent.
+    Nothing,
+    /// Yes or no.
+    Switch(bool),
+    /// A whole number.
+    Whole(i128),
+    /// Text, a path, or one of several words.
+    Text(String),
+}
+
+impl std::fmt::Display for OptionValue {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => formatter.write_str("nothing"),
+            Self::Switch(value) => write!(formatter, "{value}"),
+            Self::Whole(number) => write!(formatter, "{number}"),
+            Self::Text(text) => write!(formatter, "{text:?}"),
+        }
+    }
 }
 
 /// Source of the descriptor of a file or console.
@@ -123,63 +95,6 @@ pub enum Descriptor {
     Duplicate(i32),
 }
 
-/// Rules for rotating files: CPython's, or the rules for several processes.
-///
-/// CPython's rules changed inside minor versions, so capture distinguishes them by the code of the handler's class.
-/// Size rules are early if `RotatingFileHandler.shouldRollover` calls `seek`. Time rules are early if
-/// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum RotationRules {
-    /// Compared with 3.10.13, 3.11.7 and 3.12.1. An empty file is rotated too. The size is the size of the file. An
-    /// existing backup is overwritten. `interval` is ignored for `midnight` and weekdays.
-    Early,
-    /// Compared with 3.12.10 and 3.13.0. An empty file is never rotated. The size is the handler's own position. While
-    /// a backup of that name exists the file is not rotated. `interval` counts for every `when`.
-    #[default]
-    Current,
-    /// Rules of logspool: several processes rotate one file, under the lock of its sidecar. They differ from `Current`
-    /// in four points. The size is the size of the file. A rotation by another process is noticed before each write.
-    /// The processes agree on the next time of a rotation by time. Backups close up to the first free number.
-    Together {
-        /// How backups are compressed; `None`: not at all.
-        compress: Option<Compression>,
-    },
-}
-
-impl RotationRules {
-    /// How backups are compressed.
-    pub fn compression(self) -> Option<Compression> {
-        match self {
-            Self::Together { compress } => compress,
-            Self::Early | Self::Current => None,
-        }
-    }
-
-    /// Whether several processes rotate the file.
-    pub fn is_together(self) -> bool {
-        matches!(self, Self::Together { .. })
-    }
-}
-
-/// How a backup is compressed after it has its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// As `gzip` does, with `.gz` after the name.
-    Gzip,
-    /// As `zstd` does, with `.zst` after the name. Smaller and several times faster.
-    Zstd,
-}
-
-impl Compression {
-    /// The suffix that compression adds to the name of a backup.
-    pub fn ending(self) -> &'static str {
-        match self {
-            Self::Gzip => ".gz",
-            Self::Zstd => ".zst",
-        }
-    }
-}
-
 /// The time zone of a wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Zone {
@@ -190,94 +105,24 @@ pub enum Zone {
     Utc,
 }
 
-impl std::fmt::Display for SinkKind {
-    /// The name of the sink in statistics, metrics and messages.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File { path }
-            | Self::RotatingFile { path, .. }
-            | Self::TimedRotatingFile { path, .. }
-            | Self::WatchedFile { path } => formatter.write_str(path),
-            Self::Console { descriptor: 1 } => formatter.write_str("stdout"),
-            Self::Console { descriptor: 2 } => formatter.write_str("stderr"),
-            Self::Console { descriptor } => write!(formatter, "descriptor {descriptor}"),
-            Self::Service { address } => address.fmt(formatter),
-            Self::Null => formatter.write_str("null"),
-        }
-    }
-}
-
-impl SinkKind {
-    /// The destination to which a recoverer can deliver in place of this process: the path of a file or the address of
-    /// a service.
-    pub fn lasting(&self) -> Option<String> {
-        match self {
-            Self::Service { address } => Some(address.to_text()),
-            kind => kind.path().map(str::to_owned),
-        }
-    }
-
-    /// The path of a file; `None` for consoles and services.
-    pub fn path(&self) -> Option<&str> {
-        match self {
-            Self::File { path }
-            | Self::RotatingFile { path, .. }
-            | Self::TimedRotatingFile { path, .. }
-            | Self::WatchedFile { path } => Some(path),
-            Self::Console { .. } | Self::Service { .. } | Self::Null => None,
-        }
-    }
-}
-
-/// Identity of the file behind a descriptor: descriptors with equal places write to the same file, pipe or device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SinkPlace {
-    device: u64,
-    inode: u64,
-}
-
-impl SinkPlace {
-    /// The place of a descriptor now; `None` when it is not open.
-    pub fn of(descriptor: i32) -> Option<Self> {
-        // SAFETY: an all-zero stat is a valid value of that plain struct.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fstat checks the number itself; `status` is a valid place for the result.
-        let found = unsafe { libc::fstat(descriptor, &mut status) } == 0;
-        found.then_some(Self { device: status.st_dev, inode: status.st_ino })
-    }
-}
-
 impl SinkDefinition {
-    /// Whether a sink of this definition holds a duplicate of a descriptor that the program may close. Until the
-    /// sink is closed, a reader of that pipe does not see its end.
-    pub fn is_lent(&self) -> bool {
-        matches!((&self.kind, self.descriptor), (SinkKind::Console { .. }, Descriptor::Duplicate(_)))
-    }
-
-    /// The place of this definition's descriptor; `None` when its sinks are never shared.
-    ///
-    /// Rotating sinks are not shared: each handler decides by itself when to rotate.
-    pub fn place(&self) -> Option<SinkPlace> {
-        let descriptor = match (&self.kind, self.descriptor) {
-            (SinkKind::File { .. } | SinkKind::WatchedFile { .. }, Descriptor::Duplicate(descriptor)) => descriptor,
-            (SinkKind::Console { descriptor }, _) => *descriptor,
-            _ => return None,
-        };
-        SinkPlace::of(descriptor)
+    /// Whether the other one describes the same sink, however each came by its descriptor.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.options == other.options
     }
 
     /// Appends the part that a recoverer needs as one tuple, the form of the sink table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(2);
-        match self.kind.lasting() {
-            Some(path) => encoder.str(&path),
+        match &self.lasting {
+            Some(place) => encoder.str(place),
             None => encoder.none(),
         };
-        encoder.str(&self.kind.to_string());
+        encoder.str(&self.name);
     }
 
-    /// The destination for a recoverer from the items of the tuple, see [`SinkKind::lasting`]. `Some(None)`: there is
-    /// no such destination.
+    /// The destination for a recoverer from the items of the tuple, see [`SinkDefinition::lasting`]. `Some(None)`: there
+    /// is no such destination.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {
         match items.next()? {
             Value::Str(path) => Some(Some(path.to_owned())),

@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use logspool::pipeline::{self, Push, Waiter};
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
@@ -49,8 +50,8 @@ fn main() {
     let (records, at_once) = if single { (20_000, 1) } else { (400_000, 400_000) };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bench.log");
-    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
     let route = pipeline::define_route(&RouteDefinition { logger: "bench".to_owned(), targets }).unwrap();

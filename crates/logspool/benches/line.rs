@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use logspool::pipeline::{self, Push, Waiter};
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, SiteDefinition, Target};
+use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, SiteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Encoder, Head};
 
@@ -16,8 +17,8 @@ const ROUNDS: usize = 7;
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bench.log");
-    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let layout = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s";
     let format = pipeline::define_format(&FormatSpec::text(Style::Percent, layout)).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];

@@ -21,12 +21,13 @@ use std::str::FromStr;
 
 use logspool::sink::{Lines, Mark, Sink};
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions, TimedRotatingFileOptions, WatchedFileOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition, Zone};
 
 fn main() {
     let mut orders = std::io::stdin().lock().lines().map(|line| line.expect("orders are UTF-8"));
-    let kind = kind(&orders.next().expect("a definition"));
-    let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).expect("the sink opens");
+    let definition = definition(&orders.next().expect("a definition"));
+    let mut sink = sinks::open(&definition).expect("the sink opens");
     let (mut bytes, mut marks) = (Vec::new(), Vec::new());
     for order in orders {
         let fields: Vec<&str> = order.split('\t').collect();
@@ -49,7 +50,7 @@ fn main() {
             _ => panic!("no such order: {order}"),
         }
     }
-    println!("{}", sink.turns());
+    println!("{}", sink.rotation_count());
 }
 
 /// Writes a chunk as the writer does.
@@ -62,17 +63,18 @@ fn write(sink: &mut dyn Sink, bytes: &[u8], marks: &[Mark]) {
     }
 }
 
-fn kind(line: &str) -> SinkKind {
+fn definition(line: &str) -> SinkDefinition {
     let fields: Vec<&str> = line.split('\t').collect();
     match fields[..] {
-        ["rotating", path, max_bytes, backups, terminator_chars, rules] => SinkKind::RotatingFile {
+        ["rotating", path, max_bytes, backups, terminator_chars, rules] => RotatingFileOptions {
             path: path.to_owned(),
             max_bytes: number(max_bytes),
             backup_count: number(backups),
             terminator_chars: number(terminator_chars),
             rules: rules_of(rules),
-        },
-        ["timed", path, when, interval, backups, zone, at, rollover_at, rules] => SinkKind::TimedRotatingFile {
+        }
+        .define(Descriptor::Open),
+        ["timed", path, when, interval, backups, zone, at, rollover_at, rules] => TimedRotatingFileOptions {
             path: path.to_owned(),
             when: when.to_owned(),
             interval: number(interval),
@@ -81,8 +83,9 @@ fn kind(line: &str) -> SinkKind {
             at_time_seconds: (at != "-").then(|| number(at)),
             rollover_at: (rollover_at != "-").then(|| number(rollover_at)),
             rules: rules_of(rules),
-        },
-        ["watched", path] => SinkKind::WatchedFile { path: path.to_owned() },
+        }
+        .define(Descriptor::Open),
+        ["watched", path] => WatchedFileOptions { path: path.to_owned() }.define(Descriptor::Open),
         _ => panic!("no such definition: {line}"),
     }
 }

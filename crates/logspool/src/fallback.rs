@@ -10,12 +10,12 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::level_class;
-use logspool_record::definition::SinkKind;
 use logspool_record::format::entry;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::gate::Gate;
 
 use crate::chunk::Chunk;
+use crate::sinks::{self, Place, Takes};
 use crate::writer::Outlet;
 pub use printer::finish;
 
@@ -53,7 +53,7 @@ static RATE: Gate<Rate> = Gate::new(Rate { second: 0, lines: 0, withheld: 0 });
 
 /// Whether the outlet writes to standard error itself.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
-    matches!(outlet.definition.kind, SinkKind::Console { descriptor: 2 })
+    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(2)
 }
 
 /// Whether a line would be printed now. If not, it counts as withheld.
@@ -79,9 +79,9 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
             continue;
         }
         rate.turn();
-        let shown = match outlet.definition.kind {
-            SinkKind::Service { .. } => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
-            _ => Cow::Borrowed(line),
+        let shown = match outlet.traits.takes {
+            Takes::Entries => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
+            Takes::Lines => Cow::Borrowed(line),
         };
         if rate.lines < LINES_A_SECOND && print(&shown) {
             rate.lines += 1;

@@ -110,31 +110,31 @@ fn sinks(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.per_sink("last_write_timestamp_seconds", all, |sink| sink.reading.last_write_seconds);
     page.family("sink_errors", "counter", "Failed writes.");
     for sink in all {
-        let name = sink.definition.kind.to_string();
+        let name = &sink.definition.name;
         for (class, count) in ERROR_CLASSES.iter().zip(sink.reading.errors) {
-            page.sample("sink_errors_total", &[("sink", &name), ("reason", class)], count);
+            page.sample("sink_errors_total", &[("sink", name), ("reason", class)], count);
         }
     }
     page.family("write_duration_seconds", "histogram", "Duration of one write.");
     for sink in all {
-        let name = sink.definition.kind.to_string();
-        page.histogram("write_duration_seconds", ("sink", &name), &sink.reading.write_seconds);
+        let name = &sink.definition.name;
+        page.histogram("write_duration_seconds", ("sink", name), &sink.reading.write_seconds);
     }
     page.family("sync_duration_seconds", "histogram", "Duration of one sync of the file.");
     for sink in all {
-        let name = sink.definition.kind.to_string();
-        page.histogram("sync_duration_seconds", ("sink", &name), &sink.reading.sync_seconds);
+        let name = &sink.definition.name;
+        page.histogram("sync_duration_seconds", ("sink", name), &sink.reading.sync_seconds);
     }
     page.family("not_durable_records", "counter", "Written records whose sync failed, be it made good or not.");
     for sink in all {
-        let name = sink.definition.kind.to_string();
+        let name = &sink.definition.name;
         for (level, count) in LEVEL_NAMES.iter().zip(sink.reading.not_durable) {
-            page.sample("not_durable_records_total", &[("sink", &name), ("level", level)], count);
+            page.sample("not_durable_records_total", &[("sink", name), ("level", level)], count);
         }
     }
     page.family("batch_records", "histogram", "Records of one write.");
     for sink in all {
-        let name = sink.definition.kind.to_string();
-        page.histogram("batch_records", ("sink", &name), &sink.reading.batch_records);
+        let name = &sink.definition.name;
+        page.histogram("batch_records", ("sink", name), &sink.reading.batch_records);
     }
 }

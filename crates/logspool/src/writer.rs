@@ -332,13 +332,14 @@ fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
 #[cfg(test)]
 mod tests {
     use logspool_lanes::segment::Segment;
-    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+    use logspool_record::definition::Descriptor;
 
     use super::*;
     use crate::overflow::Budget;
+    use crate::sinks::{NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = crate::sinks::open(&definition).unwrap();
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(1024 * 1024)))

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to, route_to_format};
 use logspool::pipeline::{self, Durability, Options};
+use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkCounts;
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool_record::definition::Descriptor;
 use logspool_record::format::FormatSpec;
 use service::Service;
 
@@ -47,9 +48,9 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     assert!(stalled.spooled.iter().sum::<u64>() > 10, "{stalled:?}");
 
     let mut service = Service::start("tcp://127.0.0.1:0");
-    let kind = SinkKind::Service { address: service.address.parse().unwrap() };
+    let kind = ServiceOptions { address: service.address.parse().unwrap() };
     service.stop();
-    let away_sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let away_sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let away = route_to_format("away", away_sink, &FormatSpec::entry(std::process::id()));
     for _ in 0..5 {
         assert!(log(away, 20, "on disk"));

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use logspool::sink::{Lines, Mark, Sink};
 use logspool::sinks;
-use logspool_record::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::sinks::{Compression, RotatingFileOptions, RotationRules, SinkOptions, TimedRotatingFileOptions};
+use logspool_record::definition::{Descriptor, Zone};
 use orphan::exact::{check_sizes, judge, rotated, text_of};
 use orphan::seam::{DEATHS_OF_COMPRESSION, Order};
 use orphan::{Dice, Scene, Task, await_that, await_within};
@@ -30,8 +31,8 @@ fn rounds() -> u32 {
 fn sized(path: &Path, how: Compression, max_bytes: u64, backup_count: u32) -> Box<dyn Sink> {
     let rules = RotationRules::Together { compress: Some(how) };
     let path = path.to_str().unwrap().to_owned();
-    let kind = SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars: 1, rules };
-    sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
+    let kind = RotatingFileOptions { path, max_bytes, backup_count, terminator_chars: 1, rules };
+    sinks::open(&kind.define(Descriptor::Open)).unwrap()
 }
 
 /// Writes a line that was logged `seconds` after the epoch.
@@ -90,7 +91,7 @@ fn a_time_is_one_backup_in_whatever_form_it_is_there() {
     const DAY: i64 = 86_400;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
-    let kind = SinkKind::TimedRotatingFile {
+    let kind = TimedRotatingFileOptions {
         path: path.to_str().unwrap().to_owned(),
         when: "midnight".to_owned(),
         interval: 1,
@@ -100,7 +101,7 @@ fn a_time_is_one_backup_in_whatever_form_it_is_there() {
         rollover_at: Some(DAY),
         rules: RotationRules::Together { compress: Some(Compression::Zstd) },
     };
-    let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let mut sink = sinks::open(&kind.define(Descriptor::Open)).unwrap();
     let stamps = |name: &str| name.contains(".1970");
     for day in 0..5 {
         write(sink.as_mut(), &format!("day {day}\n"), day * DAY);

@@ -9,23 +9,22 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
-    SinkDefinition {
-        kind: SinkKind::RotatingFile {
-            path: path.to_str().unwrap().to_owned(),
-            max_bytes: 10,
-            backup_count,
-            terminator_chars: 1,
-            rules: RotationRules::Early,
-        },
-        descriptor: Descriptor::Open,
-    }
+    let options = RotatingFileOptions {
+        path: path.to_str().unwrap().to_owned(),
+        max_bytes: 10,
+        backup_count,
+        terminator_chars: 1,
+        rules: RotationRules::Early,
+    };
+    options.define(Descriptor::Open)
 }
 
 fn timed(path: &Path, rules: RotationRules) -> SinkDefinition {
-    SinkDefinition { kind: timed_kind(path.to_str().unwrap(), "D", 2, 86_400, rules), descriptor: Descriptor::Open }
+    timed_kind(path.to_str().unwrap(), "D", 2, 86_400, rules).define(Descriptor::Open)
 }
 
 /// A user who is subject to the permissions of files.

@@ -10,7 +10,8 @@ use std::process::Command;
 use feeding::{Feed, timed_kind};
 use logspool::sink::SinkError;
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 /// Runs the body of the test `name` in a process where no other test runs.
 fn alone(name: &str, body: fn()) {
@@ -49,19 +50,20 @@ fn cut_line() {
         let path = folder.path().join("app.log");
         let text_path = path.to_str().unwrap().to_owned();
         let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
-        let kind = match number {
+        let definition = match number {
             0 | 1 => {
-                SinkKind::RotatingFile { path: text_path, max_bytes: 50, backup_count: 3, terminator_chars: 1, rules }
+                RotatingFileOptions { path: text_path, max_bytes: 50, backup_count: 3, terminator_chars: 1, rules }
+                    .define(Descriptor::Open)
             }
-            2 | 3 => timed_kind(&text_path, "S", 0, 1, rules),
-            _ => SinkKind::WatchedFile { path: text_path },
+            2 | 3 => timed_kind(&text_path, "S", 0, 1, rules).define(Descriptor::Open),
+            _ => WatchedFileOptions { path: text_path }.define(Descriptor::Open),
         };
-        let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+        let mut sink = sinks::open(&definition).unwrap();
         Feed::new([(0, first.as_str())]).rest(sink.as_mut());
         if number == 4 {
             fs::rename(&path, folder.path().join("app.log.1")).unwrap();
         }
-        let before = sink.turns();
+        let before = sink.rotation_count();
         let mut feed = Feed::new([(1, second.as_str()), (2, third.as_str())]);
         let before_limit = limit(libc::RLIMIT_FSIZE, 40);
         let cut = feed.step(sink.as_mut());
@@ -74,7 +76,7 @@ fn cut_line() {
 
         assert!(matches!(cut, Ok(40)), "{number}: {cut:?}");
         assert!(matches!(&refused, Err(SinkError::Retry(_))), "{number}: {refused:?}");
-        assert_eq!(2, sink.turns() - before, "{number}");
+        assert_eq!(2, sink.rotation_count() - before, "{number}");
         assert_eq!(third, fs::read_to_string(&path).unwrap(), "{number}");
         let mut backups: Vec<String> = fs::read_dir(folder.path())
             .unwrap()
@@ -97,8 +99,8 @@ fn the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed() {
 fn cut_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
-    let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };
-    let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = WatchedFileOptions { path: path.to_str().unwrap().to_owned() };
+    let mut sink = sinks::open(&kind.define(Descriptor::Open)).unwrap();
     let mut feed = Feed::new([(1, "first, cut in the middle\n"), (2, "second\n")]);
     // Exactly the space of the removed file is missing: the file cannot grow beyond it.
     limit(libc::RLIMIT_FSIZE, 20);
@@ -110,7 +112,7 @@ fn cut_and_removed() {
     assert!(matches!(cut, Ok(20)), "{cut:?}");
     assert!(matches!(&refused, Err(SinkError::Retry(_))), "{refused:?}");
     assert_eq!("ddle\nsecond\n", fs::read_to_string(&path).unwrap());
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
 }
 
 #[test]
@@ -124,15 +126,15 @@ fn no_descriptors() {
         let path = folder.path().join("app.log");
         let text_path = path.to_str().unwrap().to_owned();
         let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
-        let (kind, backup) = if number < 2 {
-            let kind =
-                SinkKind::RotatingFile { path: text_path, max_bytes: 10, backup_count: 1, terminator_chars: 1, rules };
-            (kind, "app.log.1")
+        let (definition, backup) = if number < 2 {
+            let options =
+                RotatingFileOptions { path: text_path, max_bytes: 10, backup_count: 1, terminator_chars: 1, rules };
+            (options.define(Descriptor::Open), "app.log.1")
         } else {
-            let kind = timed_kind(&text_path, "D", 2, 86_400, rules);
-            (kind, "app.log.1970-01-01")
+            let options = timed_kind(&text_path, "D", 2, 86_400, rules);
+            (options.define(Descriptor::Open), "app.log.1970-01-01")
         };
-        let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+        let mut sink = sinks::open(&definition).unwrap();
         let mut feed = Feed::new([(0, "first\n"), (86_400, "second\n"), (86_400, "3\n")]);
         feed.step(sink.as_mut()).unwrap();
         let before = limit(libc::RLIMIT_NOFILE, 0);
@@ -146,6 +148,6 @@ fn no_descriptors() {
         assert_eq!("first\n", fs::read_to_string(folder.path().join(backup)).unwrap(), "{number}");
         assert_eq!("second\n3\n", fs::read_to_string(&path).unwrap(), "{number}");
         assert_eq!(2, fs::read_dir(folder.path()).unwrap().count(), "{number}");
-        assert_eq!(1, sink.turns(), "{number}");
+        assert_eq!(1, sink.rotation_count(), "{number}");
     }
 }

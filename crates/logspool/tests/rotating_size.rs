@@ -13,15 +13,13 @@ use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::sinks;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();
     let rules = RotationRules::Current;
-    SinkDefinition {
-        kind: SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars: 1, rules },
-        descriptor,
-    }
+    RotatingFileOptions { path, max_bytes, backup_count, terminator_chars: 1, rules }.define(descriptor)
 }
 
 fn numbered(count: usize) -> Vec<String> {
@@ -58,7 +56,7 @@ fn all_lines_between_two_rollovers_are_one_write() {
     let mut sink = sinks::open(&definition).unwrap();
 
     assert_eq!(5, feed(&numbered(5_000)).rest(sink.as_mut()));
-    assert_eq!(4, sink.turns());
+    assert_eq!(4, sink.rotation_count());
 }
 
 #[test]
@@ -71,7 +69,7 @@ fn the_program_s_descriptor_stays_with_the_first_file() {
     feed(&numbered(5)).rest(sink.as_mut());
     std::io::Write::write_all(&mut theirs, b"late\n").unwrap();
 
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
     assert_eq!(numbered(3).concat() + "late\n", fs::read_to_string(folder.path().join("app.log.1")).unwrap());
     assert_eq!(numbered(5)[3..].concat(), fs::read_to_string(&path).unwrap());
 }
@@ -82,14 +80,12 @@ fn what_is_no_regular_file_is_never_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        let mut definition = definition(&path, 5, 2, Descriptor::Open);
-        if let SinkKind::RotatingFile { rules: of_definition, .. } = &mut definition.kind {
-            *of_definition = rules;
-        }
-        let mut sink = sinks::open(&definition).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let options = RotatingFileOptions { path, max_bytes: 5, backup_count: 2, terminator_chars: 1, rules };
+        let mut sink = sinks::open(&options.define(Descriptor::Open)).unwrap();
 
         assert_eq!(1, feed(&numbered(100)).rest(sink.as_mut()));
-        assert_eq!(0, sink.turns());
+        assert_eq!(0, sink.rotation_count());
         assert_eq!(1, fs::read_dir(folder.path()).unwrap().count());
     }
 }
@@ -105,5 +101,5 @@ fn without_backups_the_file_grows_and_is_followed_when_others_move_it() {
 
     assert_eq!(numbered(100).concat(), fs::read_to_string(folder.path().join("moved")).unwrap());
     assert_eq!(numbered(3).concat(), fs::read_to_string(&path).unwrap());
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
 }

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use line::{DEADLINE, begin, sum};
 use logspool::pipeline::{self, Options, Refusal};
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
 
 /// Leaves the mark of another copy, as `copies.rs` does: a mapped page that claims the process.
 fn map_page_of_another_copy(library: &str) {
@@ -29,8 +30,8 @@ fn it_has_no_queue_and_counts_every_record_as_refused() {
     map_page_of_another_copy("/opt/other/logspool.so");
     begin(Options::default());
     let folder = std::path::PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
-    let kind = SinkKind::File { path: "/dev/null".to_owned() };
-    let refused = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap_err();
+    let kind = FileOptions { path: "/dev/null".to_owned() };
+    let refused = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap_err();
     for part in ["/opt/other/logspool.so", "second_copy", "mend: load one copy"] {
         assert!(refused.contains(part), "{refused}");
     }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use line::{begin, log};
 use logspool::pipeline::{self, Durability, Options};
+use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::DropReason;
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
@@ -17,8 +18,8 @@ fn what_is_not_acked_then_is_given_up_and_counted() {
     begin(Options { durability: Durability::Memory, ..Options::default() });
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
-    let kind = SinkKind::Service { address: service.address.parse().unwrap() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(1)).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
     let route = pipeline::define_route(&RouteDefinition { logger: "shop".to_owned(), targets }).unwrap();

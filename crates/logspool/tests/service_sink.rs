@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use line::{DEADLINE, begin, counted, file_sink, log, route_to, sum};
 use logspool::pipeline::{self, Options};
+use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkSnapshot;
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
@@ -23,8 +24,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// A sink for a service, and the route of a logger to it.
 fn open(address: &str) -> (u32, u32) {
     begin(Options::default());
-    let kind = SinkKind::Service { address: address.parse().unwrap() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address: address.parse().unwrap() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
     (sink, pipeline::define_route(&RouteDefinition { logger: address.to_owned(), targets }).unwrap())

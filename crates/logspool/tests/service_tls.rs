@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, log};
 use logspool::pipeline::{self, Options};
+use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkSnapshot;
 use logspool_record::address::{ServiceAddress, TlsIdentity};
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::FormatSpec;
 use rcgen::date_time_ymd;
 use service::{Answer, Service};
@@ -32,8 +33,8 @@ fn alone() -> MutexGuard<'static, ()> {
 fn open(address: ServiceAddress) -> (u32, u32) {
     begin(Options::default());
     let name = address.to_text();
-    let kind = SinkKind::Service { address };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
     (sink, pipeline::define_route(&RouteDefinition { logger: name, targets }).unwrap())

@@ -1,72 +1,101 @@
-//! Properties that every kind of sink in the table has.
+//! Properties that every kind of sink in the table has. The tests run over the table: a new sink has no line here.
 
 mod feeding;
 mod service;
-// The table is private to the crate, so its source is compiled here against the crate's public types.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::net::UnixDatagram;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use feeding::{Feed, timed_kind};
-use logspool::sink::SinkError;
-use logspool::sinks;
-use logspool_record::address;
-use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use feeding::Feed;
+use logspool::option::OptionError;
+use logspool::sink::{Lines, Sink, SinkError};
+use logspool::sinks::{self, Place, SinkRow, TABLE, Takes};
+use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
+use logspool_record::msgpack;
 use service::Service;
 
-/// A definition of each kind, for `path` or `descriptor`. The rotating ones rotate often and keep everything.
-fn every_kind(path: &str, descriptor: i32) -> Vec<SinkKind> {
-    let path = || path.to_owned();
-    let sized =
-        |rules| SinkKind::RotatingFile { path: path(), max_bytes: 500, backup_count: 1000, terminator_chars: 1, rules };
-    let timed = |rules| timed_kind(&path(), "S", 0, 1, rules);
-    vec![
-        SinkKind::File { path: path() },
-        SinkKind::Console { descriptor },
-        sized(RotationRules::Early),
-        sized(RotationRules::Current),
-        timed(RotationRules::Early),
-        timed(RotationRules::Current),
-        SinkKind::WatchedFile { path: path() },
-        SinkKind::Service { address: format!("unix://{}.socket", path()).parse().unwrap_or(nowhere()) },
-        SinkKind::Null,
-    ]
+/// Every sample of every row.
+fn samples(path: &str, descriptor: i32) -> Vec<(&'static SinkRow, SinkDefinition)> {
+    TABLE.iter().flat_map(|row| row.samples(path, descriptor).into_iter().map(move |sample| (row, sample))).collect()
 }
 
-fn nowhere() -> address::ServiceAddress {
-    "unix:///nowhere".parse().unwrap()
+/// How many samples there are.
+fn count() -> usize {
+    samples("/nowhere", -1).len()
 }
 
-/// The bytes that arrived, oldest first. A new kind has no arm here: add one, and a line above.
-fn arrived(kind: &SinkKind, reader: &mut File, service: Option<&Service>) -> Option<Vec<u8>> {
-    match kind {
-        SinkKind::File { path } | SinkKind::WatchedFile { path } => Some(read(path)),
-        SinkKind::RotatingFile { path, .. } => {
-            let backups = (1..).map(|number| format!("{path}.{number}")).take_while(|path| Path::new(path).exists());
-            let mut backups: Vec<String> = backups.collect();
-            backups.reverse();
-            Some(backups.iter().chain([path]).flat_map(|path| read(path)).collect())
+/// What stands at the other end of a sink.
+enum Receiver {
+    /// A file, and its backups beside it.
+    File(String),
+    /// The end of a pipe, and what came out of it.
+    Pipe(File, Vec<u8>),
+    /// A service that confirms what it got.
+    Service(Service),
+    /// A socket that takes datagrams, and what came.
+    Socket(UnixDatagram, Vec<u8>),
+    /// Nothing.
+    Nothing,
+}
+
+impl Receiver {
+    /// Starts what the sample needs. Samples of other programs' addresses write to `path.socket`.
+    fn start(row: &SinkRow, sample: &SinkDefinition, path: &str, pipe: File) -> Self {
+        match sinks::place(sample) {
+            Place::File(path) => Self::File(path),
+            Place::Descriptor(_) => Self::Pipe(pipe, Vec::new()),
+            Place::Nowhere => Self::Nothing,
+            Place::Address(_) if row.traits.confirms_later => {
+                Self::Service(Service::start(&format!("unix://{path}.socket")))
+            }
+            Place::Address(_) => {
+                let socket = UnixDatagram::bind(format!("{path}.socket")).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                Self::Socket(socket, Vec::new())
+            }
         }
-        SinkKind::TimedRotatingFile { path, .. } => {
-            let folder = Path::new(path).parent().unwrap();
-            let mut backups: Vec<String> = std::fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
-                .filter(|backup| backup != path)
-                .collect();
-            backups.sort();
-            Some(backups.iter().chain([path]).flat_map(|path| read(path)).collect())
+    }
+
+    /// Takes what can be had now.
+    fn take(&mut self) {
+        match self {
+            Self::Pipe(pipe, came) => came.extend_from_slice(&available(pipe)),
+            Self::Socket(socket, came) => {
+                let mut datagram = vec![0; 1 << 17];
+                while let Ok(length) = socket.recv(&mut datagram) {
+                    came.extend_from_slice(&datagram[..length]);
+                }
+            }
+            Self::File(_) | Self::Service(_) | Self::Nothing => {}
         }
-        SinkKind::Console { .. } => Some(available(reader)),
-        SinkKind::Service { .. } => service.map(Service::entries),
-        SinkKind::Null => None,
+    }
+
+    /// What arrived, oldest first; `None` where it cannot be compared byte by byte.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::File(path) => Some(with_backups(path)),
+            Self::Pipe(_, came) => Some(came.clone()),
+            Self::Service(service) => Some(service.entries()),
+            Self::Socket(..) | Self::Nothing => None,
+        }
     }
 }
 
-fn read(path: &str) -> Vec<u8> {
-    std::fs::read(path).unwrap()
+/// A file with its backups before it: those with numbers from the highest down, those with times in their order.
+fn with_backups(path: &str) -> Vec<u8> {
+    let folder = Path::new(path).parent().unwrap();
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().to_str().unwrap().to_owned());
+    let mut backups: Vec<String> = entries.filter(|name| name.starts_with(&format!("{path}."))).collect();
+    backups.sort_by_key(|name| {
+        let ending = &name[path.len() + 1..];
+        (ending.parse().map_or(0, |number: i64| -number), name.clone())
+    });
+    backups.iter().map(String::as_str).chain([path]).flat_map(|path| std::fs::read(path).unwrap()).collect()
 }
 
 /// A non-blocking pipe: reader, writer.
@@ -88,121 +117,266 @@ fn available(reader: &mut File) -> Vec<u8> {
     text
 }
 
-/// Lines of uneven length, six a second.
-fn lines(count: usize) -> Vec<(i64, String)> {
-    (0..count).map(|number| (number as i64 / 6, format!("{number} {}\n", "ö".repeat(number * 7 % 90)))).collect()
+/// The message of record `number`, of uneven length. No other one begins with its number.
+fn message(number: usize) -> String {
+    format!("<{number}> {}", "ö".repeat(number * 7 % 90))
 }
 
-fn borrowed(lines: &[(i64, String)]) -> impl Iterator<Item = (i64, &str)> {
-    lines.iter().map(|(seconds, line)| (*seconds, line.as_str()))
+/// Records as a sink takes them, six to a second.
+fn records(takes: Takes, count: usize) -> Vec<(i64, Vec<u8>)> {
+    let record = |number: usize| match takes {
+        Takes::Lines => format!("{}\n", message(number)).into_bytes(),
+        Takes::Entries => entry(number),
+    };
+    (0..count).map(|number| (number as i64 / 6, record(number))).collect()
+}
+
+/// An entry of Fluent Forward with the least that one has.
+fn entry(number: usize) -> Vec<u8> {
+    let mut out = vec![0x92, 0xd7, 0x00];
+    out.extend_from_slice(&(number as u32 / 6).to_be_bytes());
+    out.extend_from_slice(&0_u32.to_be_bytes());
+    msgpack::push_map(&mut out, 2);
+    msgpack::push_text(&mut out, b"level");
+    msgpack::push_int(&mut out, 20);
+    msgpack::push_text(&mut out, b"message");
+    msgpack::push_text(&mut out, message(number).as_bytes());
+    out
+}
+
+fn borrowed(records: &[(i64, Vec<u8>)]) -> impl Iterator<Item = (i64, &[u8])> {
+    records.iter().map(|(seconds, record)| (*seconds, record.as_slice()))
+}
+
+/// Feeds a sink with 300 records and checks each count that it reports, and what arrives.
+fn everything_arrives(sink: &mut dyn Sink, takes: Takes, receiver: &mut Receiver, what: &str) {
+    let (mut given, mut taken) = (Vec::new(), 0);
+    for part in records(takes, 300).chunks(70) {
+        part.iter().for_each(|(_, record)| given.extend_from_slice(record));
+        let mut feed = Feed::new(borrowed(part));
+        while !feed.is_done() {
+            match feed.step(sink) {
+                Ok(count) => taken += count,
+                // A reader that is slow is no mistake.
+                Err(SinkError::Retry(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{what}: {error:?}"),
+            }
+            receiver.take();
+            if let Some(received) = receiver.bytes() {
+                assert!(given[..taken] == received, "{what}: {taken} taken, {} arrived", received.len());
+            }
+        }
+    }
+    assert_eq!(given.len(), taken, "{what}");
+    let Receiver::Socket(_, came) = receiver else { return };
+    let text = String::from_utf8_lossy(came);
+    let places: Vec<usize> = (0..300)
+        .map(|number| {
+            let start = format!("<{number}> ");
+            assert_eq!(1, text.matches(&start).count(), "{what}: {start}");
+            text.find(&start).unwrap()
+        })
+        .collect();
+    assert!(places.is_sorted(), "{what}: out of order");
 }
 
 #[test]
 fn everything_given_arrives_in_order_and_every_count_is_exact() {
-    for index in 0..every_kind("", 0).len() {
+    for index in 0..count() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut reader, writer) = pipe();
-        let path = folder.path().join("app.log");
-        let kind = every_kind(path.to_str().unwrap(), writer.as_raw_fd()).swap_remove(index);
-        let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Open };
-        let service = match &kind {
-            SinkKind::Service { address } => Some(Service::start(&address.to_string())),
-            _ => None,
-        };
-        let mut sink = sinks::open(&definition).unwrap();
-        let (mut given, mut received, mut taken) = (String::new(), Vec::new(), 0);
-        let records = lines(300);
-        for part in records.chunks(70) {
-            part.iter().for_each(|(_, line)| given.push_str(line));
-            let mut feed = Feed::new(borrowed(part));
-            while !feed.is_done() {
-                taken += feed.step(sink.as_mut()).unwrap();
-                let Some(bytes) = arrived(&kind, &mut reader, service.as_ref()) else { continue };
-                if !matches!(kind, SinkKind::Console { .. }) {
-                    received.clear();
-                }
-                received.extend_from_slice(&bytes);
-                assert!(given.as_bytes()[..taken] == received, "{kind:?}: {taken} and {} bytes", received.len());
-            }
-        }
-        assert_eq!(given.len(), taken, "{kind:?}");
+        let (reader, writer) = pipe();
+        let path = folder.path().join("app.log").to_str().unwrap().to_owned();
+        let (row, sample) = samples(&path, writer.as_raw_fd()).swap_remove(index);
+        let mut receiver = Receiver::start(row, &sample, &path, reader);
+        let mut sink = sinks::open(&sample).unwrap();
+
+        everything_arrives(sink.as_mut(), row.traits.takes, &mut receiver, &format!("{sample:?}"));
+    }
+}
+
+/// A sink that reports other counts than it should.
+struct Mistaken {
+    /// Added to what was offered.
+    off_by: isize,
+}
+
+impl Sink for Mistaken {
+    fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+        Ok(lines.bytes.len().saturating_add_signed(self.off_by))
     }
 }
 
 #[test]
+fn a_sink_that_reports_no_bytes_or_too_many_fails() {
+    let run = |off_by| {
+        catch_unwind(AssertUnwindSafe(|| {
+            everything_arrives(&mut Mistaken { off_by }, Takes::Lines, &mut Receiver::Nothing, "mistaken");
+        }))
+    };
+
+    assert!(run(0).is_ok());
+    assert!(run(1).is_err(), "one byte too many");
+    assert!(run(isize::MIN).is_err(), "no bytes");
+}
+
+#[test]
+fn a_row_says_how_its_sinks_behave_and_where_they_write() {
+    for index in 0..count() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_reader, writer) = pipe();
+        let path = folder.path().join("app.log").to_str().unwrap().to_owned();
+        let (row, sample) = samples(&path, writer.as_raw_fd()).swap_remove(index);
+        let mut sink = sinks::open(&sample).unwrap();
+
+        assert_eq!(row.traits.confirms_later, sink.courier().is_some(), "{sample:?}");
+        assert_eq!(sample.kind, row.kind);
+        assert!(
+            !sample.name.is_empty()
+                && row.about.ends_with(".\n")
+                && row.options.iter().all(|row| row.meaning.ends_with(".\n"))
+        );
+        match sinks::place(&sample) {
+            Place::File(path) => {
+                assert!(sink.shared().is_some(), "other processes write to files as well: {sample:?}");
+                assert_eq!((Some(path.clone()), None), (sample.lasting.clone(), sinks::at(&path)));
+            }
+            Place::Address(_) => assert_eq!(Some(&sample), sinks::at(sample.lasting.as_ref().unwrap()).as_ref()),
+            Place::Descriptor(_) | Place::Nowhere => assert_eq!(None, sample.lasting),
+        }
+        let given = row.options.iter().map(|row| row.name.to_owned()).zip(sample.options.clone());
+        assert_eq!(Ok(&sample), sinks::define(row.kind, given, Descriptor::Open).as_ref());
+    }
+}
+
+#[test]
+fn names_are_told_apart_and_a_misspelt_one_is_refused_with_the_nearest() {
+    let text = |text: &str| OptionValue::Text(text.to_owned());
+    let define = |kind: &str, given: &[(&str, OptionValue)]| {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        sinks::define(kind, given, Descriptor::Open).unwrap_err()
+    };
+
+    let mut kinds: Vec<&str> = TABLE.iter().map(|row| row.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(TABLE.len(), kinds.len());
+    let no_sink = "there is no sink \"flie\"; the nearest one is \"file\"";
+    assert_eq!(OptionError::Kind(no_sink.to_owned()), define("flie", &[]));
+    let no_option = "rotating has no option \"maxbytes\"; the nearest one is \"max_bytes\"";
+    assert_eq!(OptionError::Unknown(no_option.to_owned()), define("rotating", &[("maxbytes", OptionValue::Whole(1))]));
+    assert_eq!(OptionError::Missing("file needs the option \"path\"".to_owned()), define("file", &[]));
+    let of_type = "path must be a path, not 3";
+    assert_eq!(OptionError::Type(of_type.to_owned()), define("file", &[("path", OptionValue::Whole(3))]));
+    let of_range = "at_time_seconds must be 0 to 86399 seconds after midnight, not 86400";
+    let given = [("path", text("/a")), ("at_time_seconds", OptionValue::Whole(86_400))];
+    assert_eq!(OptionError::Value(of_range.to_owned()), define("timed", &given));
+    let of_choice = "rules has no value \"togehter\"; the nearest one is \"together\"";
+    let given = [("path", text("/a")), ("rules", text("togehter"))];
+    assert_eq!(OptionError::Value(of_choice.to_owned()), define("rotating", &given));
+}
+
+#[test]
 fn a_reader_that_falls_behind_gets_everything_once() {
-    let records = lines(6000);
-    let given: String = records.iter().map(|(_, line)| line.as_str()).collect();
-    for index in 0..every_kind("", 0).len() {
+    let records = records(Takes::Lines, 6000);
+    let given: Vec<u8> = records.iter().flat_map(|(_, line)| line.clone()).collect();
+    for index in 0..count() {
         let (mut reader, writer) = pipe();
         // The path refers to the pipe too, so that no sink sees a moved file or rotates.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
-        let kind = every_kind(&path, writer.as_raw_fd()).swap_remove(index);
-        if matches!(kind, SinkKind::Null | SinkKind::Service { .. }) {
+        let (_, mut sample) = samples(&path, writer.as_raw_fd()).swap_remove(index);
+        if matches!(sinks::place(&sample), Place::Nowhere | Place::Address(_)) {
             continue;
         }
-        let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Duplicate(writer.as_raw_fd()) };
-        let mut sink = sinks::open(&definition).unwrap();
+        sample.descriptor = Descriptor::Duplicate(writer.as_raw_fd());
+        let mut sink = sinks::open(&sample).unwrap();
         let (mut received, mut refusals) = (Vec::new(), 0);
         let mut feed = Feed::new(borrowed(&records));
         while !feed.is_done() {
             match feed.step(sink.as_mut()) {
                 Ok(_) => {}
                 Err(SinkError::Retry(error)) => {
-                    assert_eq!(Some(libc::EAGAIN), error.raw_os_error(), "{kind:?}");
+                    assert_eq!(Some(libc::EAGAIN), error.raw_os_error(), "{sample:?}");
                     refusals += 1;
                     let mut buffer = [0; 30_000];
                     let count = reader.read(&mut buffer).unwrap();
                     received.extend_from_slice(&buffer[..count]);
                 }
-                Err(error) => panic!("{kind:?}: {error:?}"),
+                Err(error) => panic!("{sample:?}: {error:?}"),
             }
         }
         received.extend_from_slice(&available(&mut reader));
 
-        assert!(given.as_bytes() == received, "{kind:?}: {} of {} bytes", received.len(), given.len());
-        assert!(refusals > 3, "{kind:?}");
-        assert_eq!(0, sink.turns(), "{kind:?}");
+        assert!(given == received, "{sample:?}: {} of {} bytes", received.len(), given.len());
+        assert!(refusals > 3, "{sample:?}");
+        assert_eq!(0, sink.rotation_count(), "{sample:?}");
     }
 }
 
 #[test]
 fn a_device_without_room_takes_nothing_and_says_try_again() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    for kind in every_kind("/dev/full", full.as_raw_fd()) {
-        if matches!(kind, SinkKind::Null | SinkKind::Service { .. }) {
+    for (_, mut sample) in samples("/dev/full", full.as_raw_fd()) {
+        if matches!(sinks::place(&sample), Place::Nowhere | Place::Address(_)) {
             continue;
         }
         for descriptor in [Descriptor::Open, Descriptor::Duplicate(full.as_raw_fd())] {
-            let mut sink = sinks::open(&SinkDefinition { kind: kind.clone(), descriptor }).unwrap();
+            sample.descriptor = descriptor;
+            let mut sink = sinks::open(&sample).unwrap();
             let mut feed = Feed::new([(0, "a line\n")]);
             for _ in 0..3 {
                 let error = feed.step(sink.as_mut()).unwrap_err();
-                assert!(matches!(error, SinkError::Retry(_)), "{kind:?}: {error:?}");
-                assert_eq!(Some(libc::ENOSPC), error.io_error().raw_os_error(), "{kind:?}");
+                assert!(matches!(error, SinkError::Retry(_)), "{sample:?}: {error:?}");
+                assert_eq!(Some(libc::ENOSPC), error.io_error().raw_os_error(), "{sample:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_sink_that_could_not_be_opened_can_be_opened_later() {
-    for index in 0..every_kind("", 0).len() {
+fn a_destination_that_is_away_is_tried_again_and_gets_everything_once() {
+    for index in 0..count() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut reader, _writer) = pipe();
-        let path = folder.path().join("missing/app.log");
-        let kind = every_kind(path.to_str().unwrap(), -1).swap_remove(index);
-        let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Open };
-        if kind.path().is_none() {
-            let is_opened_later = matches!(kind, SinkKind::Null | SinkKind::Service { .. });
-            assert_eq!(is_opened_later, sinks::open(&definition).is_ok());
+        let (reader, _writer) = pipe();
+        let path = folder.path().join("app.log").to_str().unwrap().to_owned();
+        let (row, sample) = samples(&path, -1).swap_remove(index);
+        if !matches!(sinks::place(&sample), Place::Address(_)) {
             continue;
         }
-        assert_eq!(std::io::ErrorKind::NotFound, sinks::open(&definition).err().unwrap().kind(), "{kind:?}");
+        let mut sink = sinks::open(&sample).unwrap();
+        let mut feed = Feed::new(borrowed(&records(row.traits.takes, 1)));
+        assert!(matches!(feed.step(sink.as_mut()), Err(SinkError::Retry(_))), "{sample:?}");
+        let mut receiver = Receiver::start(row, &sample, &path, reader);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !feed.is_done() {
+            assert!(Instant::now() < deadline, "{sample:?}");
+            let _ = feed.step(sink.as_mut());
+        }
+        receiver.take();
+
+        let came = match &receiver {
+            Receiver::Socket(_, came) => came.clone(),
+            other => other.bytes().unwrap(),
+        };
+        assert_eq!(1, String::from_utf8_lossy(&came).matches("<0> ").count(), "{sample:?}");
+    }
+}
+
+#[test]
+fn a_sink_that_could_not_be_opened_can_be_opened_later() {
+    for index in 0..count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/app.log");
+        let (_, sample) = samples(path.to_str().unwrap(), -1).swap_remove(index);
+        if !matches!(sinks::place(&sample), Place::File(_)) {
+            let needs_program = matches!(sinks::place(&sample), Place::Descriptor(_));
+            assert_eq!(needs_program, sinks::open(&sample).is_err(), "{sample:?}");
+            continue;
+        }
+        assert_eq!(std::io::ErrorKind::NotFound, sinks::open(&sample).err().unwrap().kind(), "{sample:?}");
         std::fs::create_dir(path.parent().unwrap()).unwrap();
-        let mut sink = sinks::open(&definition).unwrap();
+        let mut sink = sinks::open(&sample).unwrap();
         Feed::new([(0, "a line\n")]).rest(sink.as_mut());
 
-        assert_eq!(Some(b"a line\n".to_vec()), arrived(&kind, &mut reader, None), "{kind:?}");
+        assert_eq!(b"a line\n".to_vec(), with_backups(path.to_str().unwrap()), "{sample:?}");
     }
 }

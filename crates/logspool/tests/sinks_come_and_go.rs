@@ -4,8 +4,9 @@ mod line;
 
 use line::{DEADLINE, begin, file_sink, log};
 use logspool::pipeline::{self, Options};
+use logspool::sinks::{FileOptions, SinkOptions};
 use logspool_lanes::segment::layout::{MAX_ROUTES, MAX_SINKS};
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 
 #[test]
@@ -45,8 +46,8 @@ fn places_of_closed_sinks_and_their_routes_are_used_again() {
 
     // As many sinks as slots except the first, which is never used.
     let open: Vec<u32> = (1..MAX_SINKS - 1).map(|number| file_sink(&path(number))).collect();
-    let kind = SinkKind::File { path: path(0).to_str().unwrap().to_owned() };
-    let one_more = SinkDefinition { kind, descriptor: Descriptor::Open };
+    let kind = FileOptions { path: path(0).to_str().unwrap().to_owned() };
+    let one_more = kind.define(Descriptor::Open);
     assert!(pipeline::open_sink(&one_more).unwrap_err().contains("at most"), "a sink that is open keeps its place");
     open.into_iter().for_each(|sink| assert!(pipeline::close_sink(sink, DEADLINE)));
     assert!(pipeline::open_sink(&one_more).is_ok());

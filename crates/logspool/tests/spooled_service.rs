@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, log, route_to_format, sum};
 use logspool::pipeline::{self, Options};
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::sinks::{ServiceOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
 use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
@@ -25,8 +26,8 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
     });
     let mut service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
-    let kind = SinkKind::Service { address: service.address.parse().unwrap() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let route = route_to_format("away", sink, &FormatSpec::entry(std::process::id()));
     const AWAY: usize = 40_000;
     const RECORDS: usize = 60_000;

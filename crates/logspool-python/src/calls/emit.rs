@@ -44,7 +44,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     }
     let barrier = match line {
         Line::Stock => flush_beside_stream(method, handler),
-        Line::StockAfterQueue | Line::Again if method != Method::ServiceEmit => {
+        Line::StockAfterQueue | Line::Again if method != Method::SinkEmit => {
             adoption::give_back(&handler, options::shutdown_timeout())
         }
         Line::Uninstalling => adoption::give_back(&handler, options::shutdown_timeout())
@@ -88,7 +88,7 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
     Ok(())
 }
 
-/// How often an entry for a service is tried.
+/// How often an entry is tried.
 ///
 /// Chosen: a second try is enough, unless a program keeps closing handlers in another thread.
 const MOST_TRIES: usize = 3;
@@ -187,7 +187,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
             return Line::StockAfterQueue;
         }
     }
-    let made = if adoption.is_service() { entry(handler, record) } else { line(adoption, handler, record) };
+    let made = if adoption.takes_entries() { entry(handler, record) } else { line(adoption, handler, record) };
     let Some(line) = made else {
         if object::has_error(py) && matches!(Failure::of_error(py), Failure::Raised) {
             return Line::Raised;
@@ -206,7 +206,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     let line = line.bind(py);
     let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return Line::StockAfterQueue };
     // The line is finished, so later changes do not affect it.
-    if !made_under.may_push() && adoption.is_service() {
+    if !made_under.may_push() && adoption.takes_entries() {
         return Line::Again;
     }
     let mut pieces = Pieces::new();
@@ -223,7 +223,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         }
         Queued::Raised => Line::Raised,
         // The handler changed, or the process forked: everything queued before is written first, then this line.
-        Queued::Stale if adoption.is_service() => Line::Again,
+        Queued::Stale if adoption.takes_entries() => Line::Again,
         Queued::Stale => Line::StockAfterQueue,
     }
 }
@@ -249,7 +249,7 @@ fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) ->
     }
 }
 
-/// The bytes that a service receives for a record. `_entry` may run foreign code.
+/// The bytes that a sink receives for a record in its parts. `_entry` may run foreign code.
 fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
     let entry = leaving::method_of_one(handler, &names().entry, record)?;
     let is_bytes = entry.bind(record.py()).is_instance_of::<PyBytes>();

@@ -106,12 +106,12 @@ methods! {
     size_question: |handler, call| after_barrier(Method::SizeQuestion, handler, call, flush_and_catch_up);
     time_question: |handler, call| after_barrier(Method::TimeQuestion, handler, call, flush_and_catch_up);
     handle_error: |handler, call| after_barrier(Method::HandleError, handler, call, flush_beside_report);
-    service_flush: |handler, call| after_barrier(Method::ServiceFlush, handler, call, flush_queue);
+    sink_flush: |handler, call| after_barrier(Method::SinkFlush, handler, call, flush_queue);
     stream_emit: |handler, call| emit::emit(Method::StreamEmit, handler, call);
     file_emit: |handler, call| emit::emit(Method::FileEmit, handler, call);
     rotating_emit: |handler, call| emit::emit(Method::RotatingEmit, handler, call);
     watched_emit: |handler, call| emit::emit(Method::WatchedEmit, handler, call);
-    service_emit: |handler, call| emit::emit(Method::ServiceEmit, handler, call);
+    sink_emit: |handler, call| emit::emit(Method::SinkEmit, handler, call);
     handler_handle: emit::handle;
     queue_prepare: prepare::prepare;
 }

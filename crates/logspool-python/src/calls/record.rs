@@ -146,8 +146,10 @@ fn read(
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
     let site = message::add(&mut pieces, site, made_under.id_epoch, call)?;
-    // SAFETY: `to` borrows the adoption, which holds the stream and its buffer.
-    unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
+    if !to.adoption.stream.text.is_null() {
+        // SAFETY: `to` borrows the adoption, which holds the stream and its buffer.
+        unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
+    }
     if !made_under.holds() {
         return Ok(ByValue::No);
     }

@@ -59,10 +59,10 @@ pub enum Method {
     SizeQuestion,
     /// `logging.handlers.TimedRotatingFileHandler.shouldRollover`
     TimeQuestion,
-    /// `logspool.ServiceHandler.emit`
-    ServiceEmit,
-    /// `logspool.ServiceHandler.flush`
-    ServiceFlush,
+    /// `logspool.SinkHandler.emit`
+    SinkEmit,
+    /// `logspool.SinkHandler.flush`
+    SinkFlush,
     /// `logging.handlers.QueueHandler.prepare`
     QueuePrepare,
 }

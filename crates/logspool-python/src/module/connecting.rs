@@ -6,13 +6,13 @@ use logspool_record::address::{ServiceAddress, TlsIdentity};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
 use crate::calls::{context, keywords, message, methods, prepare, site};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{frame, running_loop};
 use crate::plans::python_half::{self, PythonHalf};
-use crate::plans::{adoption, environment, table, text_stream};
+use crate::plans::{adoption, environment, sink_options, table, text_stream};
 
 /// Set the Python half: functions of `_adopt.py` and the objects that stock logging reads.
 #[pyfunction]
@@ -158,6 +158,19 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
 #[pyfunction]
 pub fn dict_state_offset() -> usize {
     environment::dict_state_offset()
+}
+
+/// Return every kind of sink as a dict: kind, about, takes ("lines" or "entries"), options.
+#[pyfunction]
+pub fn sink_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    sink_options::table(py)
+}
+
+/// Check the options of a sink, and return its name as statistics show it.
+#[pyfunction]
+#[pyo3(signature = (kind, options, /))]
+pub fn check_sink(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
+    sink_options::check(kind, options)
 }
 
 /// Return (class name, method name) of every method that `install()` replaces.

@@ -28,9 +28,9 @@ mod native {
     };
     #[pymodule_export]
     use super::connecting::{
-        attribute_hook, birth_second, connect, dict_state_offset, forget_dead, frame_self_check, native_method,
-        native_methods, object_words, service_address, set_catch_up, set_follow, set_own_classes, set_queue_prepare,
-        set_stream_offsets, use_direct_frames,
+        attribute_hook, birth_second, check_sink, connect, dict_state_offset, forget_dead, frame_self_check,
+        native_method, native_methods, object_words, service_address, set_catch_up, set_follow, set_own_classes,
+        set_queue_prepare, set_stream_offsets, sink_table, use_direct_frames,
     };
     #[pymodule_export]
     use super::keeping::{keep, keep_memory, set_keeper_command};

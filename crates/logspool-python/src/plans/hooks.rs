@@ -93,6 +93,7 @@ fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) ->
     }
     let Some(state) = adoption::known(&object) else { return Ok(()) };
     if let adoption::Verdict::Adopted(adoption) = &state.verdict
+        && !adoption.stream.text.is_null()
         && adoption.stream.text != value
         && state.open_sink().is_some()
     {

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod planning;
 pub mod python_half;
 pub mod reading;
+pub mod sink_options;
 pub mod table;
 pub mod text_stream;
 pub mod tries;

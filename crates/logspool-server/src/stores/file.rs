@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logspool::sink::{Lines, Sink, SinkError};
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::sinks::{SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 use super::private::{self, Readers};
 use super::{Found, Store, StoreError, Written};
@@ -46,8 +47,7 @@ impl FileStore {
         let text = path.to_str().ok_or_else(|| why("the path is no UTF-8".to_owned()))?.to_owned();
         private::make_file(path, readers)?;
         close_to_others(path, readers)?;
-        let kind = SinkKind::WatchedFile { path: text.clone() };
-        let definition = SinkDefinition { kind, descriptor: Descriptor::Open };
+        let definition = WatchedFileOptions { path: text.clone() }.define(Descriptor::Open);
         let sink = logspool::sinks::open(&definition).map_err(|error| why(error.to_string()))?;
         Ok(Self::of(text, readers, sink))
     }

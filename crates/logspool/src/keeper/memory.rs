@@ -17,6 +17,7 @@ use logspool_sys::nap::nap;
 use super::independent::{HANDOVER, WATCHED, become_independent};
 use super::{LOOKED_AFTER, PAUSES};
 use crate::recover::{self, Reason, RecoverOptions, Report};
+use crate::sinks;
 
 /// Longest pause between two tries to deliver to an output that accepts nothing.
 ///
@@ -157,8 +158,8 @@ fn next(names: &[String], report: &Report) -> AfterTry {
 
 /// Whether an output that accepts nothing now may do so later.
 fn may_be_mended(path: &Path) -> bool {
-    let is_service = path.to_str().is_some_and(|path| path.contains("://"));
-    is_service
+    let is_program = path.to_str().is_some_and(|place| sinks::at(place).is_some());
+    is_program
         || match path.metadata() {
             Ok(status) => status.is_file(),
             Err(error) if error.kind() == ErrorKind::NotFound => path.parent().is_some_and(Path::is_dir),

@@ -42,7 +42,7 @@ impl MetricsPage {
 
     pub(super) fn per_sink(&mut self, name: &str, sinks: &[SinkSnapshot], value: impl Fn(&SinkSnapshot) -> f64) {
         for sink in sinks {
-            self.sample(name, &[("sink", &sink.definition.kind.to_string())], value(sink));
+            self.sample(name, &[("sink", &sink.definition.name)], value(sink));
         }
     }
 

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::reader::LaneReader;
-use logspool_record::definition::SinkKind;
 
 use super::slot::existing;
 use super::state::Pipeline;
@@ -79,7 +78,7 @@ impl Flush {
 
     fn is_done(&self) -> bool {
         let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= self.ticket;
-        let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
+        let is_local = |outlet: &&Arc<Outlet>| outlet.traits.is_local;
         let answered = || self.pipeline.answered.load(Ordering::Acquire) >= self.ticket;
         !self.pipeline.is_current()
             || match &self.awaited {

@@ -89,16 +89,17 @@ mod tests {
     use std::time::Instant;
 
     use logspool_lanes::segment::Segment;
-    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+    use logspool_record::definition::Descriptor;
 
     use super::*;
     use crate::overflow::Budget;
+    use crate::sinks::{NullOptions, SinkOptions};
 
     /// Far longer than any step of a test takes.
     const LONG: Duration = Duration::from_secs(20);
 
     fn outlet() -> Arc<Outlet> {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = crate::sinks::open(&definition).unwrap();
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         Arc::new(Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0))))

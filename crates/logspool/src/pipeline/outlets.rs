@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::{MAX_SINKS, Table};
-use logspool_record::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
+use logspool_record::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
 use logspool_record::format::{Format, FormatSpec};
 
 use super::beginning::current;
@@ -16,7 +16,7 @@ use super::state::Pipeline;
 use crate::copies;
 use crate::fallback;
 use crate::sink::Origin;
-use crate::sinks;
+use crate::sinks::{self, Place};
 use crate::stats::DropReason;
 use crate::writer::Outlet;
 
@@ -50,31 +50,32 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
     let pipeline = current().ok_or_else(no_queue)?;
-    let place = definition.place();
+    let place = sinks::shared_place(definition);
     if let Some(place) = place {
         // A closing sink accepts no more users; an open one for the same file may follow it in the list.
         let shared = |outlet: &&Arc<Outlet>| {
-            outlet.place == Some(place) && outlet.definition.kind == definition.kind && outlet.add_user()
+            outlet.place == Some(place) && outlet.definition.is_alike(definition) && outlet.add_user()
         };
         if let Some(outlet) = pipeline.outlets().iter().flatten().find(shared) {
             return Ok(outlet.id);
         }
     }
-    let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.kind))?;
+    let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.name))?;
     // Read the status now, before any lock: later the disk may hang.
-    let status = definition.kind.path().and_then(|path| std::fs::metadata(path).ok());
+    let destination = sinks::place(definition);
+    let status = destination.path().and_then(|path| std::fs::metadata(path).ok());
     // While a slot changes its owner, no batch may use an outlet.
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
     let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
         format!(
             "cannot open {}: a process has at most {} open sinks, and each needs some room in the queue's tmpfs",
-            definition.kind,
+            definition.name,
             MAX_SINKS - 1
         )
     })?;
     if let (Some(shared), Some(path), Some((folder, name))) =
-        (sink.shared(), definition.kind.path(), pipeline.segment.home())
+        (sink.shared(), destination.path(), pipeline.segment.home())
     {
         shared.attend(Origin {
             folder: folder.clone(),
@@ -87,9 +88,11 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
     outlet.set_syncs(pipeline.syncs.clone());
-    let is_service = matches!(definition.kind, SinkKind::Service { .. });
     outlet.set_bell(pipeline.spooler.as_ref().map(|spooler| spooler.bell.clone()));
-    outlet.is_recoverable = is_service || status.is_some_and(|status| status.is_file());
+    outlet.is_recoverable = match destination {
+        Place::Address(_) => true,
+        _ => status.is_some_and(|status| status.is_file()),
+    };
     let mut outlets = pipeline.outlets.lock().unwrap_or_else(PoisonError::into_inner);
     let slot = Table::Sinks.slot(id);
     if outlets.len() <= slot {
@@ -99,7 +102,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     outlets[slot] = Some(outlet.clone());
     drop(outlets);
     // The writer closes its duplicate when the program closes the descriptor, even if no record ever comes.
-    if definition.is_lent() && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
+    if outlet.is_lent && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
         pipeline.start_writer(outlet);
     }
     Ok(id)
@@ -160,7 +163,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     }
     if !done {
         pipeline.fall_back_queued(&outlet);
-        if let SinkKind::Service { address } = &outlet.definition.kind {
+        if !outlet.traits.is_local {
+            let address = &outlet.definition.name;
             let left = outlet.counts().waiting();
             let seconds = timeout.as_secs_f64();
             fallback::tell(&format!(

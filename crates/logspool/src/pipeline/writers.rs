@@ -41,10 +41,10 @@ impl Pipeline {
 /// Body of a writer thread for one outlet.
 fn write(outlet: &Outlet) {
     let recover = || {
-        if let Some(path) = outlet.definition.kind.lasting()
+        if let Some(path) = &outlet.definition.lasting
             && outlet.begins()
         {
-            recover_target(&queue_folder(), Path::new(&path));
+            recover_target(&queue_folder(), Path::new(path));
         }
     };
     // The records of a dead process come before this process's first line in the file. For a service, recovery waits

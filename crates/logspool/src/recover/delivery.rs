@@ -22,7 +22,7 @@ use super::adopter::{AdoptedRecords, Adopter};
 use super::claim::Claim;
 use super::damage::Damage;
 use super::decoded::Decoded;
-use super::image::{Image, Numbering, SinkPlace};
+use super::image::{Image, Numbering, SinkSlot};
 use super::progress::SinkCheckpoints;
 use super::source::OrphanSource;
 use super::spilled::Spilled;
@@ -379,7 +379,7 @@ struct BatchOutputs<'a> {
 
 impl Chunks for BatchOutputs<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let SinkPlace::Own(sink) = self.image.place_of(sink) else { return None };
+        let SinkSlot::Own(sink) = self.image.place_of(sink) else { return None };
         let output = self.outputs.iter_mut().find(|output| output.sink == sink && output.error.is_none())?;
         self.progress.lacks(sink, self.batch, self.spilled).then_some(&mut output.chunk)
     }

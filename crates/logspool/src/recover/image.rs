@@ -264,12 +264,12 @@ impl Image {
     }
 
     /// The slot of a sink, if it still has one.
-    pub fn place_of(&self, sink: u32) -> SinkPlace {
+    pub fn place_of(&self, sink: u32) -> SinkSlot {
         let now = self.index_word(Table::Sinks, sink) >> 32;
         match Table::Sinks.generation(sink) {
-            generation if generation == now => SinkPlace::Own(Table::Sinks.slot(sink)),
-            generation if generation < now => SinkPlace::Another,
-            _ => SinkPlace::Unknown,
+            generation if generation == now => SinkSlot::Own(Table::Sinks.slot(sink)),
+            generation if generation < now => SinkSlot::Another,
+            _ => SinkSlot::Unknown,
         }
     }
 
@@ -319,7 +319,7 @@ fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
 
 /// Destination of records that name a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SinkPlace {
+pub enum SinkSlot {
     /// The sink still has this slot.
     Own(usize),
     /// No destination: the sink was closed with nothing left to write, and another sink has its slot.

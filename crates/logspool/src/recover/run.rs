@@ -10,7 +10,7 @@ use super::adopter::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
-use super::image::{Illegible, SinkPlace};
+use super::image::{Illegible, SinkSlot};
 use super::leftover::{self, Leftover, OwnerState};
 use super::orphan::{Retention, cap, retention};
 use super::pending::{PendingPlace, PendingRecords};
@@ -265,9 +265,9 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     /// Decides about an append that the dead process had begun for a sink.
     fn judge(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> Verdict {
         let place = match decoded.image.place_of(id) {
-            SinkPlace::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
-            SinkPlace::Own(place) => decoded.image.sink(place),
-            SinkPlace::Another | SinkPlace::Unknown => None,
+            SinkSlot::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
+            SinkSlot::Own(place) => decoded.image.sink(place),
+            SinkSlot::Another | SinkSlot::Unknown => None,
         };
         let Some((Some(path), _)) = place else { return Verdict::Finish };
         match (self.want)(Path::new(&path)) {

@@ -9,7 +9,7 @@ use logspool_record::definition::{RouteDefinition, Target};
 use logspool_record::flags;
 
 use super::damage::Damage;
-use super::image::{Image, SinkPlace};
+use super::image::{Image, SinkSlot};
 use super::progress::SinkCheckpoints;
 use super::spilled::Spilled;
 use super::walk::{Plan, Visit};
@@ -61,12 +61,12 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn count(&mut self, sink: u32) {
         match self.image.place_of(sink) {
-            SinkPlace::Unknown => self.survey.damage.add(ONE_RECORD),
-            SinkPlace::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
+            SinkSlot::Unknown => self.survey.damage.add(ONE_RECORD),
+            SinkSlot::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
                 *self.survey.pending.entry(place).or_default() += 1;
                 *self.survey.lacking.entry(self.batch).or_default() |= 1 << place;
             }
-            SinkPlace::Own(_) | SinkPlace::Another => {}
+            SinkSlot::Own(_) | SinkSlot::Another => {}
         }
     }
 }

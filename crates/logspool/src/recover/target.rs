@@ -1,8 +1,8 @@
-//! Destination of recovered records: a log file or a service.
+//! Destination of recovered records: a log file, a service, or another program.
 //!
 //! To a log file whole lines are appended, after a torn last line is completed or ended. To a service the records are
 //! sent in the stream of the dead process, under their numbers. If the process stored no stream, they are sent in a new
-//! one.
+//! one. To another program the records are sent that the dead process had not noted as written.
 //!
 //! A kill during a write leaves the beginning of a line. The sidecar identifies its record, and the rest of it is
 //! appended first. Without a sidecar, there are two cases:
@@ -21,11 +21,15 @@ use std::time::{Duration, Instant};
 
 use logspool_lanes::blob::MAX_BLOB_BYTES;
 
+use logspool_record::address::ServiceAddress;
+
 use super::claim::Claim;
 use crate::chunk::Chunk;
 use crate::sidecar::{self, Identity, SharedFile};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
+use crate::sinks;
 use crate::sinks::service::ServiceSink;
+use logspool_sys::nap::nap;
 
 /// Bytes read from the end of the file; more if they contain no line feed.
 ///
@@ -52,6 +56,8 @@ pub enum Target {
     File(Box<LogFile>),
     /// A service.
     Service(Box<ServiceSink>),
+    /// Another program that confirms nothing.
+    Program(Box<dyn Sink>),
 }
 
 /// A log file that is appended to.
@@ -118,16 +124,14 @@ impl Target {
     ///
     /// As for [`LogFile::open`].
     pub fn open(place: &Path, origin: Origin, stream: Option<Stream>) -> io::Result<Self> {
-        let Some(address) = place.to_str().and_then(|text| text.parse().ok()) else {
-            let mut file = LogFile::open(place)?;
+        if let (Some(stream), Some(address)) = (stream, address_of(place)) {
+            return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
+        }
+        let mut target = Self::open_alone(place)?;
+        if let Self::File(file) = &mut target {
             file.shared.attend(origin);
-            return Ok(Self::File(Box::new(file)));
-        };
-        let sink = match stream {
-            Some(stream) => ServiceSink::resume(address, stream),
-            None => ServiceSink::new(address)?,
-        };
-        Ok(Self::Service(Box::new(sink)))
+        }
+        Ok(target)
     }
 
     /// Waits until no other process writes to a log file, and finishes an append that a dead writer began.
@@ -147,7 +151,7 @@ impl Target {
     pub fn has_begun(&self) -> bool {
         match self {
             Self::File(file) => file.has_begun,
-            Self::Service(_) => true,
+            Self::Service(_) | Self::Program(_) => true,
         }
     }
 
@@ -165,6 +169,10 @@ impl Target {
                 send(sink, piece)?;
                 note(piece.chunk.bytes.len())
             }
+            Self::Program(sink) => {
+                claim.check()?;
+                write(sink.as_mut(), piece, note)
+            }
         }
     }
 
@@ -174,9 +182,12 @@ impl Target {
     ///
     /// As for [`LogFile::open`].
     pub fn open_alone(place: &Path) -> io::Result<Self> {
-        match place.to_str().and_then(|text| text.parse().ok()) {
+        if let Some(address) = address_of(place) {
+            return Ok(Self::Service(Box::new(ServiceSink::new(address)?)));
+        }
+        match place.to_str().and_then(sinks::at) {
+            Some(definition) => sinks::open(&definition).map(Self::Program),
             None => LogFile::open(place).map(|file| Self::File(Box::new(file))),
-            Some(address) => Ok(Self::Service(Box::new(ServiceSink::new(address)?))),
         }
     }
 
@@ -190,6 +201,7 @@ impl Target {
         match self {
             Self::File(file) => file.append(&piece, || Ok(()), &mut |_| Ok(())),
             Self::Service(sink) => send(sink, &piece),
+            Self::Program(sink) => write(sink.as_mut(), &piece, &mut |_| Ok(())),
         }
     }
 
@@ -201,7 +213,7 @@ impl Target {
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Self::File(file) => file.file.sync_data(),
-            Self::Service(_) => Ok(()),
+            Self::Service(_) | Self::Program(_) => Ok(()),
         }
     }
 
@@ -214,6 +226,7 @@ impl std::fmt::Debug for Target {
         match self {
             Self::File(file) => file.fmt(formatter),
             Self::Service(_) => formatter.write_str("Service"),
+            Self::Program(_) => formatter.write_str("Program"),
         }
     }
 }
@@ -237,6 +250,33 @@ fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
             Err(error) => return Err(error.into_io_error()),
         }
     }
+}
+
+/// The address of a service, where the place is one.
+fn address_of(place: &Path) -> Option<ServiceAddress> {
+    place.to_str()?.parse().ok()
+}
+
+/// Writes the remaining bytes of a piece to a program that confirms nothing. Calls `note` after each write.
+fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut Note<'_>) -> io::Result<()> {
+    let chunk = piece.chunk;
+    let mut written = piece.written;
+    let give_up = Instant::now() + CONFIRM_LIMIT;
+    while written < chunk.bytes.len() {
+        let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+        let lines = Lines { bytes: &chunk.bytes[written..], marks: &chunk.marks[first..], before: written };
+        match sink.write(lines) {
+            Ok(count) => {
+                written += count;
+                note(written)?;
+            }
+            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {
+                nap(Duration::from_millis(10));
+            }
+            Err(error) => return Err(error.into_io_error()),
+        }
+    }
+    Ok(())
 }
 
 /// Whether the service has not answered yet, or closed the connection. It closes the older of two connections with the

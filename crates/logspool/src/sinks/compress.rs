@@ -32,8 +32,7 @@ mod thread;
 use std::io;
 use std::sync::{MutexGuard, PoisonError};
 
-use logspool_record::definition::Compression;
-
+use super::Compression;
 use crate::sink::Origin;
 pub use task::Naming;
 use task::Task;
@@ -55,8 +54,8 @@ impl Compressing {
     }
 
     /// Call it after a write, with the sink's number of rotations. Requests compression if there may be new backups.
-    pub fn see(&mut self, turns: u64, origin: impl FnOnce() -> Option<Origin>) {
-        if self.seen.replace(turns) != Some(turns) {
+    pub fn see(&mut self, rotation_count: u64, origin: impl FnOnce() -> Option<Origin>) {
+        if self.seen.replace(rotation_count) != Some(rotation_count) {
             self.task.origin = origin();
             thread::request(self.task.clone());
         }

@@ -10,11 +10,37 @@
 
 use std::io;
 
-use logspool_record::definition::{Descriptor, SinkPlace};
+use logspool_record::definition::Descriptor;
 
 use super::file;
 use super::lent::Duplicate;
+use super::{Place, SinkOptions, SinkPlace, Traits};
 use crate::sink::{Lines, Sink, SinkError};
+
+crate::options! {
+    /// Writes lines to a pipe, terminal, socket or device that the program has open.
+    pub struct ConsoleOptions {
+        /// Number of the descriptor. 0 to 2 are used as they are and never closed.
+        pub descriptor: i32 ["", 0..=2147483647],
+    }
+}
+
+impl SinkOptions for ConsoleOptions {
+    const KIND: &'static str = "console";
+    const TRAITS: Traits = Traits { is_borrowed: true, ..Traits::FILE };
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(ConsoleSink::open(self.descriptor, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::Descriptor(self.descriptor)
+    }
+
+    fn samples(_: &str, descriptor: i32) -> Vec<Self> {
+        vec![Self { descriptor }]
+    }
+}
 
 /// See the file head.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use logspool_record::definition::RotationRules;
-
+use super::RotationRules;
 use super::calendar::Precision;
 use super::compress::forms;
 

@@ -16,8 +16,34 @@ use std::path::PathBuf;
 use logspool_record::definition::Descriptor;
 
 use super::unsynced::Unsynced;
+use super::{Place, SinkOptions, Traits};
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
+
+crate::options! {
+    /// Appends lines to a file, a named pipe or a device.
+    pub struct FileOptions {
+        /// Path of the file. It is created where it is missing.
+        pub path: String as Path,
+    }
+}
+
+impl SinkOptions for FileOptions {
+    const KIND: &'static str = "file";
+    const TRAITS: Traits = Traits::FILE;
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(FileSink::open(&self.path, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path.clone())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        vec![Self { path: path.to_owned() }]
+    }
+}
 
 /// See the file head.
 #[derive(Debug)]

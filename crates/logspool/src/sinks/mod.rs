@@ -1,49 +1,51 @@
-//! Every sink, one file each. To add one: its file, and one line in [`open`].
+//! Every sink. To add one: its file, and one line in the table below.
 //!
-//! Beside them, `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path),
-//! `torn` (writes that end inside a record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired`
-//! (when rotation by time is due, and what it removes), `compress` (what becomes of backups).
+//! The file declares a struct of options (by [`options!`](crate::options)) and says with [`SinkOptions`] how the sink is
+//! opened, what identifies its destination and how the line treats it. Names in statistics, recovery, the contract
+//! tests, `logspool.SinkHandler` in Python and the reference page follow from that.
+//!
+//! Beside them, `declared` (what a sink says of itself), `lookup` (how a definition finds its row), `place`
+//! (destinations), `query` (options as text), `lent` (descriptors of the program's), and what the file sinks share:
+//! `named` (a file and its path), `torn` (writes that end inside a record), `unsynced` (records that are not durable
+//! yet), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
+//! that removes), `compress` (backups).
 
 mod calendar;
 pub(crate) mod compress;
-mod console;
+mod declared;
 mod expired;
-mod file;
 pub(crate) mod lent;
+mod lookup;
 mod named;
-mod null;
-mod rotating;
+mod place;
+mod query;
+mod rotation;
 mod schedule;
-pub(crate) mod service;
-mod timed;
 mod torn;
 mod unsynced;
-mod watched;
 
-use std::io;
+pub use declared::{SinkOptions, SinkRow, Takes, Traits};
+pub use lookup::{at, define, is_lent, open, place, row, shared_place, traits};
+pub use place::{Place, SinkPlace};
+pub use rotation::{Compression, RotationRules};
 
-use logspool_record::definition::{SinkDefinition, SinkKind};
+/// Makes a row of each sink besides its module.
+macro_rules! sinks {
+    ($(mod $module:ident; pub use $home:ident::$options:ident;)+) => {
+        $(pub(crate) mod $module; pub use $home::$options;)+
 
-use crate::sink::Sink;
-
-/// Opens the sink that a definition describes.
-///
-/// # Errors
-///
-/// What the system said about the path or descriptor; `InvalidInput` for options that no handler can have.
-pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
-    Ok(match &definition.kind {
-        SinkKind::File { path } => Box::new(file::FileSink::open(path, definition.descriptor)?),
-        SinkKind::Console { descriptor } => Box::new(console::ConsoleSink::open(*descriptor, definition.descriptor)?),
-        SinkKind::RotatingFile { .. } => Box::new(rotating::RotatingFileSink::open(definition)?),
-        SinkKind::TimedRotatingFile { .. } => Box::new(timed::TimedRotatingFileSink::open(definition)?),
-        SinkKind::WatchedFile { path } => Box::new(watched::WatchedFileSink::open(path, definition.descriptor)?),
-        SinkKind::Service { address } => Box::new(service::ServiceSink::new(address.clone())?),
-        SinkKind::Null => Box::new(null::NullSink),
-    })
+        /// Every kind of sink.
+        pub static TABLE: &[SinkRow] = &[$(SinkRow::of::<$options>()),+];
+    };
 }
 
-/// A sink was asked to open a definition of another kind.
-fn wrong_kind() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "the definition is of another kind of sink")
+sinks! {
+    mod console; pub use console::ConsoleOptions;
+    mod file; pub use file::FileOptions;
+    mod null; pub use null::NullOptions;
+    mod rotating; pub use rotating::RotatingFileOptions;
+    mod service; pub use service::ServiceOptions;
+    mod syslog; pub use syslog::SyslogOptions;
+    mod timed; pub use timed::TimedRotatingFileOptions;
+    mod watched; pub use watched::WatchedFileOptions;
 }

@@ -19,14 +19,50 @@
 
 use std::io;
 
-use logspool_record::definition::{RotationRules, SinkDefinition, SinkKind};
+use logspool_record::definition::Descriptor;
 
 use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
-use super::wrong_kind;
-use crate::sidecar::steps::{Step as Reached, reach};
+use super::{Place, RotationRules, SinkOptions, Traits};
+use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
+
+crate::options! {
+    /// Appends lines to a file, and rotates it when it would grow beyond a size.
+    pub struct RotatingFileOptions {
+        /// Path of the file. Backups are `path.1`, `path.2` and so on.
+        pub path: String as Path,
+        /// Size that the file stays below; 0 never rotates.
+        pub max_bytes: u64 ["bytes", 0..=18446744073709551615] = Whole(0),
+        /// Number of backups that are kept; 0 never rotates.
+        pub backup_count: u32 ["files", 0..=4294967295] = Whole(0),
+        /// Characters at the end of each line. The size rule counts one for them, whatever they are.
+        pub terminator_chars: u32 ["characters", 0..=4294967295] = Whole(1),
+        /// Which rules to follow: those of CPython's releases, or those for several processes, with or without
+        /// compression.
+        pub rules: RotationRules = Text("together"),
+    }
+}
+
+impl SinkOptions for RotatingFileOptions {
+    const KIND: &'static str = "rotating";
+    const TRAITS: Traits = Traits::ROTATING_FILE;
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(RotatingFileSink::open(self, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path.clone())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        let sample =
+            |rules| Self { path: path.to_owned(), max_bytes: 500, backup_count: 1000, terminator_chars: 1, rules };
+        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+    }
+}
 
 /// See the file head.
 #[derive(Debug)]
@@ -38,13 +74,13 @@ pub struct RotatingFileSink {
     rules: RotationRules,
     compressing: Option<Compressing>,
     /// The next step of an unfinished rollover.
-    next: Option<Step>,
+    next: Option<RolloverStep>,
     torn: Torn,
 }
 
 /// A step of a rollover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum RolloverStep {
     /// Renames the backup of this number to the next number; number 0 is the live file.
     Shift(u32),
     /// Opens the path.
@@ -52,17 +88,15 @@ enum Step {
 }
 
 impl RotatingFileSink {
-    /// Opens the path of `definition` or duplicates its descriptor.
+    /// Opens the path of `options` or duplicates the descriptor.
     ///
     /// # Errors
     ///
     /// What the system said.
-    pub fn open(definition: &SinkDefinition) -> io::Result<Self> {
-        let SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules } = &definition.kind else {
-            return Err(wrong_kind());
-        };
+    pub fn open(options: &RotatingFileOptions, descriptor: Descriptor) -> io::Result<Self> {
+        let RotatingFileOptions { path, max_bytes, backup_count, terminator_chars, rules } = options;
         Ok(Self {
-            file: NamedFile::open(path, definition.descriptor)?,
+            file: NamedFile::open(path, descriptor)?,
             max_bytes: *max_bytes,
             backup_count: *backup_count,
             terminator_chars: u64::from(*terminator_chars),
@@ -112,13 +146,13 @@ impl RotatingFileSink {
         let _alone = self.compressing.as_ref().map(Compressing::alone);
         while let Some(step) = self.next {
             match step {
-                Step::Shift(number) => self.shift(number)?,
-                Step::Open => self.file.reopen()?,
+                RolloverStep::Shift(number) => self.shift(number)?,
+                RolloverStep::Open => self.file.reopen()?,
             }
             self.next = match step {
-                Step::Shift(0) => Some(Step::Open),
-                Step::Shift(number) => Some(Step::Shift(number - 1)),
-                Step::Open => None,
+                RolloverStep::Shift(0) => Some(RolloverStep::Open),
+                RolloverStep::Shift(number) => Some(RolloverStep::Shift(number - 1)),
+                RolloverStep::Open => None,
             };
         }
         Ok(())
@@ -133,14 +167,14 @@ impl RotatingFileSink {
         if number == 0 {
             make_way(&target)?;
             rename_existing(path, &target)?;
-            reach(Reached::Renamed);
+            reach(Step::Renamed);
             return Ok(());
         }
         let source = format!("{path}.{number}");
         if std::path::Path::new(&source).exists() {
             make_way(&target)?;
             rename_existing(&source, &target)?;
-            reach(Reached::Renamed);
+            reach(Step::Renamed);
         }
         Ok(())
     }
@@ -177,9 +211,9 @@ impl RotatingFileSink {
                 self.file.reopen().map_err(SinkError::Retry)?;
                 continue;
             }
-            let turns = self.file.turns();
+            let rotation_count = self.file.rotation_count();
             let part = self.prepare(lines).map_err(SinkError::Retry)?;
-            if self.file.turns() == turns {
+            if self.file.rotation_count() == rotation_count {
                 return Ok(part);
             }
         }
@@ -206,7 +240,7 @@ impl RotatingFileSink {
             }
             return Ok(all);
         }
-        self.next = Some(Step::Shift(self.last_to_shift()));
+        self.next = Some(RolloverStep::Shift(self.last_to_shift()));
         self.turn()?;
         self.before_rollover(lines, First::Exempt)
     }
@@ -237,7 +271,7 @@ impl Sink for RotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.turns(), || self.file.origin());
+            compressing.see(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }
@@ -250,8 +284,8 @@ impl Sink for RotatingFileSink {
         Some(self.file.shared())
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

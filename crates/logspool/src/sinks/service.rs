@@ -24,12 +24,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use logspool_record::address::ServiceAddress;
-use logspool_sys::nap::nap;
-
+use super::{Place, SinkOptions, Traits};
+use crate::option::{OptionField, OptionShape};
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
-use chunk::{Chunk, Packing};
+use chunk::{SentChunk, Packing};
 use connection::Connection;
+use logspool_record::address::ServiceAddress;
+use logspool_record::definition::{Descriptor, OptionValue};
+use logspool_sys::nap::nap;
 
 /// Bytes of entries. From the start of the range a chunk is closed if the window has room. A chunk exceeds the end only
 /// if it holds a single longer record. Specified.
@@ -54,6 +56,51 @@ const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+crate::options! {
+    /// Sends records to a logspool service, or to another receiver of Fluent Forward v1, and knows what it has.
+    pub struct ServiceOptions {
+        /// `tcp://host:port`, `tls://host:port` or `unix:///path`.
+        pub address: ServiceAddress,
+    }
+}
+
+impl SinkOptions for ServiceOptions {
+    const KIND: &'static str = "service";
+    const TRAITS: Traits = Traits { confirms_later: true, ..Traits::REMOTE };
+
+    fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(ServiceSink::new(self.address.clone())?))
+    }
+
+    fn place(&self) -> Place {
+        Place::Address(self.address.to_string())
+    }
+
+    fn lasting(&self) -> Option<String> {
+        Some(self.address.to_text())
+    }
+
+    fn at(lasting: &str) -> Option<Self> {
+        lasting.parse().ok().map(|address| Self { address })
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        vec![Self { address: ServiceAddress::Unix { path: format!("{path}.socket") } }]
+    }
+}
+
+impl OptionField for ServiceAddress {
+    const SHAPE: OptionShape = OptionShape::Text;
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        String::from_value(value)?.parse().map_err(|error: logspool_record::address::AddressError| error.to_string())
+    }
+
+    fn to_value(&self) -> OptionValue {
+        OptionValue::Text(self.to_text())
+    }
+}
+
 /// See the file head.
 #[derive(Debug)]
 pub struct ServiceSink {
@@ -71,7 +118,7 @@ pub struct ServiceSink {
     due: Instant,
     /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. Exceeds the window only if
     /// a single batch makes more chunks.
-    window: VecDeque<Chunk>,
+    window: VecDeque<SentChunk>,
     connection: Option<Connection>,
     /// Number of chunks, from the front, that were sent on this connection, and number of bytes sent of the next.
     sent: usize,
@@ -145,7 +192,7 @@ impl ServiceSink {
         }
         let id = chunk::id(self.stream, self.first, self.gathered_records);
         let (records, batches) = (self.gathered_records, self.gathered_batches);
-        self.window.push_back(Chunk::new(id, &self.gathered, records, batches, self.packing));
+        self.window.push_back(SentChunk::new(id, &self.gathered, records, batches, self.packing));
         self.first += records;
         self.gathered.clear();
         (self.gathered_records, self.gathered_batches) = (0, 0);

@@ -19,16 +19,67 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use logspool_record::definition::{RotationRules, SinkDefinition, SinkKind};
+use logspool_record::definition::{Descriptor, Zone};
 
 use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
-use super::schedule::{Options, Schedule};
+use super::schedule::{ScheduleOptions, Schedule};
 use super::torn::Torn;
-use super::wrong_kind;
+use super::{Place, RotationRules, SinkOptions, Traits};
 use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, Mark, SharedLog, Sink, SinkError, SyncError};
+
+crate::options! {
+    /// Appends lines to a file, and rotates it at points in time.
+    pub struct TimedRotatingFileOptions {
+        /// Path of the file. The name of a backup ends with its time.
+        pub path: String as Path,
+        /// When to rotate, in the words of `logging.handlers.TimedRotatingFileHandler`: `S`, `M`, `H`, `D`, `midnight`,
+        /// `W0` to `W6`.
+        pub when: String = Text("h"),
+        /// Units of `when` between two rotations.
+        pub interval: u32 ["", 1..=4294967295] = Whole(1),
+        /// Number of backups that are kept; 0 keeps all.
+        pub backup_count: u32 ["files", 0..=4294967295] = Whole(0),
+        /// Which clock decides.
+        pub zone: Zone = Text("local"),
+        /// Time of the day of daily and weekly rotation.
+        pub at_time_seconds: Option<u32> ["seconds after midnight", 0..=86399] = Nothing,
+        /// When to rotate first, in seconds since the epoch; without it the last change of the file decides.
+        pub rollover_at: Option<i64> ["seconds"] = Nothing,
+        /// Which rules to follow: those of CPython's releases, or those for several processes, with or without
+        /// compression.
+        pub rules: RotationRules = Text("together"),
+    }
+}
+
+impl SinkOptions for TimedRotatingFileOptions {
+    const KIND: &'static str = "timed";
+    const TRAITS: Traits = Traits::ROTATING_FILE;
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(TimedRotatingFileSink::open(self, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path.clone())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        let sample = |rules| Self {
+            path: path.to_owned(),
+            when: "S".to_owned(),
+            interval: 1,
+            backup_count: 0,
+            zone: Zone::Utc,
+            at_time_seconds: None,
+            rollover_at: Some(1),
+            rules,
+        };
+        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+    }
+}
 
 /// See the file head.
 #[derive(Debug)]
@@ -65,28 +116,17 @@ enum Outcome {
 }
 
 impl TimedRotatingFileSink {
-    /// Opens the path of `definition` or duplicates its descriptor.
+    /// Opens the path of `options` or duplicates the descriptor.
     ///
     /// # Errors
     ///
     /// What the system said; `InvalidInput` for a time that stock refuses.
-    pub fn open(definition: &SinkDefinition) -> io::Result<Self> {
-        let SinkKind::TimedRotatingFile {
-            path,
-            when,
-            interval,
-            backup_count,
-            zone,
-            at_time_seconds,
-            rollover_at,
-            rules,
-        } = &definition.kind
-        else {
-            return Err(wrong_kind());
-        };
+    pub fn open(options: &TimedRotatingFileOptions, descriptor: Descriptor) -> io::Result<Self> {
+        let TimedRotatingFileOptions { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules } =
+            options;
         let (interval, zone, at_time_seconds, rules) = (*interval, *zone, *at_time_seconds, *rules);
-        let schedule = Schedule::parse(Options { when, interval, zone, at_time_seconds, rules })?;
-        let file = NamedFile::open(path, definition.descriptor)?;
+        let schedule = Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules })?;
+        let file = NamedFile::open(path, descriptor)?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
         let naming = Naming::Stamps(schedule.precision);
         let compressing = rules.compression().map(|how| Compressing::new(path, how, naming));
@@ -167,9 +207,9 @@ impl TimedRotatingFileSink {
                 continue;
             }
             self.rollover_at = self.file.shared().agree(self.rollover_at);
-            let turns = self.file.turns();
+            let rotation_count = self.file.rotation_count();
             let part = self.prepare(lines).map_err(SinkError::Retry)?;
-            if self.file.turns() == turns {
+            if self.file.rotation_count() == rotation_count {
                 return Ok(part);
             }
         }
@@ -212,7 +252,7 @@ impl Sink for TimedRotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.turns(), || self.file.origin());
+            compressing.see(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }
@@ -225,8 +265,8 @@ impl Sink for TimedRotatingFileSink {
         Some(self.file.shared())
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

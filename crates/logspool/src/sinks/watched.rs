@@ -14,7 +14,33 @@ use logspool_record::definition::Descriptor;
 
 use super::named::NamedFile;
 use super::torn::Torn;
+use super::{Place, SinkOptions, Traits};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
+
+crate::options! {
+    /// Appends lines to a file, and opens the path again when it names another file.
+    pub struct WatchedFileOptions {
+        /// Path of the file. It is created where it is missing.
+        pub path: String as Path,
+    }
+}
+
+impl SinkOptions for WatchedFileOptions {
+    const KIND: &'static str = "watched";
+    const TRAITS: Traits = Traits { rotates: true, ..Traits::FILE };
+
+    fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(WatchedFileSink::open(&self.path, descriptor)?))
+    }
+
+    fn place(&self) -> Place {
+        Place::File(self.path.clone())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        vec![Self { path: path.to_owned() }]
+    }
+}
 
 /// A file sink that follows its path.
 #[derive(Debug)]
@@ -48,8 +74,8 @@ impl Sink for WatchedFileSink {
         Ok(count)
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

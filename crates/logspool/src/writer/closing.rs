@@ -144,14 +144,15 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use logspool_lanes::segment::Segment;
-    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+    use logspool_record::definition::{Descriptor, SinkDefinition};
 
     use super::*;
     use crate::chunk::Chunk;
     use crate::overflow::Budget;
+    use crate::sinks::{ConsoleOptions, NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {
-        outlet_of(SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open })
+        outlet_of(NullOptions {}.define(Descriptor::Open))
     }
 
     fn outlet_of(definition: SinkDefinition) -> Outlet {
@@ -216,8 +217,8 @@ mod tests {
     #[test]
     fn a_writer_whose_sink_is_gone_leaves() {
         let descriptor = Descriptor::Duplicate(2);
-        let outlet = outlet_of(SinkDefinition { kind: SinkKind::Console { descriptor: 2 }, descriptor });
-        assert!(outlet.definition.is_lent() && outlet.claim_thread());
+        let outlet = outlet_of(ConsoleOptions { descriptor: 2 }.define(descriptor));
+        assert!(outlet.is_lent && outlet.claim_thread());
         // Before its thread has begun.
         outlet.ask_to_leave();
         outlet.release();

@@ -189,11 +189,12 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use logspool_lanes::segment::Segment;
-    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+    use logspool_record::definition::Descriptor;
 
     use super::*;
     use crate::overflow::Budget;
     use crate::sink::{Carried, Mark, Sink, SinkError, Stream};
+    use crate::sinks::{NullOptions, SinkOptions};
 
     /// Words noted when a batch was taken: last arrived batch, its number, batch with a message.
     type Noted = (u64, u64, u64);
@@ -251,7 +252,7 @@ mod tests {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let taken = Arc::default();
         let sink = Box::new(Swift { segment: segment.clone(), taken: Arc::clone(&taken), on_the_way: 0 });
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
         for batch in [1, 2, 3, 4, 5, 6, 7] {
             match batch {
@@ -330,7 +331,7 @@ mod tests {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let sent_at_wait = Arc::default();
         let sink = Box::new(Distant { taken: 0, sent: 0, arrived: 0, sent_at_wait: Arc::clone(&sent_at_wait) });
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
         for batch in 1..=5 {
             outlet.push(chunk(batch), 0);

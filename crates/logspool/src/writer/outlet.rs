@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{SinkHead, Table};
-use logspool_record::definition::{SinkDefinition, SinkPlace};
+use logspool_record::definition::SinkDefinition;
 
 use super::entries::{Entries, Order};
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
@@ -16,6 +16,7 @@ use crate::lateness::Lateness;
 use crate::meters::SinkMeters;
 use crate::overflow::{Budget, Overflow};
 use crate::sink::Sink;
+use crate::sinks::{self, SinkPlace, Traits};
 
 /// Value of the batch words if there is no such entry.
 pub const NONE: u64 = u64::MAX;
@@ -62,6 +63,10 @@ pub struct Outlet {
     pub id: u32,
     /// Definition with which the sink was opened.
     pub definition: SinkDefinition,
+    /// How the line treats the sink.
+    pub traits: Traits,
+    /// Whether the sink holds a duplicate of a descriptor that the program may close.
+    pub is_lent: bool,
     /// The file or descriptor target, if other sinks may share it.
     pub place: Option<SinkPlace>,
     /// Whether a later start can write the records that this process leaves.
@@ -122,6 +127,8 @@ impl Outlet {
         }
         Self {
             id,
+            traits: sinks::traits(&definition),
+            is_lent: sinks::is_lent(&definition),
             definition,
             place,
             is_recoverable: false,

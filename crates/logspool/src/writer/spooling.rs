@@ -151,7 +151,7 @@ impl Outlet {
 
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
-        let place = self.definition.kind.lasting();
+        let place = self.definition.lasting.clone();
         // A queue in memory has no path that other processes could check.
         let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));

@@ -237,13 +237,14 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use logspool_lanes::segment::Segment;
-    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+    use logspool_record::definition::Descriptor;
 
     use super::*;
     use crate::chunk::Chunk;
     use crate::durable::{PendingSync, Share, WaitRule};
     use crate::overflow::Budget;
     use crate::sink::{Lines, SinkError, SyncError};
+    use crate::sinks::{NullOptions, SinkOptions};
 
     /// A sink whose syncs return when the test says, with the result that it says.
     struct Scripted {
@@ -289,7 +290,7 @@ mod tests {
     fn stage(rule: SyncRule, wait: WaitRule) -> Stage {
         let (begins, begun) = channel();
         let (results, ends) = channel();
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = Box::new(Scripted { begun: begins, results: ends, written: 0 });
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let mut outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));

@@ -82,7 +82,7 @@ impl Outlet {
         let mut waiting = self.lock();
         waiting.leave = false;
         // A sink with a lent descriptor must notice when the program closes it, even if no more records come.
-        let watches = self.definition.is_lent() && !waiting.dead && !self.is_closed();
+        let watches = self.is_lent && !waiting.dead && !self.is_closed();
         let start = !waiting.thread_runs && (watches || self.has_work(&waiting));
         waiting.thread_runs |= start;
         start
@@ -128,12 +128,12 @@ impl Outlet {
     }
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
-        let mut rests = sink.is_some() && self.definition.is_lent();
+        let mut rests = sink.is_some() && self.is_lent;
         while let Some(errand) = self.next_errand(rests) {
             match (&mut sink, errand) {
                 (Some(sink), WriterErrand::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
-                    rests = self.definition.is_lent();
+                    rests = self.is_lent;
                 }
                 (Some(sink), WriterErrand::Sync) => self.sync(sink.as_mut()),
                 (Some(sink), WriterErrand::Rest) => rests = sink.rest(),
@@ -216,7 +216,7 @@ impl Outlet {
             match result {
                 Ok(count) => {
                     written += count;
-                    self.rotation_count.store(sink.turns(), Ordering::Relaxed);
+                    self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
                     if let Some(error) = sink.trouble() {
                         self.note(&error);
                     }

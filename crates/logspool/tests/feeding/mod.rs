@@ -1,12 +1,19 @@
 //! Feeds a sink as its writer does: one chunk, continued after the last write.
 
 use logspool::sink::{Lines, Mark, Sink, SinkError};
-use logspool_record::definition::{RotationRules, SinkKind, Zone};
+use logspool::sinks::{RotationRules, TimedRotatingFileOptions};
+use logspool_record::definition::Zone;
 
 /// A sink that rotates by time: every `when` in UTC, first at `rollover_at`.
 #[allow(dead_code, reason = "each test file takes what it needs")]
-pub fn timed_kind(path: &str, when: &str, backup_count: u32, rollover_at: i64, rules: RotationRules) -> SinkKind {
-    SinkKind::TimedRotatingFile {
+pub fn timed_kind(
+    path: &str,
+    when: &str,
+    backup_count: u32,
+    rollover_at: i64,
+    rules: RotationRules,
+) -> TimedRotatingFileOptions {
+    TimedRotatingFileOptions {
         path: path.to_owned(),
         when: when.to_owned(),
         interval: 1,
@@ -27,10 +34,10 @@ pub struct Feed {
 
 impl Feed {
     /// A chunk of records, each with its time in seconds since the epoch.
-    pub fn new<'a>(records: impl IntoIterator<Item = (i64, &'a str)>) -> Self {
+    pub fn new<'a, T: AsRef<[u8]> + ?Sized + 'a>(records: impl IntoIterator<Item = (i64, &'a T)>) -> Self {
         let mut feed = Self { bytes: Vec::new(), marks: Vec::new(), written: 0 };
         for (seconds, line) in records {
-            feed.bytes.extend_from_slice(line.as_bytes());
+            feed.bytes.extend_from_slice(line.as_ref());
             feed.marks.push(Mark { end: feed.bytes.len() as u32, level: 20, class: 1, seconds });
         }
         feed

@@ -5,8 +5,9 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::pipeline::{self, Options, Push, Room, Waiter};
+use logspool::sinks::{ConsoleOptions, FileOptions, SinkOptions};
 use logspool::stats::{PerLevel, SinkCounts, Snapshot};
-use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
@@ -54,8 +55,8 @@ pub fn sum(counts: PerLevel) -> u64 {
 /// A sink that appends to `path`.
 #[allow(dead_code, reason = "not every test program has a file")]
 pub fn file_sink(path: &Path) -> u32 {
-    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
-    pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
+    let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
+    pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap()
 }
 
 /// A FIFO without a reader. The returned file keeps it open, and can read it.
@@ -71,17 +72,17 @@ pub fn make_fifo(path: &Path) -> std::fs::File {
 /// A sink that writes through a duplicate of an open file's descriptor, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has two handlers")]
 pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
-    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
+    let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
     let descriptor = Descriptor::Duplicate(std::os::fd::AsRawFd::as_raw_fd(file));
-    pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
+    pipeline::open_sink(&kind.define(descriptor)).unwrap()
 }
 
 /// A sink that writes to a stream of the program without a name, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has a stream")]
 pub fn lent_sink(writer: &std::fs::File) -> u32 {
     let number = std::os::fd::AsRawFd::as_raw_fd(writer);
-    let (kind, descriptor) = (SinkKind::Console { descriptor: number }, Descriptor::Duplicate(number));
-    pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
+    let (kind, descriptor) = (ConsoleOptions { descriptor: number }, Descriptor::Duplicate(number));
+    pipeline::open_sink(&kind.define(descriptor)).unwrap()
 }
 
 /// Number of native threads of this process.

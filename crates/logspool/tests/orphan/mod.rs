@@ -23,9 +23,8 @@ use std::time::{Duration, Instant};
 pub use line::{DEADLINE, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
-use logspool_record::definition::{
-    Compression, Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target,
-};
+use logspool::sinks::{Compression, ConsoleOptions, RotatingFileOptions, RotationRules, ServiceOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::{Extras, FormatSpec, Style};
 
 /// Number of threads of a logging child.
@@ -429,13 +428,13 @@ fn rotating_sink(path: &Path, compress: Option<Compression>) -> u32 {
     let path = path.to_str().unwrap().to_owned();
     let (max_bytes, backup_count, terminator_chars) = (MAX_BYTES, 5_000, 1);
     let rules = RotationRules::Together { compress };
-    let kind = SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules };
-    pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
+    let kind = RotatingFileOptions { path, max_bytes, backup_count, terminator_chars, rules };
+    pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap()
 }
 
 fn route_to_service(address: &Path, file: Option<&Path>) -> u32 {
-    let kind = SinkKind::Service { address: address.to_str().unwrap().parse().unwrap() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address: address.to_str().unwrap().parse().unwrap() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let mut targets = vec![Target { sink, format, min_level: 0 }];
     targets.extend(file.map(|file| Target { sink: file_sink(file), format, min_level: 0 }));
@@ -478,7 +477,7 @@ fn log_to_full_pipe() {
     // SAFETY: plain system calls on an open descriptor.
     unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     while pipe.write(&[b'.'; 4096]).is_ok() {}
-    let definition = SinkDefinition { kind: SinkKind::Console { descriptor: ends[1] }, descriptor: Descriptor::Open };
+    let definition = ConsoleOptions { descriptor: ends[1] }.define(Descriptor::Open);
     let route = route_to("console", pipeline::open_sink(&definition).unwrap());
     (0..10).for_each(|index| assert!(log(route, 20, &text(Task::Log, 0, index))));
     report(0, 9);

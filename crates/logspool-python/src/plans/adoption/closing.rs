@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use logspool::pipeline;
-use logspool_record::definition::SinkPlace;
+use logspool::sinks::{self, SinkPlace};
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -177,7 +177,8 @@ pub fn flush_beside(stream: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()
     let behind = SinkPlace::of(descriptor);
     let goes_there = |state: &State| {
         let Verdict::Adopted(adoption) = &state.verdict else { return false };
-        adoption.stream.text == stream.as_ptr() || behind.is_some() && adoption.definition.place() == behind
+        adoption.stream.text == stream.as_ptr()
+            || behind.is_some() && sinks::shared_place(&adoption.definition) == behind
     };
     let sinks: Vec<u32> = with_table(|table| {
         let states = table.states.values().map(|entry| &entry.state);

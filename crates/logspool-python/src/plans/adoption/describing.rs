@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use logspool_record::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
-use pyo3::exceptions::PyValueError;
+use logspool::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::state::{Adoption, Inputs, Sink, State, Verdict};
 use crate::interpreter::object::Owned;
@@ -13,6 +13,7 @@ use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
 use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
+use crate::plans::sink_options;
 use crate::plans::text_stream::{TextStream, Word};
 use crate::plans::watched::Part;
 
@@ -43,7 +44,7 @@ impl State {
     /// The state of the same handler with its current formatter; `None` if the whole handler has to be described again.
     pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
-        if old.is_service() {
+        if old.takes_entries() {
             return Ok(None);
         }
         let py = handler.py();
@@ -53,6 +54,7 @@ impl State {
         let format = half.describe_format.bind(handler.py()).call1((handler,))?;
         let adoption = Adoption {
             definition: old.definition.clone(),
+            traits: old.traits,
             terminator: old.terminator.clone(),
             stream: old.stream,
             errors: old.errors.clone(),
@@ -111,25 +113,21 @@ impl State {
         let terminator: String = get("terminator")?.extract()?;
         let fd: i32 = get("fd")?.extract()?;
         let path: String = get("path")?.extract()?;
-        let (kind, descriptor) = match kind.as_str() {
-            "file" => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "watched" => (SinkKind::WatchedFile { path }, Descriptor::Duplicate(fd)),
-            "rotating" => (rotating(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            // The address was checked when the handler was made.
-            "service" => match path.parse() {
-                Ok(address) => (SinkKind::Service { address }, Descriptor::Open),
-                Err(error) => return Err(PyValueError::new_err(format!("{error}"))),
-            },
-            "timed" => (timed(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            "console" if fd <= 2 => (SinkKind::Console { descriptor: fd }, Descriptor::Open),
+        let descriptor = if fd < 0 { Descriptor::Open } else { Descriptor::Duplicate(fd) };
+        let definition = match kind.as_str() {
+            "console" if fd <= 2 => ConsoleOptions { descriptor: fd }.define(Descriptor::Open),
             // A named pipe or device is opened by its name, so that messages in a later process can name it.
-            "console" if path.starts_with('/') => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "console" => (SinkKind::Console { descriptor: fd }, Descriptor::Duplicate(fd)),
-            other => return Err(PyValueError::new_err(format!("unknown kind of sink: {other}"))),
+            "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
+            "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
+            kind => {
+                let given = sink_options::given(get("options")?.cast::<PyDict>()?)?;
+                sinks::define(kind, given, descriptor).map_err(sink_options::refused)?
+            }
         };
         let format = self.formatting.read(&get("format")?)?;
         self.verdict = Verdict::Adopted(Box::new(Adoption {
-            definition: SinkDefinition { kind, descriptor },
+            traits: sinks::traits(&definition),
+            definition,
             terminator,
             stream: text_stream,
             errors: get("errors")?.extract()?,
@@ -159,30 +157,4 @@ impl Inputs {
             Err(_) => Ok(FormatParts::read(&form)?),
         })
     }
-}
-
-fn rules(name: &str) -> PyResult<RotationRules> {
-    match name {
-        "early" => Ok(RotationRules::Early),
-        "current" => Ok(RotationRules::Current),
-        "together" => Ok(RotationRules::Together { compress: None }),
-        "together.gzip" => Ok(RotationRules::Together { compress: Some(Compression::Gzip) }),
-        "together.zstd" => Ok(RotationRules::Together { compress: Some(Compression::Zstd) }),
-        other => Err(PyValueError::new_err(format!("unknown rules of rotation: {other}"))),
-    }
-}
-
-fn rotating(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    let (max_bytes, backup_count, terminator_chars, rules): (_, _, _, String) = options.extract()?;
-    let rules = self::rules(&rules)?;
-    Ok(SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules })
-}
-
-fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    type Options = (String, u32, u32, bool, Option<u32>, i64, String);
-    let (when, interval, backup_count, utc, at_time_seconds, rollover_at, rules): Options = options.extract()?;
-    let zone = if utc { Zone::Utc } else { Zone::Local };
-    let rules = self::rules(&rules)?;
-    let rollover_at = Some(rollover_at);
-    Ok(SinkKind::TimedRotatingFile { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules })
 }

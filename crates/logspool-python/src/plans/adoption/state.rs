@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use logspool::pipeline;
-use logspool_record::definition::{SinkDefinition, SinkKind};
+use logspool::sinks::{Takes, Traits};
+use logspool_record::definition::SinkDefinition;
 use pyo3::Python;
 
 use crate::interpreter::failure::{self, Failure};
@@ -32,6 +33,8 @@ pub enum Verdict {
 pub struct Adoption {
     /// The sink of its lines.
     pub definition: SinkDefinition,
+    /// How the line treats the sink.
+    pub traits: Traits,
     /// The text at the end of each line.
     pub terminator: String,
     /// Its text stream and buffer, null if it has none; `kept` holds them.
@@ -241,29 +244,22 @@ impl Inputs {
 impl Adoption {
     /// True if its records may be sent by value: the collector can follow its formatter, and the sink is a file.
     pub fn may_go_by_value(&self) -> bool {
-        let kind = &self.definition.kind;
-        self.format.is_ok() && !matches!(kind, SinkKind::Console { .. } | SinkKind::Service { .. })
+        self.format.is_ok() && self.traits.takes == Takes::Lines && !self.traits.is_borrowed
     }
 
-    /// True if its records go to a service, in parts.
-    pub fn is_service(&self) -> bool {
-        matches!(self.definition.kind, SinkKind::Service { .. })
+    /// True if its records go to the sink in their parts.
+    pub fn takes_entries(&self) -> bool {
+        self.traits.takes == Takes::Entries
     }
 
-    /// True if its sink switches to other files by itself.
+    /// True if its sink switches to other files by itself, and its stream has to follow.
     pub fn rotates(&self) -> bool {
-        matches!(
-            self.definition.kind,
-            SinkKind::RotatingFile { .. } | SinkKind::TimedRotatingFile { .. } | SinkKind::WatchedFile { .. }
-        )
+        self.traits.rotates && !self.stream.text.is_null()
     }
 
     /// The stream, with the sink whose records have to be written before the program's own text.
     pub fn text_stream(&self, sink: u32) -> TextStream {
-        let after = match self.definition.kind {
-            SinkKind::Console { .. } => None,
-            _ => Some(sink),
-        };
+        let after = (!self.traits.is_borrowed).then_some(sink);
         TextStream { after, ..self.stream }
     }
 }

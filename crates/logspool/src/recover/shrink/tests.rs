@@ -8,12 +8,13 @@ use logspool_lanes::manifest;
 use logspool_lanes::queue::producer::Producer;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LaneRange, ManifestHead, Table};
-use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool_record::definition::Descriptor;
 use logspool_record::{Encoder, Head, flags};
 
 use super::*;
 use crate::recover::leftover::Leftover;
 use crate::recover::{RecoverOptions, Report, recover, scan};
+use crate::sinks::{FileOptions, SinkOptions};
 
 const NAME: &str = "1-2-3-00000000000000aa";
 
@@ -42,8 +43,8 @@ impl Process {
     }
 
     fn open_sink(&self, name: &str) -> u32 {
-        let kind = SinkKind::File { path: self.target(name).to_str().unwrap().to_owned() };
-        let definition = SinkDefinition { kind, descriptor: Descriptor::Open };
+        let kind = FileOptions { path: self.target(name).to_str().unwrap().to_owned() };
+        let definition = kind.define(Descriptor::Open);
         self.segment.define(Table::Sinks, |encoder| definition.encode(encoder)).unwrap()
     }
 

@@ -8,10 +8,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use logspool_record::definition::Compression;
-
 use super::super::named::{make_way, rename_existing};
 use crate::sidecar::steps::{Step, reach};
+use crate::sinks::Compression;
 
 /// File name endings of compressed backups.
 const ENDINGS: [(&str, Compression); 2] = [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];

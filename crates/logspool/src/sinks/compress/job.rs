@@ -11,8 +11,6 @@ use flate2::GzBuilder;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-use logspool_record::definition::Compression;
-
 use super::forms;
 use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
@@ -20,6 +18,7 @@ use super::task::Task;
 use crate::sidecar::Identity;
 use crate::sidecar::locks::{self, Lock};
 use crate::sidecar::steps::{Step, reach};
+use crate::sinks::Compression;
 
 /// Bytes read at a time. Between two reads the thread may be asked to leave for a fork.
 ///

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool_record::definition::Compression;
+use crate::sinks::rotation::Compression;
 
 use super::super::calendar::Precision;
 use crate::sink::Origin;

@@ -1,0 +1,73 @@
+//! Options of a sink as one text, for the place in a definition in shared memory: `kind:name=value&name=value`.
+//!
+//! A value that is absent is left out, and so is its name. What could end a value is written as `%XX`.
+
+/// The text of some options.
+pub fn encode<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> String {
+    let mut text = format!("{kind}:");
+    for (index, (name, value)) in parts.enumerate() {
+        if index > 0 {
+            text.push('&');
+        }
+        text.push_str(name);
+        text.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b':' => {
+                    text.push(byte.into());
+                }
+                _ => text.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    text
+}
+
+/// The options in what [`encode`] made for `kind`; `None` where `text` is something else.
+pub fn decode(kind: &str, text: &str) -> Option<Vec<(String, String)>> {
+    let rest = text.strip_prefix(kind)?.strip_prefix(':')?;
+    let parts = rest.split('&').filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (name, value) = part.split_once('=')?;
+            Some((name.to_owned(), unescaped(value)?))
+        })
+        .collect()
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let (byte, left) = match (first, after) {
+            (b'%', [high, low, left @ ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                ((digit(high)? * 16 + digit(low)?) as u8, left)
+            }
+            (b'%', _) => return None,
+            (byte, left) => (*byte, left),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_back_as_they_were_encoded() {
+        let parts = [("address", "udp://[::1]:514"), ("app_name", "a&b=%ü"), ("facility", "local0")];
+        let text = encode("syslog", parts.iter().map(|(name, value)| (*name, (*value).to_owned())));
+
+        assert_eq!("syslog:address=udp://%5B::1%5D:514&app_name=a%26b%3D%25%C3%BC&facility=local0", text);
+        let expected = parts.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        assert_eq!(Some(expected), decode("syslog", &text));
+        assert_eq!(Some(Vec::new()), decode("null", "null:"));
+        for text in ["syslog", "syslog:address", "syslog:a=%4", "syslog:a=%ff", "/var/log/syslog", ""] {
+            assert_eq!(None, decode("syslog", text), "{text}");
+        }
+    }
+}

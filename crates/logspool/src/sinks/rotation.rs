@@ -1,0 +1,101 @@
+//! Rules of rotation: those of CPython's releases, or those for several processes.
+
+use crate::option::{OptionField, OptionShape};
+use logspool_record::definition::OptionValue;
+
+/// Which rules to follow for rotating files: those of CPython, or those for several processes.
+///
+/// CPython's changed inside the minor versions, so capture tells them apart by the code of the handler's class:
+/// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
+/// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RotationRules {
+    /// Compared with 3.10.13, 3.11.7 and 3.12.1. An empty file is rotated too; the size is that of the file.
+    /// A backup that exists is overwritten; `interval` does not count for `midnight` and weekdays.
+    Early,
+    /// Compared with 3.12.10 and 3.13.0. An empty file is never rotated; the size is the handler's own position.
+    /// While a backup of that name exists the file is not rotated; `interval` counts for every `when`.
+    #[default]
+    Current,
+    /// Of no release: several processes rotate one file, under the lock of its sidecar. As `Current`, but the size is
+    /// that of the file; a rotation by another process is noticed before each write; the next time of a rotation by
+    /// time is agreed on; backups close up to the first number that is free.
+    Together {
+        /// What becomes of a backup.
+        compress: Option<Compression>,
+    },
+}
+
+impl RotationRules {
+    /// How backups are compressed.
+    pub fn compression(self) -> Option<Compression> {
+        match self {
+            Self::Together { compress } => compress,
+            Self::Early | Self::Current => None,
+        }
+    }
+
+    /// Whether several processes rotate the file.
+    pub fn is_together(self) -> bool {
+        matches!(self, Self::Together { .. })
+    }
+}
+
+/// How a backup is compressed once it has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// As `gzip` does: `.gz` behind the name.
+    Gzip,
+    /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
+    Zstd,
+}
+
+impl Compression {
+    /// The end of the name of a backup.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
+        }
+    }
+}
+
+/// The words for the rules, each with what it stands for.
+const WORDS: [(&str, RotationRules); 5] = [
+    ("early", RotationRules::Early),
+    ("current", RotationRules::Current),
+    ("together", RotationRules::Together { compress: None }),
+    ("together.gzip", RotationRules::Together { compress: Some(Compression::Gzip) }),
+    ("together.zstd", RotationRules::Together { compress: Some(Compression::Zstd) }),
+];
+
+impl OptionField for RotationRules {
+    const SHAPE: OptionShape = OptionShape::Choice(&["early", "current", "together", "together.gzip", "together.zstd"]);
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        let rules = WORDS.iter().find(|(word, _)| matches!(value, OptionValue::Text(text) if text == word));
+        rules.map(|(_, rules)| *rules).ok_or_else(|| format!("there are no rules {value}"))
+    }
+
+    fn to_value(&self) -> OptionValue {
+        let word = WORDS.iter().find(|(_, rules)| rules == self).map_or("", |(word, _)| word);
+        OptionValue::Text(word.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_comes_back() {
+        let OptionShape::Choice(words) = RotationRules::SHAPE else { panic!("they are words") };
+
+        assert_eq!(words, WORDS.map(|(word, _)| word));
+        for word in words {
+            let value = OptionValue::Text((*word).to_owned());
+
+            assert_eq!(Ok(value.clone()), RotationRules::from_value(&value).map(|rules| rules.to_value()));
+        }
+    }
+}

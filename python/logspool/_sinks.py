@@ -1,0 +1,76 @@
+"""What handlers know of the core's table of sinks: kinds, their options, and how records reach each.
+
+A new sink has no line here: `_native.sink_table()` holds its options, and the core checks their values.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from typing import Any
+
+from logspool import _adopt, _native, _options, _service
+
+
+@functools.cache
+def table() -> dict[str, dict[str, Any]]:
+    """Return the kinds of sinks by name, each as `_native.sink_table()` has it."""
+    return {row["kind"]: row for row in _native.sink_table()}
+
+
+def split(owner: str, kind: str, given: dict[str, Any], of_install: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    """Return the row of a sink, its checked options out of `given`, and the options that are those of `install()`.
+
+    Raises:
+        TypeError, ValueError: no such sink or option, with the nearest name; a value that does not fit.
+    """
+    if not isinstance(kind, str):
+        raise TypeError(f"{owner}: sink must be the name of a sink, not {kind!r}")
+    if kind not in table():
+        _native.check_sink(kind, {})
+    row = table()[kind]
+    shapes = {option["name"]: option["shape"] for option in row["options"]}
+    if unknown := given.keys() - shapes.keys() - set(of_install):
+        raise _options.unknown_option(f"{owner}({kind!r})", unknown, (*shapes, *of_install))
+    own = {name: _read(name, shapes[name], value) for name, value in given.items() if name in shapes}
+    return row, own, {name: value for name, value in given.items() if name not in shapes}
+
+
+def _read(name: str, shape: str, value: Any) -> Any:
+    if shape != "path" or value is None:
+        return value
+    try:
+        return os.path.abspath(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"{name} must be a path, not {value!r}") from None
+
+
+def describe(handler: Any, known: type) -> _adopt.Adoption:
+    """Describe a `SinkHandler`. Whatever is changed about it, its records go through the queue."""
+    descriptor = handler._options.get("descriptor", -1)
+    return _adopt.Adoption(
+        kind=handler._kind,
+        options=handler._options,
+        path="",
+        fd=descriptor,
+        terminator=handler.terminator if handler._takes == "lines" else "",
+        stream=None,
+        buffer=None,
+        errors="strict",
+        interactive=descriptor >= 0 and os.isatty(descriptor),
+        format=describe_format(handler, known),
+        watched=(),
+    )
+
+
+def describe_format(handler: Any, known: type) -> _adopt.Format:
+    """Describe how the lines or entries of a `SinkHandler` are made."""
+    if handler._takes == "entries":
+        return _service.describe_format(handler, known)
+    formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
+    described = _adopt.describe_format_of(formatter)
+    reason = _service.customised(handler, known, ("format", *_service.CALLED))
+    if reason is None and not (type(handler.terminator) is str and _adopt._encodes(handler.terminator)):
+        reason = "its terminator is no plain text"
+    return described if reason is None else described._replace(form=reason)

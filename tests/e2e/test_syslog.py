@@ -1,0 +1,236 @@
+"""The syslog sink against rsyslogd: a private one on loopback and on unix sockets, with its own configuration."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from suite import programs
+from suite.waiting import until
+
+pytestmark = [pytest.mark.real]
+
+SECONDS = 30
+
+PARTS = ("pri", "hostname", "app-name", "procid", "msgid", "structured-data", "msg")
+
+
+def program() -> str:
+    """Return the program of rsyslog, or skip the test; fail it where all are required."""
+    if found := shutil.which("rsyslogd", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])):
+        return found
+    missing = "there is no program rsyslogd on the PATH (in Debian's package rsyslog)"
+    if os.environ.get("LOGSPOOL_TOOLS") == "required":
+        pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
+    pytest.skip(missing)
+
+
+def free_port(kind: int) -> int:
+    """Return a port of loopback that nobody has."""
+    with socket.socket(socket.AF_INET, kind) as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        return int(reserved.getsockname()[1])
+
+
+class Rsyslog:
+    """A receiver that writes each message as a line of JSON."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.program = program()
+        self.udp, self.tcp = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
+        self.datagram, self.stream = folder / "dev.log", folder / "stream.log"
+        parts = 'constant(value=", ") '.join(f'property(name="{part}" format="jsonf") ' for part in PARTS)
+        (folder / "rsyslog.conf").write_text(
+            f'global(workDirectory="{folder}" maxMessageSize="64k" parser.escapeControlCharactersOnReceive="off")\n'
+            'module(load="imudp") module(load="imptcp") module(load="imuxsock" SysSock.Use="off")\n'
+            f'template(name="parts" type="list") {{ constant(value="{{") {parts} constant(value="}}\\n") }}\n'
+            f'ruleset(name="kept") {{ action(type="omfile" file="{folder}/kept" template="parts") }}\n'
+            f'input(type="imudp" address="127.0.0.1" port="{self.udp}" ruleset="kept")\n'
+            f'input(type="imptcp" address="127.0.0.1" port="{self.tcp}" ruleset="kept")\n'
+            f'input(type="imptcp" path="{self.stream}" ruleset="kept")\n'
+            f'input(type="imuxsock" socket="{self.datagram}" useSpecialParser="off" ruleset="kept")\n'
+        )
+        self.process = None
+
+    def address(self, way: str) -> str:
+        """Return where it listens in that way."""
+        return {
+            "udp": f"udp://127.0.0.1:{self.udp}",
+            "tcp": f"tcp://127.0.0.1:{self.tcp}",
+            "datagram": f"unix://{self.datagram}",
+            "stream": f"unix://{self.stream}",
+        }[way]
+
+    def start(self):
+        """Start it and wait until it takes connections."""
+        # Its stream input leaves the socket where it was.
+        self.stream.unlink(missing_ok=True)
+        command = [self.program, "-n", "-f", str(self.folder / "rsyslog.conf"), "-i", str(self.folder / "rsyslog.pid")]
+        log = (self.folder / "rsyslog.log").open("a")
+        with log:
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+        until(self.listens, SECONDS, "rsyslogd listens")
+
+    def listens(self) -> bool:
+        """Say whether all its inputs are there."""
+        assert self.process.poll() is None, (self.folder / "rsyslog.log").read_text()
+        with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as stream:
+            there = tcp.connect_ex(("127.0.0.1", self.tcp)) == 0 and stream.connect_ex(str(self.stream)) == 0
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagram:
+            there = there and datagram.connect_ex(str(self.datagram)) == 0
+        with open("/proc/net/udp", encoding="ascii") as table:
+            return there and f":{self.udp:04X} " in table.read()
+
+    def stop(self):
+        """End it, by its process id."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(SECONDS)
+
+    def messages(self):
+        """Return the whole messages that it has written."""
+        kept = self.folder / "kept"
+        return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+
+    def wait_for(self, count):
+        """Return its messages once there are so many."""
+        until(lambda: len(self.messages()) >= count, SECONDS, f"{count} messages")
+        return self.messages()
+
+
+@pytest.fixture
+def rsyslog(tmp_path):
+    folder = tmp_path / "rsyslog"
+    folder.mkdir()
+    with contextlib.ExitStack() as ends:
+        made = Rsyslog(folder)
+        ends.callback(made.stop)
+        yield made
+
+
+SENDS = """\
+import logging, os, sys
+import logspool
+
+if sys.argv[2] == "installed":
+    logspool.install()
+handler = logspool.SinkHandler("syslog", address=sys.argv[1], facility="local0", app_name="shop", max_bytes=2000)
+log = logging.getLogger("shop.cart")
+log.addHandler(handler)
+log.setLevel(5)
+for level in (5, 10, 20, 25, 30, 40, 50):
+    log.log(level, "level %d", level)
+with logspool.bind(user='Zoë "Z" ]\\\\', order=7):
+    log.info("grün\\nzwei", extra={"items": [1, {"a": None}], "paid": True})
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("it broke")
+log.info("long %s", "ö" * 3000)
+assert logspool.flush(20)
+print(os.getpid(), os.uname().nodename)
+"""
+
+
+@pytest.mark.parametrize("installed", ["installed", "alone"])
+@pytest.mark.parametrize("way", ["udp", "tcp", "datagram", "stream"])
+def test_every_part_of_a_record_is_read_by_rsyslog(run_program, rsyslog, way, installed):
+    rsyslog.start()
+    outcome, _ = run_program(SENDS, rsyslog.address(way), installed)
+    process, host = outcome.expect_success().out.decode().split()
+    messages = rsyslog.wait_for(10)
+
+    severities = [7, 7, 6, 6, 4, 3, 2, 6, 3, 6]
+    assert [str(16 * 8 + severity) for severity in severities] == [message["pri"] for message in messages]
+    headers = {tuple(message[part] for part in ("hostname", "app-name", "procid", "msgid")) for message in messages}
+    assert headers == {(host, "shop", process, "shop.cart")}
+    texts = [message["msg"] for message in messages]
+    assert texts[:8] == [f"level {level}" for level in (5, 10, 20, 25, 30, 40, 50)] + ["grün\nzwei"]
+    assert texts[8].startswith("it broke\nTraceback (most recent call last):\n") and "ZeroDivisionError" in texts[8]
+    assert texts[9].startswith("long öö") and texts[9].endswith("öö...") and 1800 < len(texts[9].encode()) <= 2000
+    data = messages[7]["structured-data"]
+    for shown in ('user="Zoë \\"Z\\" \\]\\\\"', 'order="7"', 'items="[1, {\\"a\\": null}\\]"', 'paid="true"'):
+        assert shown in data, data
+    assert data.startswith("[logspool@32473 ") and messages[0]["structured-data"] == "-"
+
+
+RESTARTS = """\
+import logging, sys
+import logspool
+
+handler = logspool.SinkHandler("syslog", address=sys.argv[1])
+logging.basicConfig(handlers=[handler], level=logging.INFO)
+number = 0
+for line in sys.stdin:
+    for _ in range(100):
+        logging.info("number %d", number)
+        number += 1
+    print(logspool.flush(20 if line == "wait\\n" else 0.2), flush=True)
+"""
+
+
+def test_a_receiver_that_restarts_gets_every_record_once(rsyslog, tmp_path, queue_dir):
+    rsyslog.start()
+    script = tmp_path / "program.py"
+    script.write_text(RESTARTS)
+    sender = subprocess.Popen(
+        [sys.executable, str(script), rsyslog.address("tcp")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=programs.environment(programs.INSTALLED, queue_dir),
+    )
+
+    def log(line):
+        sender.stdin.write(line + "\n")
+        sender.stdin.flush()
+        return sender.stdout.readline().strip()
+
+    assert log("wait") == "True"
+    rsyslog.wait_for(100)
+    rsyslog.stop()
+    assert log("away") == "False"
+    rsyslog.start()
+    assert log("wait") == "True"
+    sender.communicate(timeout=SECONDS)
+    assert sender.returncode == 0
+
+    messages = rsyslog.wait_for(300)
+    assert [f"number {number}" for number in range(300)] == [message["msg"] for message in messages]
+
+
+KILLED = """\
+import logging, os, signal, sys
+import logspool
+
+logspool.install()
+logging.getLogger().addHandler(logspool.SinkHandler("syslog", address=sys.argv[1], app_name="killed one"))
+for number in range(100):
+    logging.warning("number %d", number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+RECOVERS = """\
+import os
+import logspool
+
+print(logspool.recover(os.environ["LOGSPOOL_QUEUE_DIR"]).delivered)
+"""
+
+
+def test_a_killed_program_s_records_reach_the_receiver_from_a_later_start(run_program, rsyslog):
+    outcome, _ = run_program(KILLED, rsyslog.address("tcp"))
+    assert outcome.status == -signal.SIGKILL
+    rsyslog.start()
+    run_program(RECOVERS)[0].expect_success()
+
+    messages = rsyslog.wait_for(100)
+    assert [f"number {number}" for number in range(100)] == [message["msg"] for message in messages]
+    assert {"killed_one"} == {message["app-name"] for message in messages}

@@ -1,0 +1,18 @@
+"""Pages that are made from tables of the core are what the tables say now."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = runpy.run_path(str(ROOT / "scripts" / "generated_pages.py"))["PAGES"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_as_its_table_makes_it(name):
+    mend = "run `.venv-TAG/bin/python scripts/generated_pages.py`"
+
+    assert PAGES[name]() == (ROOT / name).read_text(encoding="utf-8"), mend
