@@ -75,6 +75,11 @@ def unsafe() -> None:
     run([sys.executable, "scripts/check_unsafe.py"])
 
 
+def orderings() -> None:
+    """Refuse strong orderings of atomics that no model guards."""
+    run([sys.executable, "scripts/check_orderings.py"])
+
+
 def words() -> None:
     """Refuse comments and pages that are harder to read than before."""
     run([sys.executable, "scripts/check_words.py"])
@@ -87,6 +92,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "layers": layers,
     "names": names,
     "unsafe": unsafe,
+    "orderings": orderings,
     "words": words,
     "clippy": clippy,
     "rustdoc": rustdoc,

@@ -18,7 +18,7 @@ import terminal
 from environment import BUILD, ROOT
 
 # The crates with models; those of a crate also guard the orderings of the crates below it.
-MODELLED = ("logspool-sys", "logspool-lanes", "logspool-pool")
+MODELLED = ("logspool-sys", "logspool-lanes", "logspool-pool", "logspool")
 SOURCES = [ROOT / "crates" / name / "src" for name in MODELLED]
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED", re.MULTILINE)
 NAME = re.compile(r'\b(?:guarded|full_fence|is_weakened)\(\s*"([^"]+)"')
@@ -38,7 +38,7 @@ def weakened_names() -> list[str]:
 
 def build(crate: str) -> Path:
     """Compile the models of a crate."""
-    command = ["cargo", "rustc", "-p", crate, "--lib", "--profile", "test"]
+    command = ["cargo", "rustc", "-p", crate, "--lib", "--no-default-features", "--profile", "test"]
     command += ["--message-format=json", "--quiet"]
     variables = {
         **os.environ,

@@ -4,9 +4,10 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use logspool_sys::published::Published;
 use tokio::sync::Notify;
 
 /// A flag that is set once, when the answer is no longer needed. All clones share it.
@@ -22,14 +23,14 @@ struct State {
 impl Cancel {
     /// Sets the flag.
     pub fn cancel(&self) {
-        // Release pairs with the Acquire load in `is_cancelled`; the lock of `told` orders it before the wake-up.
-        self.0.is_cancelled.store(true, Ordering::Release);
+        // Pairs with `observe` in `is_cancelled`; the lock of `told` orders it before the wake-up.
+        self.0.is_cancelled.publish(true);
         self.0.told.notify_waiters();
     }
 
     /// True if the flag is set.
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Ordering::Acquire)
+        self.0.is_cancelled.observe()
     }
 
     /// Waits until the flag is set.

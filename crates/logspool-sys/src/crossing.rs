@@ -11,9 +11,11 @@
 //! | [`Runs::leave_unless`] | `runs` | the caller's word | `runs_leave` | `a_thread_is_never_left_out` |
 //! | [`Rest::begin_work`] | `works` | `rests_until` | `work_before_look` | `no_work_begins_in_a_rest` |
 //! | [`Rest::rest_until`] | `rests_until` | `works` | `rest_before_look` | `no_work_begins_in_a_rest` |
+//! | [`End::enter`] | `inside` | `ender` | `enter_before_look` | `an_end_sees_who_entered_before_it` |
+//! | [`End::begin`] | `ender` | `inside` | `end_before_look` | `an_end_sees_who_entered_before_it` |
 
 use crate::published::{Entered, Published};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, guarded, is_weakened};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence, guarded, is_weakened};
 
 /// A full fence between a store of this thread and its next load, named for the models.
 #[inline(always)]
@@ -106,5 +108,58 @@ impl Rest {
     /// Whether work is under way. After a `false` everything that it did is visible.
     pub fn is_at_work(&self) -> bool {
         self.works.observe()
+    }
+}
+
+/// An end that waits for threads inside, and threads that do not go in once the end has begun.
+#[derive(Debug)]
+pub struct End {
+    inside: AtomicU32,
+    /// The thread that ends; 0 before the end.
+    ender: AtomicU64,
+}
+
+impl End {
+    /// Before the end, with no thread inside.
+    #[cfg(not(loom))]
+    #[allow(clippy::new_without_default, reason = "it is made for a static")]
+    pub const fn new() -> Self {
+        Self { inside: AtomicU32::new(0), ender: AtomicU64::new(0) }
+    }
+
+    /// Before the end, with no thread inside.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self { inside: AtomicU32::new(0), ender: AtomicU64::new(0) }
+    }
+
+    /// Goes inside. Call [`End::ender`] after it: if another thread ends, go out again with [`End::leave`].
+    pub fn enter(&self) {
+        self.inside.fetch_add(1, Ordering::Relaxed);
+        full_fence("enter_before_look");
+    }
+
+    /// Goes out.
+    pub fn leave(&self) {
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The thread that ends; 0 before the end.
+    #[inline]
+    pub fn ender(&self) -> u64 {
+        self.ender.load(Ordering::Relaxed)
+    }
+
+    /// Begins the end. Returns the number of threads inside, which did not see it.
+    pub fn begin(&self, ender: u64) -> u32 {
+        self.ender.store(ender, Ordering::Relaxed);
+        full_fence("end_before_look");
+        self.inside.load(Ordering::Relaxed)
+    }
+
+    /// In a forked child: the threads inside do not exist here, and the end is the parent's.
+    pub fn forget(&self) {
+        self.inside.store(0, Ordering::Relaxed);
+        self.ender.store(0, Ordering::Relaxed);
     }
 }

@@ -54,7 +54,9 @@ fn make_page() -> &'static Page {
     let made = made.cast::<Page>();
     // SAFETY: the page is aligned and zeroed, and no other thread has its address yet.
     let page = unsafe {
-        libc::madvise(made.cast(), 4096, libc::MADV_WIPEONFORK);
+        if !cfg!(miri) {
+            libc::madvise(made.cast(), 4096, libc::MADV_WIPEONFORK);
+        }
         &*made
     };
     number_process(page);
@@ -62,8 +64,11 @@ fn make_page() -> &'static Page {
     // Pairs with `observe` in `page`: a thread that loads the page's address also sees its first generation.
     match PAGE.publish_over(std::ptr::null_mut(), made) {
         Ok(()) => {
-            // SAFETY: `wipe` only stores to memory that lives for ever.
-            unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
+            // Miri has no forks.
+            if !cfg!(miri) {
+                // SAFETY: `wipe` only stores to memory that lives for ever.
+                unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
+            }
             page
         }
         Err(other) => {

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::barrier;
-use crate::crossing::{Rest, Runs};
+use crate::crossing::{End, Rest, Runs};
 use crate::gate::Gate;
 use crate::progress::Steps;
 use crate::published::{Counted, Entered, Published};
@@ -281,5 +281,29 @@ fn a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it() {
         }
         assert_eq!(7, about.read(0));
         worker.join().unwrap();
+    });
+}
+
+#[test]
+fn an_end_sees_who_entered_before_it() {
+    model_that_reaches(|reached| {
+        let end = Arc::new(End::new());
+        let guest = {
+            let end = end.clone();
+            thread::spawn(move || {
+                end.enter();
+                let stays = end.ender() == 0;
+                if !stays {
+                    end.leave();
+                }
+                stays
+            })
+        };
+        let inside = end.begin(7);
+        let stays = guest.join().unwrap();
+        assert!(inside == 1 || !stays, "a thread is inside, and the end does not wait for it");
+        if stays {
+            reach(reached);
+        }
     });
 }

@@ -23,6 +23,7 @@ use logspool_lanes::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, Mani
 use logspool_record::Values;
 use logspool_sys::clock::{self, Calibrator, Point};
 use logspool_sys::progress;
+use logspool_sys::published::Published;
 
 use crate::chunk::Chunk;
 use crate::durable::{self, PendingSync, Sinks};
@@ -237,7 +238,7 @@ impl Collector {
         let _guard = host.batching();
         // Read before the heads: see the module documentation.
         let cut = clock::ticks();
-        let lanes = segment.header().lanes.load(Ordering::Acquire) as usize;
+        let lanes = segment.header().lanes.observe() as usize;
         let mut shares: Vec<Share<'_>> = Vec::new();
         for lane in 0..lanes {
             if let Some(reader) = LaneReader::new(&segment, lane) {
@@ -320,7 +321,7 @@ impl Collector {
             ManifestHead { bytes: 0, lanes: 0, batch: number, first_seq, records: tally.records, point: tally.point };
         let manifest_end = manifest::publish(&self.segment, head, &ranges);
         header.next_seq.store(first_seq + u64::from(tally.records), Ordering::Relaxed);
-        header.batch.store(number, Ordering::Release);
+        header.batch.publish(number);
         for (class, count) in tally.counts.iter().enumerate() {
             header.batched[class].fetch_add(*count, Ordering::Relaxed);
         }
@@ -362,8 +363,8 @@ impl Collector {
         for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
             host.start_writer(outlet.clone());
         }
-        // The heads are read with Acquire after the ticket was seen, so records pushed before the request are included.
-        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        // The heads are read after the ticket was seen, so records pushed before the request are included.
+        let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
         self.pass = Some(Pass { ticket, heads });
     }

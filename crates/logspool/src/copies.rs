@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use logspool_lanes::segment::layout::level_class;
 use logspool_sys::gate::PerProcess;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 
 use crate::stats::PerLevel;
 
@@ -90,7 +91,7 @@ fn ours() -> *mut OtherCopy {
 
 /// The other copy, if this one was refused.
 pub(crate) fn other() -> Option<&'static OtherCopy> {
-    let claim = CLAIM.load(Ordering::Acquire);
+    let claim = CLAIM.observe();
     // SAFETY: a stored copy is never freed.
     if claim == ours() { None } else { unsafe { claim.as_ref() } }
 }
@@ -103,11 +104,11 @@ pub(crate) fn other() -> Option<&'static OtherCopy> {
 pub fn claim() -> Result<(), &'static OtherCopy> {
     // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
-    if CLAIM.load(Ordering::Acquire).is_null() {
+    if CLAIM.observe().is_null() {
         CLAIMING.with(|()| {
-            if CLAIM.load(Ordering::Acquire).is_null() {
+            if CLAIM.observe().is_null() {
                 let claim = try_claim().map_or(ours(), |library| Box::into_raw(Box::new(OtherCopy { library })));
-                CLAIM.store(claim, Ordering::Release);
+                CLAIM.publish(claim);
             }
         });
     }
@@ -120,21 +121,25 @@ fn try_claim() -> Option<String> {
         return Some(page.library());
     }
     let own = map_page(this_copy())?;
-    // From here on other copies find this page: of two that look at the same time, at least one finds the other.
+    // From here on other copies find this page: of two that look at the same time, at least one finds the other. The
+    // kernel's lock of the mappings orders that; the state of a page is one word.
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(page) = claimed_page() {
-            own.state.store(GIVEN_UP, Ordering::SeqCst);
+        // One look at each page: a copy that claims between two looks would be seen in neither state.
+        let states: Vec<_> = pages().into_iter().map(|page| (page, page.state.observe())).collect();
+        let find = |wanted: u64| states.iter().find(|(_, state)| *state == wanted).map(|(page, _)| *page);
+        if let Some(page) = find(CLAIMED) {
+            own.state.publish(GIVEN_UP);
             return Some(page.library());
         }
-        match pages().into_iter().find(|page| page.state.load(Ordering::SeqCst) == TRYING) {
+        match find(TRYING) {
             None => {
-                own.state.store(CLAIMED, Ordering::SeqCst);
+                own.state.publish(CLAIMED);
                 return None;
             }
             // Of two pages the one with the higher address withdraws, and the lower one waits for that.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
-                own.state.store(GIVEN_UP, Ordering::SeqCst);
+                own.state.publish(GIVEN_UP);
                 return Some(page.library());
             }
             Some(_) => nap(Duration::from_micros(50)),
@@ -148,7 +153,7 @@ fn try_claim() -> Option<String> {
 ///
 /// When another copy has claimed the process.
 pub(crate) fn check() -> std::io::Result<()> {
-    let other = if CLAIM.load(Ordering::Acquire).is_null() {
+    let other = if CLAIM.observe().is_null() {
         claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
     } else {
         other().map(OtherCopy::to_string)
@@ -159,7 +164,7 @@ pub(crate) fn check() -> std::io::Result<()> {
 /// Records that files of another copy are in the queue's folder. From here on this copy refuses.
 pub(crate) fn refuse_for(folder: &Path) {
     let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
-    CLAIM.store(Box::into_raw(Box::new(other)), Ordering::Release);
+    CLAIM.publish(Box::into_raw(Box::new(other)));
 }
 
 /// Reports once on standard error that this copy is refused.
@@ -192,7 +197,7 @@ impl CopyPage {
 
 /// The page of another copy that has claimed the process.
 fn claimed_page() -> Option<&'static CopyPage> {
-    pages().into_iter().find(|page| page.state.load(Ordering::SeqCst) == CLAIMED)
+    pages().into_iter().find(|page| page.state.observe() == CLAIMED)
 }
 
 /// The pages of all other copies.
@@ -280,10 +285,10 @@ mod tests {
         assert_eq!([other.library()], pages().iter().map(|page| page.library()).collect::<Vec<_>>().as_slice());
         assert!(claimed_page().is_none());
 
-        other.state.store(CLAIMED, Ordering::SeqCst);
+        other.state.publish(CLAIMED);
         assert_eq!(Some(own_library()), try_claim());
         for page in [own, other] {
-            page.state.store(GIVEN_UP, Ordering::SeqCst);
+            page.state.publish(GIVEN_UP);
         }
         assert_eq!(None, try_claim());
     }

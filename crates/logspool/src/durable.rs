@@ -11,13 +11,39 @@
 //! words by which callers wake the collector and the writers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level_class};
 
-use crate::stats::{self, PerLevel};
+use logspool_sys::crossing::full_fence;
+use logspool_sys::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError, guarded};
+
+use crate::per_level::{self, PerLevel};
+
+/// Release: a caller that sees a record as settled also sees that its push has begun, so that it never counts too few
+/// records that are not durable (model: `a_checkpoint_never_counts_too_few`).
+#[inline(always)]
+fn settle_order() -> Ordering {
+    guarded("settled_is_shown", Ordering::Release)
+}
+
+/// Acquire: see [`settle_order`].
+#[inline(always)]
+fn credit_order() -> Ordering {
+    guarded("settled_is_seen", Ordering::Acquire)
+}
+
+/// Release: whoever sees the call counted also sees it waiting (model: `a_call_that_is_counted_waits`).
+#[inline(always)]
+fn call_order() -> Ordering {
+    guarded("call_is_counted", Ordering::Release)
+}
+
+/// Acquire: see [`call_order`].
+#[inline(always)]
+fn calls_order() -> Ordering {
+    guarded("calls_are_seen", Ordering::Acquire)
+}
 
 /// A set of sinks: one bit for each slot.
 pub type Sinks = u128;
@@ -126,12 +152,13 @@ impl PendingSync {
 
     /// Counts a record. Call it before the push, so that a record is counted before it can become durable.
     pub fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
+        // Relaxed: all additions are in one order, and the thread sees its own. The ring shows it to the settling thread.
+        self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Call after a push that found no room.
     pub fn take_back(&self) {
-        self.begun.fetch_sub(1, Ordering::SeqCst);
+        self.begun.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether a call must wait after its record was pushed. Never blocks.
@@ -147,24 +174,25 @@ impl PendingSync {
     fn has_credit(&self) -> bool {
         let WaitRule::Checkpoint(every) = self.wait else { return true };
         // In this order: records settled in between make the difference too large, never too small.
-        let settled = self.settled.load(Ordering::SeqCst);
-        self.begun.load(Ordering::SeqCst).saturating_sub(settled) < every
+        let settled = self.settled.load(credit_order());
+        self.begun.load(Ordering::Relaxed).saturating_sub(settled) < every
     }
 
     /// Whether a call is waiting, so that sinks must sync.
     pub fn has_waiters(&self) -> bool {
-        // SeqCst: a writer that reads 0 goes to sleep; a caller that comes later has the collector wake it.
-        self.waiting.load(Ordering::SeqCst) > 0
+        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector, which sees the call in
+        // `calls`, takes that lock to wake it.
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Increases whenever a call begins to wait.
     pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::SeqCst)
+        self.calls.load(calls_order())
     }
 
     /// Number of calls that returned although their record was not durable, per level class.
     pub fn not_durable(&self) -> PerLevel {
-        stats::read(&self.not_durable)
+        per_level::read(&self.not_durable)
     }
 
     /// Enters a batch. Call it before any sink gets the batch.
@@ -189,7 +217,7 @@ impl PendingSync {
         if !ends.is_empty() {
             batches.insert(batch, ends);
         }
-        self.settled.fetch_add(settled, Ordering::SeqCst);
+        self.settled.fetch_add(settled, settle_order());
         if settled > 0 {
             self.changed.notify_all();
         }
@@ -239,7 +267,7 @@ impl PendingSync {
         if ends.is_empty() {
             batches.remove(&batch);
         }
-        self.settled.fetch_add(settled, Ordering::SeqCst);
+        self.settled.fetch_add(settled, settle_order());
     }
 
     /// Waits until the record that ends at `position` of a lane is durable, or until the mode lets its call return.
@@ -261,11 +289,11 @@ impl PendingSync {
         };
         // These stores come before the lock is taken and `state` is checked, so a writer that settles the record
         // meanwhile is not missed.
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.calls.fetch_add(1, call_order());
         // Orders the counters before the check of `look_after` whether the collector sleeps. The collector checks
         // `calls` before it sleeps.
-        fence(Ordering::SeqCst);
+        full_fence("call_before_look");
         look_after();
         let mut state = self.lock();
         let outcome = loop {
@@ -286,7 +314,7 @@ impl PendingSync {
             }
         };
         drop(state);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         outcome.map(|outcome| outcome == SyncOutcome::Durable)
     }
 
@@ -313,7 +341,7 @@ impl PendingSyncState {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

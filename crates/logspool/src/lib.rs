@@ -7,25 +7,56 @@
 //!
 //! Invariants: each accepted record is written, is waiting, or is counted with a reason. A logging call does not wait
 //! for a sink. There is no Python, no async runtime and no HTTP here.
+//!
+//! Under `--cfg loom` only the parts with models are compiled.
 
+#![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
+
+#[cfg(not(loom))]
 mod chunk;
+#[cfg(not(loom))]
 mod collector;
+#[cfg(not(loom))]
 pub mod copies;
 mod durable;
+#[cfg(not(loom))]
 mod fallback;
+#[cfg(not(loom))]
 pub mod keeper;
+#[cfg(not(loom))]
 mod lateness;
+#[cfg(not(loom))]
 pub mod meters;
+#[cfg(not(loom))]
 mod nearest;
+#[cfg(not(loom))]
 pub mod openmetrics;
+#[cfg(not(loom))]
 pub mod option;
+#[cfg(not(loom))]
 mod overflow;
 mod per_level;
+#[cfg(not(loom))]
 pub mod pipeline;
+#[cfg(not(loom))]
 pub mod recover;
+#[cfg(not(loom))]
 mod render;
+#[cfg(not(loom))]
 pub mod sidecar;
+#[cfg(not(loom))]
 pub mod sink;
+#[cfg(not(loom))]
 pub mod sinks;
+#[cfg(not(loom))]
 pub mod stats;
+#[cfg(not(loom))]
 mod writer;
+
+/// The models need only the places of sidecars.
+#[cfg(loom)]
+pub mod sidecar {
+    pub mod place;
+}
+#[cfg(all(test, loom))]
+mod models;

@@ -1,8 +1,7 @@
 //! Counts of records per level class.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
+use logspool_sys::sync::{AtomicU64, Ordering};
 
 /// One number per level class.
 pub type PerLevel = [u64; LEVEL_CLASSES];

@@ -58,6 +58,7 @@ mod list;
 pub(crate) mod locks;
 mod log_file;
 mod mend;
+mod place;
 mod shared_file;
 mod side;
 pub mod steps;

@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::progress;
+use logspool_sys::published::Published;
 
 use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
@@ -115,12 +116,12 @@ pub enum Capacity {
 impl Outlet {
     /// Batch of the oldest chunk that is not written yet, or [`NONE`].
     pub fn front_batch(&self) -> u64 {
-        self.front_batch.load(Ordering::Acquire)
+        self.front_batch.observe()
     }
 
     /// Batch of the oldest chunk that is only in lanes and on the heap, or [`NONE`].
     pub fn unspilled_batch(&self) -> u64 {
-        self.unspilled_batch.load(Ordering::Acquire)
+        self.unspilled_batch.observe()
     }
 
     /// Sets whether the writer wakes the collector after each write, and sends at once instead of gathering records.
@@ -167,9 +168,9 @@ impl Outlet {
     fn publish_fronts(&self, waiting: &mut Waiting) {
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
-        // Release: the collector frees lane space up to these batches, whose bytes were read or stored before.
-        self.front_batch.store(front, Ordering::Release);
-        self.unspilled_batch.store(unspilled, Ordering::Release);
+        // Pairs with `observe` above: the collector frees lane space up to these batches, whose bytes were read or stored before.
+        self.front_batch.publish(front);
+        self.unspilled_batch.publish(unspilled);
         if self.bell.is_some() {
             self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
         }

@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 import check_layers
 import check_names
+import check_orderings
 import check_unsafe
 import check_words
 import rust_sources
@@ -145,6 +146,52 @@ unsafe extern "C" fn bare() {}
 """
 
     assert check_unsafe.functions_without_section(text) == (2, 1)
+
+
+def test_a_strong_ordering_without_a_model_is_found():
+    text = "\n".join(
+        [
+            "use std::sync::atomic::{AtomicU64, Ordering};",  # an import orders nothing
+            "fn publish_order() -> Ordering {",
+            '    guarded("publish", Ordering::Release)',  # line 3: guarded
+            "}",
+            "fn barrier() {",
+            '    if !is_weakened("fence") {',
+            "        fence(Ordering::SeqCst);",  # line 7: guarded
+            "    }",
+            "    // Ordering: pairs with the reader in another process, which loom cannot see.",
+            "    WORD.store(1, Ordering::Release);",  # line 10: explained
+            "    // Release pairs with the Acquire in `read`.",
+            "    WORD.store(2, Ordering::Release);",  # line 12: neither
+            '    let _ = (Effect::Release, "Ordering::AcqRel", WORD.load(Ordering::Relaxed));',
+            "}",
+            "#[cfg(test)]",
+            "mod tests {",
+            "    fn f() { WORD.load(Ordering::Acquire); }",
+            "}",
+        ]
+    )
+
+    found = check_orderings.strong_orderings(text)
+
+    assert ([3, 7], [10], [12]) == (found.guarded, found.explained, found.unguarded)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "use std::sync::atomic::Ordering::{Acquire, Relaxed};",
+        "use std::sync::atomic::Ordering::*;",
+        "use std::sync::atomic::{\n    AtomicU64,\n    Ordering::{Acquire, Release},\n};",
+    ],
+)
+def test_an_imported_ordering_is_found_without_its_path(imports):
+    text = f"{imports}\nfn f() {{ WORD.load(Acquire); }}\n"
+
+    found = check_orderings.strong_orderings(text)
+
+    assert [text.count("\n")] == found.unguarded
+    assert not check_orderings.strong_orderings("fn f() { state(Acquire); }").unguarded
 
 
 def test_words_are_counted_in_comments_docstrings_and_pages_only():

@@ -11,10 +11,12 @@
 //! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
 //! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` | `next_owner_continues` |
 //! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
+//! | fence in `announce_sleep` | fence in `PendingSync::wait_until` | a call that waits, or that the collector sleeps | `a_call_wakes_the_collector_or_is_seen` |
 //!
 //! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
 use logspool_sys::barrier;
+use logspool_sys::crossing::full_fence;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering, guarded};
 
 /// Release: whoever sees the new `head` also sees the bytes before it.
@@ -243,4 +245,11 @@ impl Default for ConsumerCursor {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The collector is about to sleep: look for requests after this call. A thread that makes a request, passes a fence and
+/// then finds no sleeping collector knows that the collector sees the request.
+pub fn announce_sleep(sleeping: &AtomicU32) {
+    sleeping.store(1, Ordering::Relaxed);
+    full_fence("sleep_before_look");
 }

@@ -376,6 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no fork")]
     fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();

@@ -104,3 +104,63 @@ impl<'a> LaneReader<'a> {
         self.place.pass(head);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::producer::{Obstacle, Producer};
+    use crate::segment::FIRST_RING_BYTES;
+
+    const RING_BYTES: u64 = 4096;
+
+    /// Pushes a record with `bytes` bytes of `value`.
+    fn push(producer: &mut Producer, value: u8, bytes: usize) -> Result<(), Obstacle> {
+        let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
+        // SAFETY: `push` gives room for `bytes` bytes.
+        producer.push(head, bytes, |place| unsafe { place.write_bytes(value, bytes) })
+    }
+
+    /// Reads all records, frees their bytes, and returns value and length of each.
+    fn drain(segment: &Segment) -> Vec<(u8, usize)> {
+        let mut found = Vec::new();
+        let Some(mut reader) = LaneReader::new(segment, 0) else { return found };
+        while let Some(lying) = reader.peek() {
+            assert!(lying.values.iter().all(|byte| *byte == lying.values[0]));
+            found.push((lying.values[0], lying.values.len()));
+            reader.pass(lying.head);
+        }
+        assert_eq!(0, reader.unread());
+        let consumer = &segment.lane(0).consumer;
+        consumer.batched.store(reader.position(), logspool_sys::sync::Ordering::Relaxed);
+        consumer.release(reader.position());
+        found
+    }
+
+    #[test]
+    fn records_come_back_whole_across_wraps_and_a_growth() {
+        let segment = Segment::in_memory(Some(2 * FIRST_RING_BYTES)).unwrap();
+        let first = segment.take_ring(RING_BYTES).unwrap();
+        segment.lane(0).give_ring(first, RING_BYTES);
+        let mut producer = Producer::new(&segment, 0, false, 1);
+        let (mut pushed, mut read) = (Vec::new(), Vec::new());
+        for value in 0..40 {
+            let bytes = 1 + 23 * usize::from(value) % 700;
+            if push(&mut producer, value, bytes) == Err(Obstacle::Full) {
+                read.extend(drain(&segment));
+                assert_eq!(Ok(()), push(&mut producer, value, bytes));
+            }
+            pushed.push((value, bytes));
+        }
+        assert!(producer.position() > 3 * RING_BYTES, "the ring wrapped");
+
+        let second = segment.take_ring(2 * RING_BYTES).unwrap();
+        producer.grow(&segment, second, 2 * RING_BYTES);
+        for value in 40..50 {
+            assert_eq!(Ok(()), push(&mut producer, value, 400));
+            pushed.push((value, 400));
+        }
+        read.extend(drain(&segment));
+
+        assert_eq!(pushed, read);
+    }
+}

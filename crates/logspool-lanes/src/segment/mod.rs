@@ -6,7 +6,7 @@
 //! child that touched it would die, so every hot path compares the process generation first (see `generation.rs`).
 
 pub mod layout;
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod memory;
 mod own_files;
 mod pages;
@@ -500,6 +500,8 @@ fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
 fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     let (flags, descriptor) = match file {
         Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        // Miri knows no shared mappings.
+        None if cfg!(miri) => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
         None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1),
     };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -508,9 +510,11 @@ fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // If the call is refused, forked children inherit the mapping; they never use it.
-    // SAFETY: the range was just mapped.
-    unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
+    if !cfg!(miri) {
+        // If the call is refused, forked children inherit the mapping; they never use it.
+        // SAFETY: the range was just mapped.
+        unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
+    }
     Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))
 }
 

@@ -86,7 +86,7 @@ fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

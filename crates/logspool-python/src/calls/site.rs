@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use logspool::pipeline;
 use logspool_record::definition::SiteDefinition;
 use logspool_record::{Encoder, tag};
+use logspool_sys::published::Published;
 use pyo3::prelude::*;
 
 use crate::calls::template::Template;
@@ -64,8 +65,8 @@ impl SiteId {
 
     #[inline(always)]
     fn name(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        // Acquire pairs with the Release in `define`: the id read next belongs to this id epoch.
-        if self.id_epoch.load(Ordering::Acquire) == id_epoch {
+        // Pairs with `publish` in `define`: the id read next belongs to this id epoch.
+        if self.id_epoch.observe() == id_epoch {
             let id = self.id.load(Ordering::Relaxed);
             if id != 0 {
                 return SiteName::Id(id);
@@ -77,10 +78,10 @@ impl SiteId {
     #[cold]
     #[inline(never)]
     fn define(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        if self.id_epoch.load(Ordering::Acquire) != id_epoch {
+        if self.id_epoch.observe() != id_epoch {
             let id = pipeline::define_site(definition).unwrap_or(0);
             self.id.store(id, Ordering::Relaxed);
-            self.id_epoch.store(id_epoch, Ordering::Release);
+            self.id_epoch.publish(id_epoch);
             if id != 0 {
                 return SiteName::Id(id);
             }

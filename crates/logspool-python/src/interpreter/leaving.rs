@@ -10,8 +10,8 @@
 //! the end waits briefly for the plans being made ([`Stay`]).
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+use logspool_sys::crossing::End;
 use pyo3::Python;
 use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
@@ -280,16 +280,13 @@ pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
     wait()
 }
 
-/// The thread that ends the interpreter; 0 until the end begins.
-static ENDER: AtomicUsize = AtomicUsize::new(0);
-
-/// Number of threads inside a [`Stay`].
-static STAYING: AtomicUsize = AtomicUsize::new(0);
+/// The end of the interpreter, and the threads inside of a [`Stay`].
+static END: End = End::new();
 
 /// True if another thread is about to end the interpreter.
 pub fn another_ends() -> bool {
-    let ender = ENDER.load(Ordering::Relaxed);
-    ender != 0 && ender != this_thread()
+    let ender = END.ender();
+    ender != 0 && ender != this_thread() as u64
 }
 
 fn this_thread() -> usize {
@@ -306,8 +303,7 @@ impl Stay {
         // This thread counts itself before it checks for an end. The ending thread reads the count after it has begun
         // the end. So at least one of them sees the other. The fences are for builds without a GIL; with a GIL both
         // steps happen under it.
-        STAYING.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        END.enter();
         let stay = Self(());
         (!another_ends()).then_some(stay)
     }
@@ -315,15 +311,13 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        STAYING.fetch_sub(1, Ordering::Relaxed);
+        END.leave();
     }
 }
 
 /// Begins the end on the calling thread. Returns how many other threads need time to finish.
 pub fn begin_end() -> usize {
-    ENDER.store(this_thread(), Ordering::Relaxed);
-    fence(Ordering::SeqCst);
-    STAYING.load(Ordering::Relaxed)
+    END.begin(this_thread() as u64) as usize
 }
 
 /// Serialises stock logging's calls while another thread ends the interpreter, each for a limited time.
@@ -367,7 +361,8 @@ mod turn {
     fn wait(py: Python<'_>) -> StockTurn {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // Relaxed: the turn guards no data of this crate.
+            if HOLDER.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return StockTurn(true);
             }
             outside(py, || nap(PAUSE));
@@ -382,7 +377,7 @@ mod turn {
     impl Drop for StockTurn {
         fn drop(&mut self) {
             if self.0 {
-                HOLDER.store(0, Ordering::Release);
+                HOLDER.store(0, Ordering::Relaxed);
             }
         }
     }
@@ -393,8 +388,7 @@ pub use turn::StockTurn;
 
 /// Resets the state in a forked child: it has no other threads, and its interpreter ends on its own.
 pub fn forget_threads() {
-    STAYING.store(0, Ordering::Relaxed);
-    ENDER.store(0, Ordering::Relaxed);
+    END.forget();
     #[cfg(Py_GIL_DISABLED)]
     turn::forget();
 }

@@ -10,12 +10,10 @@
 
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use logspool::pipeline;
+use logspool_sys::published::{Counted, Published};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,13 +26,13 @@ static EPOCH: AtomicU64 = AtomicU64::new(1);
 /// The current epoch. A thread that reads it sees every change made before the epoch began.
 #[inline(always)]
 pub fn epoch() -> u64 {
-    // Acquire pairs with the Release in `bump`.
-    EPOCH.load(Acquire)
+    // Pairs with `advance` where it moves.
+    EPOCH.observe()
 }
 
 /// Makes every plan stale, but no description: loggers, handlers or sinks have changed.
 pub fn move_plans() {
-    let epoch = EPOCH.fetch_add(1, Release) + 1;
+    let epoch = EPOCH.advance();
     let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
 }
 
@@ -55,13 +53,13 @@ static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
 /// The number under which descriptions are made. Read it before the object is described.
 #[inline(always)]
 pub fn descriptions() -> u64 {
-    // Acquire pairs with the Release in `bump`.
-    DESCRIPTIONS.load(Acquire)
+    // Pairs with `advance` where it moves.
+    DESCRIPTIONS.observe()
 }
 
 /// Makes stale every plan, every description, and every record that was prepared but not pushed.
 pub fn bump() {
-    DESCRIPTIONS.fetch_add(1, Release);
+    DESCRIPTIONS.advance();
     stop_pushes();
 }
 
@@ -72,13 +70,13 @@ static STOPS: AtomicU64 = AtomicU64::new(0);
 /// A record may be pushed only under the number under which it was prepared.
 #[inline(always)]
 pub fn stops() -> u64 {
-    // Acquire pairs with the Release in `stop_pushes`.
-    STOPS.load(Acquire)
+    // Pairs with `advance` in `stop_pushes`.
+    STOPS.observe()
 }
 
 /// Makes stale every plan, and every record that was prepared but not pushed.
 pub fn stop_pushes() {
-    STOPS.fetch_add(1, Release);
+    STOPS.advance();
     move_plans();
 }
 

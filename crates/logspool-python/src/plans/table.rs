@@ -73,8 +73,9 @@ mod cache {
 mod cache {
     //! One cache per thread. It holds references to its plans, and becomes invalid when the table changes.
     use super::{CACHED, Plan, Python, slot_of};
+    use logspool_sys::published::{Counted, Published};
     use std::cell::RefCell;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     use std::sync::{Arc, Mutex, PoisonError};
 
     pub static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -108,9 +109,9 @@ mod cache {
     pub type Reference = Arc<Plan>;
 
     pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
-        // Acquire pairs with the Release in `clear`: a thread that sees the new count finds the plan put into the table
+        // Pairs with `advance` in `clear`: a thread that sees the new count finds the plan put into the table
         // before.
-        let changes = CHANGES.load(Ordering::Acquire);
+        let changes = CHANGES.observe();
         CACHE
             .try_with(|cache| {
                 let mut gone = Vec::new();
@@ -144,7 +145,7 @@ mod cache {
     /// Other threads drop their cached plans with their next call. This thread drops them at once: a handler may be
     /// dropped next, and plans hold the lists that hold handlers.
     pub fn clear(_attached: Python<'_>) {
-        CHANGES.fetch_add(1, Ordering::Release);
+        CHANGES.advance();
         let gone: Option<Vec<_>> = CACHE
             .try_with(|cache| {
                 let mut cache = cache.try_borrow_mut().ok()?;

@@ -1,12 +1,10 @@
 //! Loggers, handlers, formatters and styles that plans depend on, and which of their attributes matter.
 
 use std::collections::HashMap;
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Release},
-};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use logspool_sys::published::{Counted, Published};
 use pyo3::ffi::{self, PyObject};
 
 use crate::interpreter::object::{self, Object};
@@ -70,7 +68,7 @@ impl Part {
                 changes
             }
         });
-        let seen = counter(&changes).load(Acquire);
+        let seen = counter(&changes).observe();
         Self { changes, counter, seen }
     }
 
@@ -86,8 +84,8 @@ impl Part {
 
     /// True if it has not changed since then.
     pub fn holds(&self) -> bool {
-        // Acquire pairs with the Release in `make_stale`.
-        (self.counter)(&self.changes).load(Acquire) == self.seen
+        // Pairs with `advance` in `make_stale`.
+        (self.counter)(&self.changes).observe() == self.seen
     }
 }
 
@@ -126,8 +124,8 @@ pub enum Effect {
 pub fn make_stale(object: &Watched, effect: Effect) {
     if let Watched::Part(changes) = object {
         match effect {
-            Effect::Changed | Effect::All => changes.itself.fetch_add(1, Release),
-            Effect::Formatter => changes.formatter.fetch_add(1, Release),
+            Effect::Changed | Effect::All => changes.itself.advance(),
+            Effect::Formatter => changes.formatter.advance(),
             Effect::Nothing | Effect::Plans | Effect::Release => 0,
         };
     }

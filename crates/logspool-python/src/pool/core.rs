@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use logspool_pool::{Jobs, PoolReading};
+use logspool_sys::published::Published;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -36,7 +37,7 @@ struct LastLoop(WeakReference, Owned);
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
-        let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
+        let shared = self.shared.exchange(ptr::null_mut());
         if !shared.is_null() {
             // SAFETY: made by `Box::into_raw` in `set_shared`; the swap above takes it out once.
             let shared = unsafe { Box::from_raw(shared) };
@@ -60,7 +61,7 @@ impl PoolCore {
     #[inline]
     pub fn shared(&self) -> PyResult<&Arc<Shared>> {
         // SAFETY: null, or a box of `set_shared`, which stays allocated until the pool is dropped.
-        unsafe { self.shared.load(Ordering::Acquire).as_ref() }
+        unsafe { self.shared.observe().as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
@@ -137,7 +138,7 @@ impl PoolCore {
     /// Replaces the shared state. Returns the previous one, which is never freed, because other threads may be reading
     /// it.
     pub(super) fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
-        let before = self.shared.swap(Box::into_raw(Box::new(Arc::new(shared))), Ordering::AcqRel);
+        let before = self.shared.exchange(Box::into_raw(Box::new(Arc::new(shared))));
         // SAFETY: null, or a box that an earlier call made and that only the pool's drop frees.
         unsafe { before.as_ref() }
     }

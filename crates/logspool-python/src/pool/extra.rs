@@ -53,7 +53,8 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
     // Taken before the end is reported: a thread that waits for the end may expect that the arguments are free.
     let again = extra.schedule.is_some().then_some(job);
     // False if the time limit was exceeded; then the timeout has been reported already.
-    let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    // Relaxed: it decides between two threads and shows nothing; the promise of the future shows its result.
+    let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     let good = match outcome {
         _ if !in_time => {
             // The exception is dropped, unless the caller runs the job and it is no `Exception`, such as Ctrl-C.
@@ -195,7 +196,8 @@ impl Extra {
 
     /// Reports that this turn exceeded its time limit, if the turn still runs. The job itself cannot be stopped.
     pub fn time_is_over(&self, py: Python<'_>, shared: &Shared, turn: u64) {
-        if self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        // Relaxed: see the end of the turn in `run`.
+        if self.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         shared.timed_out.fetch_add(1, Ordering::Relaxed);

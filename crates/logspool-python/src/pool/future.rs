@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fields::{FutureFields, OFFSET, fill, held};
 use logspool_pool::JobState;
+use logspool_sys::published::Published;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -109,14 +110,14 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
         }
         let ended =
             may && (if to == JobState::Cancelled { fields.promise.cancel() } else { fields.promise.finish(&locked) });
-        let callbacks = if ended { fields.callbacks.swap(ptr::null_mut(), Ordering::AcqRel) } else { ptr::null_mut() };
+        let callbacks = if ended { fields.callbacks.exchange(ptr::null_mut()) } else { ptr::null_mut() };
         // SAFETY: null, or the reference that the field owned until the swap.
         break (ended, unsafe { Owned::steal(callbacks) });
     };
     if let Some(condition) = condition {
         if ended {
             if to == JobState::Finished {
-                let failed = !fields.exception.load(Ordering::Acquire).is_null();
+                let failed = !fields.exception.observe().is_null();
                 tell_waiters(future, if failed { c"add_exception" } else { c"add_result" });
             }
             call_method(py, &condition, c"notify_all");

@@ -3,7 +3,7 @@
 //! The thread is a Python thread, but waits outside the interpreter. It adds a due job to the queue of its pool without
 //! entering the interpreter. It enters only if a worker must be started or a job has exceeded its time limit.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, OnceLock};
 use std::{mem, ptr};
 
@@ -11,6 +11,7 @@ use logspool_pool::Timers;
 use logspool_pool::jobs::Place;
 use logspool_pool::timers::{Clock, Key, Now, TimerStep};
 use logspool_sys::clock;
+use logspool_sys::published::Published;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
@@ -39,13 +40,13 @@ static START: OnceLock<Owned> = OnceLock::new();
 
 fn all() -> &'static All {
     // SAFETY: null, or a box that is never freed.
-    if let Some(found) = unsafe { TIMERS.load(Ordering::Acquire).as_ref() } {
+    if let Some(found) = unsafe { TIMERS.observe().as_ref() } {
         return found;
     }
     let made = Box::into_raw(Box::default());
-    match TIMERS.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+    match TIMERS.publish_over(ptr::null_mut(), made) {
         // SAFETY: a box of `Box::into_raw` that is now in `TIMERS`, which is never freed.
-        Ok(_) => unsafe { &*made },
+        Ok(()) => unsafe { &*made },
         Err(found) => {
             // SAFETY: made above by `Box::into_raw`, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
@@ -165,7 +166,7 @@ pub fn forget_limit(key: Key) {
 
 /// In a forked child: starts without timers, and ends the futures of the parent's jobs with an exception.
 pub fn after_fork(exception: &Bound<'_, PyAny>) {
-    let before = TIMERS.swap(ptr::null_mut(), Ordering::AcqRel);
+    let before = TIMERS.exchange(ptr::null_mut());
     // SAFETY: null, or a box that is never freed, because its lock may be in any state.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {

@@ -8,9 +8,10 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use logspool_sys::handover::Handover;
+use logspool_sys::published::Published;
 
 use super::independent::{HANDOVER, WATCHED};
 
@@ -31,7 +32,7 @@ static COMMAND: AtomicPtr<Result<Command, String>> = AtomicPtr::new(std::ptr::nu
 /// Sets how a keeper is started, or why none can be.
 pub fn set_command(command: Result<Command, String>) {
     // The old command is never freed: a thread may read it, and it is set only once or twice in a process.
-    COMMAND.store(Box::into_raw(Box::new(command)), Ordering::Release);
+    COMMAND.publish(Box::into_raw(Box::new(command)));
 }
 
 /// Starts a keeper of this process. Returns the connection to it, which later shows whether the keeper works.
@@ -41,7 +42,7 @@ pub fn set_command(command: Result<Command, String>) {
 /// When the language binding has set no command, or a system call fails.
 pub fn start() -> io::Result<Handover> {
     // SAFETY: stored by `set_command`, never freed, never changed.
-    let command = match unsafe { COMMAND.load(Ordering::Acquire).as_ref() } {
+    let command = match unsafe { COMMAND.observe().as_ref() } {
         Some(Ok(command)) => command,
         Some(Err(why)) => return Err(io::Error::other(why.clone())),
         None => return Err(io::Error::other("nobody has said how one is started")),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::blob::NoRoom;
@@ -13,6 +13,7 @@ use logspool_record::{HEAD_BYTES, Head, advance};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 
 use super::beginning::current;
 use super::door::wait_for_death;
@@ -246,9 +247,9 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // After `renew`: a producer that took over the generation of a dying process must not push in it. Acquire pairs with
-        // the Release in `generation::advance`.
-        fence(Ordering::Acquire);
+        // After `renew`: a producer that took over the generation of a dying process must not push in it. Pairs with
+        // `publish` in `generation::advance`.
+        generation::observed();
         wait_for_death();
         // Repeat if the pipeline was replaced during this generation.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
@@ -350,7 +351,7 @@ impl Pipeline {
     /// Claims a lane for the calling thread, or else a shared one.
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
-        let used = segment.header().lanes.load(Ordering::Acquire) as usize;
+        let used = segment.header().lanes.observe() as usize;
         for index in SHARED_LANES..used {
             if segment.lane(index).state.try_claim() {
                 return Some(Producer::new(segment, index, false, self.number));

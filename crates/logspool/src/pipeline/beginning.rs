@@ -18,6 +18,7 @@ use crate::durable::{PendingSync, WaitRule};
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
+use logspool_sys::crossing::Runs;
 
 /// The default overflow budget is the free tmpfs divided by this.
 const OVERFLOW_SHARE: u64 = 4;
@@ -61,7 +62,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         blobs,
         outlets: Mutex::new(vec![None]),
         routes: Mutex::default(),
-        collector_runs: AtomicBool::new(false),
+        collector_runs: Runs::new(),
         leave: AtomicBool::new(false),
         batching: Mutex::new(()),
         requested: AtomicU64::new(0),

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 
 use super::door;
 use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
@@ -87,9 +88,9 @@ pub fn install_crash_drain() {
         if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && OF_TOOLS.contains(&signal) {
             continue;
         }
-        // Release pairs with the Acquire in `on_crash`. Store before the handler is installed, since it may run at
+        // Pairs with `observe` in `on_crash`. Store before the handler is installed, since it may run at
         // once.
-        place.store(Box::into_raw(Box::new(before)), Ordering::Release);
+        place.publish(Box::into_raw(Box::new(before)));
         // SAFETY: an all-zero sigaction is valid; the handler does only async-signal-safe things.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -104,7 +105,7 @@ pub fn install_crash_drain() {
 /// Restores the handlers that [`install_crash_drain`] replaced, unless another handler was set since.
 pub fn remove_crash_drain() {
     for (place, signal) in BEFORE.iter().zip(SIGNALS) {
-        let before = place.load(Ordering::Acquire);
+        let before = place.observe();
         if !before.is_null() && action_of(signal).is_some_and(|action| is_ours(&action)) {
             // SAFETY: stored by `install_crash_drain` and never freed.
             unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
@@ -145,8 +146,8 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     let written = own.filter(|pipeline| write_queued(pipeline));
     let Some(index) = SIGNALS.iter().position(|each| *each == signal) else { return };
-    // Acquire pairs with the Release in `install_crash_drain`.
-    let before = BEFORE[index].load(Ordering::Acquire);
+    // Pairs with `publish` in `install_crash_drain`.
+    let before = BEFORE[index].observe();
     // SAFETY: stored before this handler was set, and never freed.
     match unsafe { before.as_ref() } {
         Some(before) if before.sa_sigaction != libc::SIG_DFL => {
@@ -170,7 +171,7 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 fn write_queued(pipeline: &Pipeline) -> bool {
     let begun = monotonic_ns();
     let left = (PATIENCE.as_nanos() as u64).saturating_sub(SPENT_NS.load(Ordering::Relaxed));
-    if left == 0 || !pipeline.collector_runs.load(Ordering::Acquire) || is_native_thread() {
+    if left == 0 || !pipeline.collector_runs.is_running() || is_native_thread() {
         return false;
     }
     // From here on no logging call returns, since its record would miss the wait. If the crash interrupted a push of
@@ -178,7 +179,7 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     let patience = SIGNAL_PATIENCE.min(Duration::from_nanos(left));
     door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, patience);
     let ticket = pipeline.request();
-    let is_answered = || pipeline.answered.load(Ordering::Acquire) >= ticket;
+    let is_answered = || pipeline.answered.observe() >= ticket;
     while !is_answered() && monotonic_ns() < begun + left {
         nap(Duration::from_micros(200));
     }

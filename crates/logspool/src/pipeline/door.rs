@@ -14,6 +14,7 @@ use logspool_sys::barrier;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 
 use super::slot::existing;
 use super::state::Pipeline;
@@ -32,7 +33,7 @@ fn shut(pipeline: &Pipeline, patience: Duration) {
     generation::advance();
     barrier::heavy();
     let end = monotonic_ns() + patience.as_nanos() as u64;
-    let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
+    let lanes = pipeline.segment.header().lanes.observe() as usize;
     for index in 0..lanes {
         while !pipeline.segment.lane(index).producer.has_no_window() && monotonic_ns() < end {
             nap(PAUSE);
@@ -75,7 +76,7 @@ pub(super) fn shut_for_good(pipeline: &Pipeline) {
 
 /// Reverts [`shut_for_good`].
 pub(super) fn open() {
-    DYING.store(0, Ordering::Release);
+    DYING.publish(0);
 }
 
 /// Makes every push, of this thread too, wait on its slow path until `until_ns`. Async-signal-safe.
@@ -87,8 +88,8 @@ pub(super) fn shut_for_all(pipeline: &Pipeline, until_ns: u64, patience: Duratio
 /// Async-signal-safe.
 fn shut_until(pipeline: &Pipeline, until_ns: u64, ender: u32, patience: Duration) {
     DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
-    // Release pairs with the Acquire in `wait_for_death`: a reader of this word also sees until when it holds.
-    DYING.store(word(ender), Ordering::Release);
+    // Pairs with `observe` in `wait_for_death`: a reader of this word also sees until when it holds.
+    DYING.publish(word(ender));
     shut(pipeline, patience);
 }
 
@@ -104,8 +105,8 @@ pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Dur
     // If the process is ending already, the door is shut for good.
     if dying >> 32 != own >> 32 {
         DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
-        // Release as in `shut_until`.
-        let _ = DYING.compare_exchange(dying, own, Ordering::Release, Ordering::Relaxed);
+        // Publishes as `shut_until` does.
+        let _ = DYING.publish_over(dying, own);
     }
     shut(pipeline, patience);
 }
@@ -113,14 +114,14 @@ pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Dur
 /// Reverts [`shut_for_a_while`] of this thread. Async-signal-safe.
 pub(super) fn open_again() {
     if DYING_UNTIL_NS.load(Ordering::Relaxed) != 0 {
-        let _ = DYING.compare_exchange(word(thread_id()), 0, Ordering::Release, Ordering::Relaxed);
+        let _ = DYING.publish_over(word(thread_id()), 0);
     }
 }
 
 /// Blocks the caller while the process ends.
 pub(super) fn wait_for_death() {
     loop {
-        let dying = DYING.load(Ordering::Acquire);
+        let dying = DYING.observe();
         // A child forked in the meantime inherits the word, but does not end.
         if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
             return;

@@ -3,7 +3,6 @@
 //! The flush is requested once, so it does not cover records that are logged during the wait.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::reader::LaneReader;
@@ -12,6 +11,7 @@ use super::slot::existing;
 use super::state::Pipeline;
 use super::waiting::deadline;
 use crate::writer::{NONE, Outlet};
+use logspool_sys::published::Published;
 
 /// The sinks that a flush waits for.
 #[derive(Debug, Clone)]
@@ -77,9 +77,9 @@ impl Flush {
     }
 
     fn is_done(&self) -> bool {
-        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= self.ticket;
+        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.observe() >= self.ticket;
         let is_local = |outlet: &&Arc<Outlet>| outlet.traits.is_local;
-        let answered = || self.pipeline.answered.load(Ordering::Acquire) >= self.ticket;
+        let answered = || self.pipeline.answered.observe() >= self.ticket;
         !self.pipeline.is_current()
             || match &self.awaited {
                 Awaited::All => answered(),
@@ -105,7 +105,7 @@ impl Pipeline {
     /// since its records are then in neither place.
     fn is_written(&self, awaited: &Awaited) -> bool {
         let Ok(_guard) = self.batching.try_lock() else { return false };
-        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        let lanes = self.segment.header().lanes.observe() as usize;
         (0..lanes).all(|lane| LaneReader::new(&self.segment, lane).is_none())
             && match awaited {
                 Awaited::Sink(outlet) => outlet.front_batch() == NONE,

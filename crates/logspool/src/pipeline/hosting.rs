@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use logspool_sys::progress;
+use logspool_sys::published::{Counted, Published};
 
 use super::state::Pipeline;
 use crate::chunk::Chunk;
@@ -20,12 +21,12 @@ impl CollectorHost for Pipeline {
     }
 
     fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `request`: records pushed before the request are visible after this load.
-        self.requested.load(Ordering::Acquire)
+        // Pairs with `advance_both_ways` in `request`: records pushed before the request are visible after this load.
+        self.requested.observe()
     }
 
     fn answer_ticket(&self, ticket: u64) {
-        self.answered.fetch_max(ticket, Ordering::Release);
+        self.answered.raise(ticket);
         progress::note();
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::generation;
 use logspool_sys::progress;
+use logspool_sys::published::Published;
 
 use super::flushing::Awaited;
 use super::options::{Options, OptionsError};
@@ -39,11 +40,11 @@ impl Pipeline {
     /// As a flush of all sinks, but does not wait for sinks in closing, which have used up their own deadline.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         let ticket = self.request();
-        let answered = || self.answered.load(Ordering::Acquire) >= ticket;
+        let answered = || self.answered.observe() >= ticket;
         self.wait_for_threads(deadline, || {
             let outlets = self.outlets();
             let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_closing());
-            let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
+            let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.observe() >= ticket;
             answered() || outlets.iter().flatten().any(|outlet| outlet.is_closing()) && awaited.all(is_flushed)
         });
         answered()
@@ -55,7 +56,7 @@ impl Pipeline {
 pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
-    let collects = pipeline.collector_runs.load(Ordering::Acquire);
+    let collects = pipeline.collector_runs.is_running();
     if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_there() && !pipeline.watcher.runs() {
         return;
     }
@@ -89,7 +90,7 @@ fn native_threads() -> usize {
 pub fn after_fork_in_parent() {
     crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
-    pipeline.leave.store(false, Ordering::SeqCst);
+    pipeline.leave.publish(false);
     // A collector that did not leave in time is still there, but its writers may have left.
     pipeline.resume_writers();
     // Threads that logged in the meantime have taken their slow path already; make them take it again.
@@ -169,7 +170,7 @@ pub fn go_on() {
 
 impl Pipeline {
     fn empty(&'static self, timeout: Duration) -> u64 {
-        self.leave.store(false, Ordering::SeqCst);
+        self.leave.publish(false);
         let timeout = self.lateness.share(timeout);
         let deadline = deadline(Some(timeout));
         let done = self.flush_at_end(deadline);
@@ -190,9 +191,9 @@ impl Pipeline {
 
     fn remove_files(&self) {
         // A pipeline that replaced this one has files of the same names.
-        if !self.is_past.load(Ordering::Acquire) {
+        if !self.is_past.observe() {
             self.segment.remove_files();
-            self.removed.store(self.segment.home().is_some(), Ordering::Release);
+            self.removed.publish(self.segment.home().is_some());
         }
     }
 
@@ -202,7 +203,7 @@ impl Pipeline {
     /// The memory of the old pipeline stays, since other threads may still use it.
     pub(super) fn put_aside(&'static self) {
         // Write the records that the calling thread has logged since the drain.
-        if !self.removed.load(Ordering::Acquire) || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
+        if !self.removed.observe() || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
             return;
         }
         self.have_threads_leave(Instant::now() + LEAVE_DEADLINE);

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use logspool_sys::clock;
+use logspool_sys::published::Published;
 
 use crate::recover::Want;
 
@@ -26,13 +27,13 @@ pub fn opened_anew(path: PathBuf) {
         return;
     }
     let anew = Box::leak(Box::new(Anew { path, before: None }));
-    let mut newest = OPENED_ANEW.load(Ordering::Acquire);
+    let mut newest = OPENED_ANEW.observe();
     loop {
         // SAFETY: entries are stored below and never freed.
         anew.before = unsafe { newest.as_ref() };
-        // Release pairs with the Acquire of the loads: a reader that finds an entry sees its contents.
-        match OPENED_ANEW.compare_exchange(newest, anew, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return,
+        // Pairs with `observe`: a reader that finds an entry sees its contents.
+        match OPENED_ANEW.publish_over(newest, anew) {
+            Ok(()) => return,
             Err(other) => newest = other,
         }
     }
@@ -45,7 +46,7 @@ struct Anew {
 
 fn was_opened_anew(path: &Path) -> bool {
     // SAFETY: entries are never freed.
-    let newest = unsafe { OPENED_ANEW.load(Ordering::Acquire).as_ref() };
+    let newest = unsafe { OPENED_ANEW.observe().as_ref() };
     std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
 }
 

@@ -5,11 +5,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 use logspool_sys::threads::spawn;
 
 use super::relatives;
@@ -42,11 +43,11 @@ pub(super) fn relieve(path: &Path) {
     let deliver = move || {
         // After an error the files stay, and `orphans` lists them.
         let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
-        // Release pairs with the Acquire below: the room is released when `done` is seen.
-        is_done.store(true, Ordering::Release);
+        // Pairs with `observe` below: the room is released when `done` is seen.
+        is_done.publish(true);
     };
     if spawn("logspool-relief", deliver) {
-        while !done.load(Ordering::Acquire) && Instant::now() < end {
+        while !done.observe() && Instant::now() < end {
             nap(Duration::from_micros(200));
         }
     }

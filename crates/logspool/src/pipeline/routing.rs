@@ -1,13 +1,13 @@
 //! Defines routes, reusing the slot of a retired one if the table is full, and retires them.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use logspool_lanes::segment::layout::Table;
 use logspool_record::definition::{RouteDefinition, Target};
 
 use super::routes::Retired;
 use super::state::Pipeline;
+use logspool_sys::published::Published;
 
 impl Pipeline {
     pub(super) fn define_route(&self, route: &RouteDefinition) -> Option<u32> {
@@ -58,7 +58,7 @@ impl Pipeline {
 
     /// Retires the routes to a closed sink. Call it after every call that could use them.
     pub(super) fn retire_routes(&self, sink: u32) {
-        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| self.segment.lane(lane).producer.published()).collect();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ids) = routes.by_sink.remove(&sink) else { return };

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use logspool_sys::folder;
+use logspool_sys::published::Published;
 
 use super::options::Options;
 
@@ -13,14 +14,14 @@ static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
 /// Puts other options into force. The caller has checked that they are valid, and that they fit an existing pipeline.
 pub(super) fn set(options: Options) {
     // The old options are never freed: a reader may hold them, and they are set only once or twice in a process.
-    OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
+    OPTIONS.publish(Box::into_raw(Box::new(options)));
 }
 
 /// The options in force.
 pub(super) fn options() -> &'static Options {
     static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
     // SAFETY: stored by `set`, never freed, never changed.
-    unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }.unwrap_or_else(|| &DEFAULT)
+    unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
 /// Folder of this process's segment, whether it exists or not.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 
 use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
 use super::slot::existing;
@@ -148,7 +149,7 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
     // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
     // this thread either never finishes, or finishes before the next wait.
     door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_PATIENCE);
-    if !pipeline.collector_runs.load(Ordering::Acquire) {
+    if !pipeline.collector_runs.is_running() {
         // Nothing was logged yet, or nothing since a fork.
         return if holds_nothing(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
@@ -157,7 +158,7 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let shift = WAITS.fetch_add(1, Ordering::Relaxed).min(16);
     let until = end.min(now + (FIRST_WAIT_NS << shift));
     loop {
-        if pipeline.answered.load(Ordering::Acquire) >= ticket {
+        if pipeline.answered.observe() >= ticket {
             return SignalWait::Written;
         }
         let now = monotonic_ns();
@@ -193,9 +194,9 @@ fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
 /// Whether every record is written or dropped for every sink, judged by the segment alone. Async-signal-safe.
 fn holds_nothing(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
-    let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
+    let lanes = pipeline.segment.header().lanes.observe() as usize;
     let mut lanes = (0..lanes).map(|index| pipeline.segment.lane(index));
-    let sinks = pipeline.segment.header().sinks.load(Ordering::Acquire) as usize;
+    let sinks = pipeline.segment.header().sinks.observe() as usize;
     let mut sinks = (0..sinks).map(|slot| pipeline.segment.sink(slot));
     lanes.all(|lane| lane.producer.published() == lane.consumer.released())
         && sinks.all(|head| {

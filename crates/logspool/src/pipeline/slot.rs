@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use logspool_sys::gate::Gate;
 use logspool_sys::generation;
+use logspool_sys::published::{Counted, Published};
 
 use super::state::Pipeline;
 
@@ -21,8 +22,8 @@ static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 /// pipeline's number.
 #[inline]
 pub fn id_epoch() -> u64 {
-    // Acquire pairs with the Release in `put_aside`: a reader of the new number does not find the replaced pipeline.
-    if generation::current() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Acquire) }
+    // Pairs with `advance` in `put_aside`: a reader of the new number does not find the replaced pipeline.
+    if generation::current() == generation::WIPED { 0 } else { NUMBER.observe() }
 }
 
 /// The pipeline of this process, if there is one.
@@ -30,7 +31,7 @@ pub(super) fn existing() -> Option<&'static Pipeline> {
     if generation::current() == generation::WIPED {
         return None;
     }
-    let current = CURRENT.load(Ordering::Acquire);
+    let current = CURRENT.observe();
     // SAFETY: stored by `existing_or`, never freed.
     unsafe { current.as_ref() }
 }
@@ -53,7 +54,7 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
         generation::advance();
     }
     let pipeline = Box::leak(Box::new(begin(NUMBER.load(Ordering::Relaxed))?));
-    CURRENT.store(pipeline, Ordering::Release);
+    CURRENT.publish(pipeline);
     Some(&*pipeline)
 }
 
@@ -63,11 +64,11 @@ pub(super) fn put_aside(pipeline: &'static Pipeline) {
     if let Some(before) = last.replace(pipeline) {
         let _ = pipeline.before.set(before);
     }
-    pipeline.is_past.store(true, Ordering::Release);
+    pipeline.is_past.publish(true);
     // In this order: a thread that finds no pipeline begins one under the next number. A thread that reads that
     // number does not find this pipeline.
-    CURRENT.store(std::ptr::null_mut(), Ordering::Release);
-    NUMBER.fetch_add(1, Ordering::Release);
+    CURRENT.publish(std::ptr::null_mut());
+    NUMBER.advance();
     generation::advance();
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use logspool_lanes::queue::reader::LaneReader;
 use logspool_lanes::segment::layout::level_class;
 use logspool_sys::clock;
+use logspool_sys::published::Published;
 
 use super::admission::Refusal;
 use super::slot::existing;
@@ -36,7 +37,7 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         *total = stats::read(counters);
     }
     let mut in_lanes = PerLevel::default();
-    let lanes = header.lanes.load(Ordering::Acquire);
+    let lanes = header.lanes.observe();
     for index in 0..lanes as usize {
         for (total, counters) in refused.iter_mut().zip(&segment.lane(index).refused) {
             stats::add(total, stats::read(counters));
@@ -81,7 +82,7 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         overflow_limit_bytes: pipeline.budget.limit(),
         blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
-        collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
+        collector_runs: pipeline.collector_runs.seems_running(),
         survives: segment.survives() && segment.is_linked(),
         place: pipeline.place.place,
         place_reason: pipeline.place.reason.clone(),

@@ -4,18 +4,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use logspool_lanes::segment::Segment;
 
 use crate::writer::{Bell, SpoolHome};
+use logspool_sys::crossing::Runs;
+use logspool_sys::published::Published;
 
 /// Spool state of a pipeline.
 #[derive(Debug)]
 pub(super) struct Spooler {
     pub(super) home: SpoolHome,
     pub(super) bell: Arc<Bell>,
-    pub(super) runs: AtomicBool,
+    pub(super) runs: Runs,
     /// Asks the thread to leave at the end of the process. For a fork, the pipeline's `leave` does.
     pub(super) leave: AtomicBool,
     /// Set when there may be files.
@@ -29,16 +31,16 @@ impl Spooler {
         let name = segment.home()?.1.to_owned();
         let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
         let no = || AtomicBool::new(false);
-        Some(Self { home, bell: Arc::default(), runs: no(), leave: no(), has_files: no() })
+        Some(Self { home, bell: Arc::default(), runs: Runs::new(), leave: no(), has_files: no() })
     }
 
     /// Whether the spool thread runs.
     pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
+        self.runs.is_running()
     }
 
     /// Whether spools may exist: then the segment stays until they are removed.
     pub(super) fn has_files(&self) -> bool {
-        self.has_files.load(Ordering::Acquire)
+        self.has_files.observe()
     }
 }

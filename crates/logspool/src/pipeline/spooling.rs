@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use logspool_spool::pointer;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Published;
 use logspool_sys::threads::spawn;
 
 use super::state::Pipeline;
@@ -20,25 +21,22 @@ impl Pipeline {
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
         // A load first, since the collector calls this in every turn.
-        if spooler.runs.load(Ordering::Relaxed)
-            || self.leave.load(Ordering::Relaxed)
-            || spooler.runs.swap(true, Ordering::AcqRel)
-        {
+        if spooler.runs.seems_running() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_begin() {
             return;
         }
-        spooler.has_files.store(true, Ordering::Release);
+        spooler.has_files.publish(true);
         // SAFETY: every pipeline is leaked when it is made, so this one lives for ever.
         let pipeline: &'static Self = unsafe { &*std::ptr::from_ref(self) };
         if !spawn("logspool-spool", move || pipeline.spool()) {
             // The collector's next turn tries again.
-            spooler.runs.store(false, Ordering::Release);
+            spooler.runs.end();
         }
     }
 
     /// Body of the spool thread.
     fn spool(&'static self) {
         let Some(spooler) = &self.spooler else { return };
-        while !self.leave.load(Ordering::Acquire) && !spooler.leave.load(Ordering::Acquire) {
+        while !self.leave.observe() && !spooler.leave.observe() {
             let turns = self.outlets().into_iter().flatten().map(|outlet| outlet.spool_turn(&spooler.home));
             match turns.max().unwrap_or(SpoolTurn::Idle) {
                 SpoolTurn::Worked => {}
@@ -47,14 +45,14 @@ impl Pipeline {
                 SpoolTurn::Idle => break,
             }
         }
-        spooler.runs.store(false, Ordering::Release);
+        spooler.runs.end();
     }
 
     /// Removes the spools, after everything is written. If the thread is busy with a slow disk, waits only until
     /// `deadline`, and the files stay. Returns whether they are removed.
     pub(super) fn remove_spools(&self, deadline: Instant) -> bool {
         let Some(spooler) = self.spooler.as_ref().filter(|spooler| spooler.has_files()) else { return true };
-        spooler.leave.store(true, Ordering::Release);
+        spooler.leave.publish(true);
         spooler.bell.ring();
         while spooler.runs() && Instant::now() < deadline {
             nap(Duration::from_micros(100));
@@ -63,9 +61,9 @@ impl Pipeline {
             self.outlets().iter().flatten().for_each(|outlet| outlet.close_spool());
             pointer::remove_spools(&spooler.home.path()).is_ok()
         };
-        spooler.leave.store(false, Ordering::Release);
+        spooler.leave.publish(false);
         if removed {
-            spooler.has_files.store(false, Ordering::Release);
+            spooler.has_files.publish(false);
         }
         removed
     }

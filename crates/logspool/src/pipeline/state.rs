@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
+use logspool_sys::crossing::Runs;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -40,7 +41,7 @@ pub struct Pipeline {
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
-    pub(super) collector_runs: AtomicBool,
+    pub(super) collector_runs: Runs,
     pub(super) leave: AtomicBool,
     pub(super) batching: Mutex<()>,
     pub(super) requested: AtomicU64,

@@ -4,10 +4,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use logspool_lanes::queue::cursor::announce_sleep;
 use logspool_lanes::queue::producer::sleep_until_woken;
 use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::progress;
+use logspool_sys::published::Published;
 use logspool_sys::threads::spawn;
 
 use super::spooler::Spooler;
@@ -33,13 +35,13 @@ impl Pipeline {
         if self.leave.load(Ordering::Relaxed) {
             return;
         }
-        // SeqCst pairs with the end of `collect`.
-        if self.collector_runs.swap(true, Ordering::SeqCst) {
+        // Pairs with the end of `collect`.
+        if !self.collector_runs.try_begin() {
             return;
         }
         self.resume_writers();
         if !spawn("logspool", || self.collect()) {
-            self.collector_runs.store(false, Ordering::Release);
+            self.collector_runs.end();
         }
     }
 
@@ -63,13 +65,14 @@ impl Pipeline {
             let Some(mut collector) = slot.take() else { return };
             self.collect_until_leave(&mut collector);
             *slot = Some(collector);
-            // The resuming thread clears `leave` and then takes `collector_runs`; this thread stores `collector_runs`
-            // and then reads `leave`. All four operations are SeqCst. So either that thread finds no collector and
-            // starts one, or this one finds that it may stay. Otherwise a record that came in between would wait until
-            // the next flush.
-            self.collector_runs.store(false, Ordering::SeqCst);
-            progress::note();
-            if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
+            // The resuming thread clears `leave` and then begins the collector. Either it finds no collector and starts
+            // one, or this one finds that it may stay (model: `a_thread_is_never_left_out`). Otherwise a record that
+            // came in between would wait until the next flush.
+            let is_to_leave = || {
+                progress::note();
+                self.leave.load(Ordering::Relaxed)
+            };
+            if !self.collector_runs.leave_unless(is_to_leave) {
                 return;
             }
             self.resume_writers();
@@ -81,7 +84,7 @@ impl Pipeline {
         // Not at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
-        while !self.leave.load(Ordering::Acquire) {
+        while !self.leave.observe() {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
             let turn = turn.unwrap_or(CollectorTurn::Held);
             let now = clock::monotonic_ns();
@@ -105,10 +108,10 @@ impl Pipeline {
                 CollectorTurn::Few | CollectorTurn::Idle | CollectorTurn::Held => sleep = sleep.min(1_000_000),
             }
             let sleeping = &self.segment.header().sleeping;
-            sleeping.store(1, Ordering::SeqCst);
+            announce_sleep(sleeping);
             if self.requested_ticket() == collector.seen_ticket()
                 && collector.durable_calls() == collector.seen_calls()
-                && !self.leave.load(Ordering::SeqCst)
+                && !self.leave.load(Ordering::Relaxed)
             {
                 sleep_until_woken(sleeping, sleep);
             }
@@ -132,7 +135,7 @@ impl Pipeline {
     /// Asks the native threads to leave, and waits until `deadline`. After it every push takes its slow path, which
     /// starts the threads again if that is allowed.
     pub(super) fn have_threads_leave(&self, deadline: Instant) {
-        self.leave.store(true, Ordering::Release);
+        self.leave.publish(true);
         generation::advance();
         self.wake();
         self.watcher.wake();
@@ -143,7 +146,7 @@ impl Pipeline {
             outlet.ask_to_leave();
         }
         self.wait(Some(deadline), || {
-            !self.collector_runs.load(Ordering::Acquire)
+            !self.collector_runs.is_running()
                 && !self.has_writers()
                 && self.idle_writer.dismiss()
                 && !self.watcher.runs()

@@ -1,10 +1,10 @@
 //! Requests a flush, and waits for work of the native threads.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::producer::wake_collector;
 use logspool_sys::progress;
+use logspool_sys::published::{Counted, Published};
 
 use super::state::Pipeline;
 
@@ -32,8 +32,8 @@ impl Pipeline {
 
     /// Requests a flush and returns its ticket.
     pub(super) fn request(&self) -> u64 {
-        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes are visible to the collector.
-        let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        // Pairs with `observe` in `requested_ticket`: the caller's pushes are visible to the collector.
+        let ticket = self.requested.advance_both_ways();
         self.wake();
         ticket
     }
@@ -45,7 +45,7 @@ impl Pipeline {
             // Read the step before the check, so that a step between check and sleep ends the sleep.
             let seen = progress::steps();
             // A replaced pipeline has written everything, and has no threads left to report it.
-            if done() || self.is_past.load(Ordering::Acquire) {
+            if done() || self.is_past.observe() {
                 return true;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {

@@ -11,11 +11,11 @@
 //! the child may be killed. The end of the process waits for it at most 50 ms.
 
 use std::io;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use logspool_sys::clock::wall_ns;
+use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::folder::{CLOCK_TICK_NS, Folder};
+use logspool_sys::published::Published;
 use logspool_sys::threads::spawn;
 
 use super::options::Durability;
@@ -56,8 +56,8 @@ impl Pipeline {
         if self.is_to_leave() || options().durability == Durability::Memory {
             return;
         }
-        if !self.watcher.runs.swap(true, Ordering::SeqCst) && !spawn("logspool-watch", || self.watch()) {
-            self.watcher.runs.store(false, Ordering::Release);
+        if self.watcher.runs.try_begin() && !spawn("logspool-watch", || self.watch()) {
+            self.watcher.runs.end();
         }
     }
 
@@ -68,22 +68,22 @@ impl Pipeline {
         loop {
             while !self.is_to_leave() {
                 watcher.bell.wait(TURN);
-                watcher.looks.store(true, Ordering::SeqCst);
                 let look = || self.look(&mut seen);
-                // An unreadable folder is reported by the code that needs it.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
-                watcher.looks.store(false, Ordering::SeqCst);
+                if watcher.looks.begin_work(monotonic_ns()) {
+                    // An unreadable folder is reported by the code that needs it.
+                    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
+                }
+                watcher.looks.end_work();
             }
-            // As in the collector: a thread that resumes the native threads clears `leave` and then takes `runs`.
-            watcher.runs.store(false, Ordering::SeqCst);
-            if self.is_to_leave() || watcher.runs.swap(true, Ordering::SeqCst) {
+            // As in the collector: a thread that resumes the native threads clears `leave` and then begins it.
+            if !watcher.runs.leave_unless(|| self.is_to_leave()) {
                 return;
             }
         }
     }
 
     fn is_to_leave(&self) -> bool {
-        self.leave.load(Ordering::SeqCst) || self.is_past.load(Ordering::Acquire)
+        self.leave.observe() || self.is_past.observe()
     }
 
     /// Looks for dead relatives, unless there can be none or another process has just looked.

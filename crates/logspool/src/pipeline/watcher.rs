@@ -1,11 +1,11 @@
 //! State of a pipeline's watcher (`watch.rs`).
 //!
-//! Atomics outside `queue` and `stats`: whether it runs or looks, which forks and the end of the process wait for.
+//! Forks and the end of the process wait for whether it runs or looks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
+use logspool_sys::crossing::{Rest, Runs};
 use logspool_sys::nap::nap;
 
 use crate::writer::Bell;
@@ -17,16 +17,15 @@ const REST_NS: u64 = 2_000_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
     pub(super) bell: Bell,
-    pub(super) runs: AtomicBool,
-    /// Whether a look is under way.
-    pub(super) looks: AtomicBool,
-    rests_until_ns: AtomicU64,
+    pub(super) runs: Runs,
+    /// Looks, and the rest in which none may begin.
+    pub(super) looks: Rest,
 }
 
 impl Watcher {
     /// Whether the watcher thread runs.
     pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
+        self.runs.is_running()
     }
 
     /// Wakes the thread, so that it sees the request to leave.
@@ -37,14 +36,14 @@ impl Watcher {
     /// Starts no more looks at the end of the process, so that no sidecar is opened after the last one was closed.
     /// Waits until `deadline` for a look under way. Other processes do what it left undone.
     pub(super) fn rest(&self, deadline: Instant) {
-        // SeqCst, as in `look`: either the look sees this store, or this thread sees the look.
-        self.rests_until_ns.store(monotonic_ns() + REST_NS, Ordering::SeqCst);
-        while self.looks.load(Ordering::SeqCst) && Instant::now() < deadline {
+        // Either the look sees the rest, or this thread sees the look (model: `no_work_begins_in_a_rest`).
+        self.looks.rest_until(monotonic_ns() + REST_NS);
+        while self.looks.is_at_work() && Instant::now() < deadline {
             nap(Duration::from_micros(100));
         }
     }
 
     pub(super) fn rests(&self) -> bool {
-        monotonic_ns() < self.rests_until_ns.load(Ordering::SeqCst)
+        self.looks.rests_at(monotonic_ns())
     }
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Entered;
 
 use super::identity::Identity;
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
@@ -97,15 +98,15 @@ impl Sidecar {
     ///
     /// When fcntl(2) fails.
     pub fn try_enter(&self) -> io::Result<bool> {
-        // Acquire pairs with the Release in `leave`: the changes of another thread inside are visible. Between
+        // Pairs with `leave` of the flag: the changes of another thread inside are visible. Between
         // processes the kernel's lock orders them.
-        if self.inside.swap(true, Ordering::Acquire) {
+        if !self.inside.try_enter() {
             return Ok(false);
         }
         if self.let_go.load(Ordering::Relaxed) {
             let shared = locks::set(&self.file, USE, Lock::Shared);
             if !matches!(shared, Ok(true)) {
-                self.inside.store(false, Ordering::Release);
+                self.inside.leave();
                 return shared;
             }
             self.let_go.store(false, Ordering::Relaxed);
@@ -117,7 +118,7 @@ impl Sidecar {
         let entered = locks::set(&self.file, ENTER, Lock::Alone);
         match entered {
             Ok(true) => steps::reach(steps::Step::Entered),
-            _ => self.inside.store(false, Ordering::Release),
+            _ => self.inside.leave(),
         }
         entered
     }
@@ -130,7 +131,7 @@ impl Sidecar {
     /// Leaves: releases the lock.
     pub fn leave(&self) {
         let _ = locks::set(&self.file, ENTER, Lock::Free);
-        self.inside.store(false, Ordering::Release);
+        self.inside.leave();
     }
 
     /// Checks that the head belongs to the opened file. Writes it if there is none, or if it is of an earlier file with
@@ -277,7 +278,7 @@ impl Sidecar {
     /// processes that end at the same time, the last one finds itself alone.
     pub(super) fn retire(&self) {
         // Do nothing while a thread of this process is inside.
-        if self.inside.swap(true, Ordering::Acquire) {
+        if !self.inside.try_enter() {
             return;
         }
         self.let_go.store(true, Ordering::Relaxed);
@@ -290,7 +291,7 @@ impl Sidecar {
             // Processes that wait to share the byte can now see whether the name is gone.
             let _ = locks::set(&self.file, USE, Lock::Free);
         }
-        self.inside.store(false, Ordering::Release);
+        self.inside.leave();
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! An atomic outside `queue` and `stats`: the test's function, read with one load per append.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use logspool_sys::published::Published;
+use std::sync::atomic::AtomicPtr;
 
 /// The step that was just done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +41,11 @@ static WATCH: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// bytes of the append.
 #[doc(hidden)]
 pub fn watch(watch: Watch) {
-    WATCH.store(watch as *mut (), Ordering::Release);
+    WATCH.publish(watch as *mut ());
 }
 
 fn watcher() -> Option<Watch> {
-    let watch = WATCH.load(Ordering::Acquire);
+    let watch = WATCH.observe();
     // SAFETY: stored by `watch` from a function of this very type, or null, which is `None`.
     unsafe { std::mem::transmute::<*mut (), Option<Watch>>(watch) }
 }

@@ -1,15 +1,12 @@
 //! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
 //!
 //! Opening and closing go through one gate. A forked child can take the gate, whatever the parent's threads were doing.
-//!
-//! Atomics outside `queue` and `stats`: slots that a signal handler reads, since it may take no lock.
 
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::Folder;
@@ -19,6 +16,7 @@ use super::MAX_SIDECARS;
 use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
+use super::place::{HandlerPlace, Named};
 use super::side::Sidecar;
 
 /// A sidecar in use. The last handle of a process closes it.
@@ -78,7 +76,7 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
-        let place = HandlerPlace::take(&sidecar);
+        let place = take_place(&sidecar);
         table.entries.push(OpenSidecar { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
         Ok(Handle(Some(sidecar)))
     })
@@ -110,7 +108,7 @@ fn release(sidecar: Arc<Sidecar>) {
         if table.entries[at].users == 0 {
             let entry = table.entries.swap_remove(at);
             if let Some(place) = entry.place {
-                place.descriptor.store(-1, Ordering::Release);
+                place.give_back();
             }
             entry.sidecar.retire();
         }
@@ -125,45 +123,17 @@ pub fn leave_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
-/// The data that a signal handler needs to remove a sidecar.
-struct HandlerPlace {
-    process: AtomicU32,
-    /// -1 while the slot is free.
-    descriptor: AtomicI32,
-    folder: AtomicI32,
-    device: AtomicU64,
-    inode: AtomicU64,
-}
-
 static PLACES: [HandlerPlace; MAX_SINKS] = [const { HandlerPlace::free() }; MAX_SINKS];
 
-impl HandlerPlace {
-    const fn free() -> Self {
-        Self {
-            process: AtomicU32::new(0),
-            descriptor: AtomicI32::new(-1),
-            folder: AtomicI32::new(-1),
-            device: AtomicU64::new(0),
-            inode: AtomicU64::new(0),
-        }
-    }
-
-    /// Takes a slot. Call it inside the gate. `None` if all are taken; the next start then removes the file.
-    fn take(sidecar: &Sidecar) -> Option<&'static Self> {
-        let process = std::process::id();
-        let is_free = |place: &&Self| {
-            place.descriptor.load(Ordering::Relaxed) < 0 || place.process.load(Ordering::Relaxed) != process
-        };
-        let place = PLACES.iter().find(is_free)?;
-        place.descriptor.store(-1, Ordering::Relaxed);
-        place.process.store(process, Ordering::Relaxed);
-        place.folder.store(sidecar.folder.descriptor(), Ordering::Relaxed);
-        place.device.store(sidecar.identity.device, Ordering::Relaxed);
-        place.inode.store(sidecar.identity.inode, Ordering::Relaxed);
-        // Release pairs with the Acquire in the handler: a valid descriptor comes with its identity.
-        place.descriptor.store(sidecar.file.as_raw_fd(), Ordering::Release);
-        Some(place)
-    }
+/// Takes a place for the signal handler. Call it inside the gate. `None` if all are taken; the next start then removes
+/// the file.
+fn take_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
+    let process = std::process::id();
+    let place = PLACES.iter().find(|place| place.is_free(process))?;
+    let Identity { device, inode } = sidecar.identity;
+    let descriptor = sidecar.file.as_raw_fd();
+    place.take(process, Named { descriptor, folder: sidecar.folder.descriptor(), device, inode });
+    Some(place)
 }
 
 /// As [`leave_all`], with async-signal-safe calls only.
@@ -171,19 +141,14 @@ pub fn unlink_async_signal_safe() {
     // SAFETY: getpid has no preconditions.
     let process = unsafe { libc::getpid() } as u32;
     for place in &PLACES {
-        let descriptor = place.descriptor.load(Ordering::Acquire);
-        if descriptor < 0 || place.process.load(Ordering::Relaxed) != process {
-            continue;
-        }
+        let Some(Named { descriptor, folder, device, inode }) = place.named(process) else { continue };
         if !locks::take_alone_raw(descriptor) {
             continue;
         }
         let mut state = [0_u8; 8];
         // SAFETY: a valid buffer of eight bytes.
         let read = unsafe { libc::pread(descriptor, state.as_mut_ptr().cast(), state.len(), INTENT as i64) };
-        let folder = place.folder.load(Ordering::Relaxed);
-        let identity =
-            Identity { device: place.device.load(Ordering::Relaxed), inode: place.inode.load(Ordering::Relaxed) };
+        let identity = Identity { device, inode };
         let name = identity.c_name();
         // SAFETY: all-zero stats are valid values, `name` ends with a NUL, and the kernel checks the descriptors.
         unsafe {

@@ -37,10 +37,10 @@ impl Duplicate {
 
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        // Before it is closed: the number may stand for another file right after. SeqCst: a child that has not this store
-        // does not have the close either.
+        // Before it is closed: the number may stand for another file right after. Relaxed: a child
+        // without this store does not have the close either, because both calls take the kernel's lock of the table.
         if let Some(place) = self.place {
-            place.store(0, Ordering::SeqCst);
+            place.store(0, Ordering::Relaxed);
         }
     }
 }

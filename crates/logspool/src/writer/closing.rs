@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::outlet::{NONE, Outlet, Waiting};
 use crate::stats::DropReason;
+use logspool_sys::published::Counted;
 
 /// Number of sinks released until now.
 static RELEASED: AtomicU64 = AtomicU64::new(0);
@@ -96,8 +97,8 @@ impl Outlet {
         while let Some(&(ticket, batch)) = waiting.asked.front()
             && batch < front
         {
-            // Release as in `answer`.
-            self.flushed_ticket.fetch_max(ticket, Ordering::Release);
+            // Publishes as `answer` does.
+            self.flushed_ticket.raise(ticket);
             waiting.asked.pop_front();
             is_answered = true;
         }
@@ -108,8 +109,8 @@ impl Outlet {
     /// releases a closed sink.
     pub fn answer(&self, ticket: u64) -> bool {
         let mut waiting = self.lock();
-        // Release pairs with the Acquire of the waiting caller, which then sees the writes as done.
-        self.flushed_ticket.fetch_max(ticket, Ordering::Release);
+        // Pairs with `observe` of the waiting caller, which then sees the writes as done.
+        self.flushed_ticket.raise(ticket);
         if !self.is_done(&waiting) || self.is_closed() {
             return false;
         }

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::published::Published;
 
 use super::entries::{Order, QueuedChunk};
 use super::outlet::{Outlet, TEXT, Waiting};
@@ -95,7 +96,7 @@ impl Outlet {
             self.head().note_arrival(entry.batch - 1, waiting.number);
         }
         if entry.order.is_told {
-            self.head().told.store(entry.batch, Ordering::Release);
+            self.head().told.publish(entry.batch);
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use logspool_lanes::blob::large_until;
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::progress;
+use logspool_sys::published::Published;
 
 use super::delivery::error_number;
 use super::outlet::{Outlet, TEXT, Waiting};
@@ -207,7 +208,7 @@ impl Outlet {
                 match &result {
                     Ok(count) => {
                         // In this order: a missing intent means that the segment has noted the bytes.
-                        self.head().offset.store((written + count) as u64, Ordering::Release);
+                        self.head().offset.publish((written + count) as u64);
                         shared.settle();
                     }
                     Err(_) => shared.give_up(),
@@ -300,15 +301,15 @@ impl Outlet {
             }
             (Some(reason), None) => self.count_dropped(reason, entry.counts),
         }
-        // Release: a recoverer that reads this batch also sees its counters. Stored before `offset` is reset: a kill
+        // In this order: a recoverer that reads this batch also sees its counters. Stored before `offset` is reset: a kill
         // between the two must not leave a batch that looks unwritten.
         if self.confirms {
             waiting.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
             head.note_arrival(entry.batch, waiting.number);
         } else {
-            head.batch.store(entry.batch, Ordering::Release);
+            head.batch.publish(entry.batch);
         }
-        head.offset.store(0, Ordering::Release);
+        head.offset.publish(0);
         self.note_finished(&mut waiting, &entry);
         match reason {
             None => self.note_unsynced(&mut waiting, entry.batch, entry.counts, entry.bytes),

@@ -1,6 +1,7 @@
 //! States of handlers by address. A weak reference removes the state when its handler dies.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -15,8 +16,32 @@ pub(super) struct KnownHandler {
     pub(super) reference: WeakReference,
 }
 
+/// Hashes the address of an object by one multiplication: a call of `handle` looks it up twice, and no input chooses it.
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    #[inline]
+    fn write_usize(&mut self, address: usize) {
+        /// 2^64 divided by the golden ratio, an odd number (Knuth, TAOCP volume 3, section 6.4).
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        let product = (self.0 ^ address as u64).wrapping_mul(SPREAD);
+        // The table takes the lowest bits, which are all 0 in an address and stay so.
+        self.0 = product ^ (product >> 32);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 pub(super) struct HandlerTable {
-    pub(super) states: HashMap<usize, KnownHandler>,
+    pub(super) states: HashMap<usize, KnownHandler, BuildHasherDefault<AddressHasher>>,
     pub(super) by_reference: HashMap<usize, usize>,
     /// Sinks of dead handlers for whose queued records no thread has waited yet.
     pub(super) orphans: Vec<(u64, u32)>,
@@ -26,7 +51,7 @@ static TABLE: Mutex<Option<HandlerTable>> = Mutex::new(None);
 
 pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
     let mut table = TABLE.lock().expect("no panic happens while it is held");
-    let empty = || HandlerTable { states: HashMap::new(), by_reference: HashMap::new(), orphans: Vec::new() };
+    let empty = || HandlerTable { states: HashMap::default(), by_reference: HashMap::new(), orphans: Vec::new() };
     act(table.get_or_insert_with(empty))
 }
 

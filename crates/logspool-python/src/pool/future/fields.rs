@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use logspool_pool::Promise;
+use logspool_sys::published::Published;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
@@ -113,13 +114,13 @@ impl FutureHandle {
 pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
     // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under
     // the promise's lock, `waiters` and `condition` only in a forked child, the others never.
-    unsafe { Borrowed::from_ptr_or_opt(py, field.load(Ordering::Acquire)) }.map(|object| Owned::of(&object))
+    unsafe { Borrowed::from_ptr_or_opt(py, field.observe()) }.map(|object| Owned::of(&object))
 }
 
 /// Fills an empty field; returns the object if the field was full.
 pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
-    match field.compare_exchange(ptr::null_mut(), object.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
-        Ok(_) => {
+    match field.publish_over(ptr::null_mut(), object.as_ptr()) {
+        Ok(()) => {
             // The field owns the reference now.
             std::mem::forget(object);
             Ok(())

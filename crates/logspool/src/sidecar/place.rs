@@ -1,0 +1,92 @@
+//! The facts about an open sidecar that a signal handler needs to remove it. A handler may take no lock.
+//!
+//! Atomics outside `queue` and `stats`: the words of a place. `take` publishes the descriptor last, and `named` observes
+//! it first, so a descriptor comes with its name (model: `a_descriptor_comes_with_its_name`).
+
+use logspool_sys::published::Published;
+use logspool_sys::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// A place for one open sidecar.
+#[derive(Debug)]
+pub struct HandlerPlace {
+    /// Id of the process that uses the place.
+    process: AtomicU32,
+    /// −1 while the place is free.
+    descriptor: AtomicI32,
+    folder: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+/// An open sidecar and its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// Descriptor of the sidecar.
+    pub descriptor: i32,
+    /// Descriptor of its folder.
+    pub folder: i32,
+    /// Device of the log file, which names the sidecar.
+    pub device: u64,
+    /// Inode of the log file.
+    pub inode: u64,
+}
+
+impl HandlerPlace {
+    /// A place that no sidecar uses.
+    #[cfg(not(loom))]
+    pub const fn free() -> Self {
+        Self {
+            process: AtomicU32::new(0),
+            descriptor: AtomicI32::new(-1),
+            folder: AtomicI32::new(-1),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+        }
+    }
+
+    /// A place that no sidecar uses.
+    #[cfg(loom)]
+    pub fn free() -> Self {
+        Self {
+            process: AtomicU32::new(0),
+            descriptor: AtomicI32::new(-1),
+            folder: AtomicI32::new(-1),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether `process` may take it: it is free, or a parent of this process used it.
+    pub fn is_free(&self, process: u32) -> bool {
+        self.descriptor.load(Ordering::Relaxed) < 0 || self.process.load(Ordering::Relaxed) != process
+    }
+
+    /// Takes the place. One thread at a time, and only a free place.
+    pub fn take(&self, process: u32, named: Named) {
+        self.descriptor.store(-1, Ordering::Relaxed);
+        self.process.store(process, Ordering::Relaxed);
+        self.folder.store(named.folder, Ordering::Relaxed);
+        self.device.store(named.device, Ordering::Relaxed);
+        self.inode.store(named.inode, Ordering::Relaxed);
+        // Pairs with `observe` in `named`.
+        self.descriptor.publish(named.descriptor);
+    }
+
+    /// Frees the place. Before the descriptor is closed.
+    pub fn give_back(&self) {
+        self.descriptor.publish(-1);
+    }
+
+    /// The sidecar of `process` in this place. Async-signal-safe. A thread may give the place to another sidecar
+    /// meanwhile: compare the descriptor with the name before you remove anything.
+    pub fn named(&self, process: u32) -> Option<Named> {
+        // Pairs with `publish` in `take`.
+        let descriptor = self.descriptor.observe();
+        if descriptor < 0 || self.process.load(Ordering::Relaxed) != process {
+            return None;
+        }
+        let folder = self.folder.load(Ordering::Relaxed);
+        let (device, inode) = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        Some(Named { descriptor, folder, device, inode })
+    }
+}
