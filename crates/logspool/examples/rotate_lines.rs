@@ -50,7 +50,7 @@ fn main() {
             _ => panic!("no such order: {order}"),
         }
     }
-    println!("{}", sink.turns());
+    println!("{}", sink.rotation_count());
 }
 
 /// Writes a chunk as the writer does.

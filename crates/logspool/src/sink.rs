@@ -139,7 +139,7 @@ pub trait Sink: Send {
     }
 
     /// Number of times that the sink has switched to another file.
-    fn turns(&self) -> u64 {
+    fn rotation_count(&self) -> u64 {
         0
     }
 

@@ -63,7 +63,7 @@ fn cut_line() {
         if number == 4 {
             fs::rename(&path, folder.path().join("app.log.1")).unwrap();
         }
-        let before = sink.turns();
+        let before = sink.rotation_count();
         let mut feed = Feed::new([(1, second.as_str()), (2, third.as_str())]);
         let before_limit = limit(libc::RLIMIT_FSIZE, 40);
         let cut = feed.step(sink.as_mut());
@@ -76,7 +76,7 @@ fn cut_line() {
 
         assert!(matches!(cut, Ok(40)), "{number}: {cut:?}");
         assert!(matches!(&refused, Err(SinkError::Retry(_))), "{number}: {refused:?}");
-        assert_eq!(2, sink.turns() - before, "{number}");
+        assert_eq!(2, sink.rotation_count() - before, "{number}");
         assert_eq!(third, fs::read_to_string(&path).unwrap(), "{number}");
         let mut backups: Vec<String> = fs::read_dir(folder.path())
             .unwrap()
@@ -112,7 +112,7 @@ fn cut_and_removed() {
     assert!(matches!(cut, Ok(20)), "{cut:?}");
     assert!(matches!(&refused, Err(SinkError::Retry(_))), "{refused:?}");
     assert_eq!("ddle\nsecond\n", fs::read_to_string(&path).unwrap());
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
 }
 
 #[test]
@@ -148,6 +148,6 @@ fn no_descriptors() {
         assert_eq!("first\n", fs::read_to_string(folder.path().join(backup)).unwrap(), "{number}");
         assert_eq!("second\n3\n", fs::read_to_string(&path).unwrap(), "{number}");
         assert_eq!(2, fs::read_dir(folder.path()).unwrap().count(), "{number}");
-        assert_eq!(1, sink.turns(), "{number}");
+        assert_eq!(1, sink.rotation_count(), "{number}");
     }
 }

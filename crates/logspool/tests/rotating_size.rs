@@ -56,7 +56,7 @@ fn all_lines_between_two_rollovers_are_one_write() {
     let mut sink = sinks::open(&definition).unwrap();
 
     assert_eq!(5, feed(&numbered(5_000)).rest(sink.as_mut()));
-    assert_eq!(4, sink.turns());
+    assert_eq!(4, sink.rotation_count());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_program_s_descriptor_stays_with_the_first_file() {
     feed(&numbered(5)).rest(sink.as_mut());
     std::io::Write::write_all(&mut theirs, b"late\n").unwrap();
 
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
     assert_eq!(numbered(3).concat() + "late\n", fs::read_to_string(folder.path().join("app.log.1")).unwrap());
     assert_eq!(numbered(5)[3..].concat(), fs::read_to_string(&path).unwrap());
 }
@@ -85,7 +85,7 @@ fn what_is_no_regular_file_is_never_rotated() {
         let mut sink = sinks::open(&options.define(Descriptor::Open)).unwrap();
 
         assert_eq!(1, feed(&numbered(100)).rest(sink.as_mut()));
-        assert_eq!(0, sink.turns());
+        assert_eq!(0, sink.rotation_count());
         assert_eq!(1, fs::read_dir(folder.path()).unwrap().count());
     }
 }
@@ -101,5 +101,5 @@ fn without_backups_the_file_grows_and_is_followed_when_others_move_it() {
 
     assert_eq!(numbered(100).concat(), fs::read_to_string(folder.path().join("moved")).unwrap());
     assert_eq!(numbered(3).concat(), fs::read_to_string(&path).unwrap());
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
 }

@@ -29,7 +29,7 @@ fn a_backlog_is_spread_over_the_files_by_the_time_of_its_records() {
         let writes = Feed::new(lines.iter().map(|(time, line)| (*time, line.as_str()))).rest(sink.as_mut());
 
         assert_eq!(4, writes);
-        assert_eq!(3, sink.turns());
+        assert_eq!(3, sink.rotation_count());
         for (name, day) in [(".2024-02-29", -1), (".2024-03-01", 0), (".2024-03-02", 1), ("", 2)] {
             let text = fs::read_to_string(folder.path().join(format!("app.log{name}"))).unwrap();
             assert_eq!(format!("day {day}\n").repeat(50), text);
@@ -86,6 +86,6 @@ fn what_is_no_regular_file_is_never_rotated_and_asked_once_an_interval() {
     let lines = (0..7200).map(|second| (MARCH + second, "line\n"));
 
     assert_eq!(2, Feed::new(lines).rest(sink.as_mut()));
-    assert_eq!(0, sink.turns());
+    assert_eq!(0, sink.rotation_count());
     assert_eq!(1, fs::read_dir(folder.path()).unwrap().count());
 }

@@ -308,7 +308,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
 
         assert!(given == received, "{sample:?}: {} of {} bytes", received.len(), given.len());
         assert!(refusals > 3, "{sample:?}");
-        assert_eq!(0, sink.turns(), "{sample:?}");
+        assert_eq!(0, sink.rotation_count(), "{sample:?}");
     }
 }
 

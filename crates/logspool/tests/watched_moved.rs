@@ -33,7 +33,7 @@ fn a_file_that_was_moved_removed_or_replaced_is_opened_again() {
 
     assert_eq!("one\ntwo\n", fs::read_to_string(folder.path().join("moved")).unwrap());
     assert_eq!("theirs\nfive\n", fs::read_to_string(&path).unwrap());
-    assert_eq!(3, sink.turns());
+    assert_eq!(3, sink.rotation_count());
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn the_program_s_descriptor_is_used_until_the_file_moves() {
     let theirs = OpenOptions::new().append(true).create(true).open(&path).unwrap();
     let mut sink = open(&path, Descriptor::Duplicate(theirs.as_raw_fd()));
     Feed::new([(0, "one\n")]).rest(sink.as_mut());
-    assert_eq!(0, sink.turns());
+    assert_eq!(0, sink.rotation_count());
     fs::rename(&path, folder.path().join("moved")).unwrap();
     Feed::new([(0, "two\n")]).rest(sink.as_mut());
 
-    assert_eq!(1, sink.turns());
+    assert_eq!(1, sink.rotation_count());
     assert_eq!("two\n", fs::read_to_string(&path).unwrap());
 }
 
@@ -69,5 +69,5 @@ fn records_wait_for_a_folder_that_is_away() {
     feed.rest(sink.as_mut());
 
     assert_eq!("one\ntwo\n", fs::read_to_string(&path).unwrap());
-    assert_eq!(0, sink.turns());
+    assert_eq!(0, sink.rotation_count());
 }

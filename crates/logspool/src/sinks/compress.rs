@@ -54,8 +54,8 @@ impl Compressing {
     }
 
     /// Call it after a write, with the sink's number of rotations. Requests compression if there may be new backups.
-    pub fn see(&mut self, turns: u64, origin: impl FnOnce() -> Option<Origin>) {
-        if self.seen.replace(turns) != Some(turns) {
+    pub fn see(&mut self, rotation_count: u64, origin: impl FnOnce() -> Option<Origin>) {
+        if self.seen.replace(rotation_count) != Some(rotation_count) {
             self.task.origin = origin();
             thread::request(self.task.clone());
         }

@@ -73,7 +73,7 @@ pub struct Traits {
     /// Whether its destination confirms what it got: the sink is a [`Courier`](crate::sink::Courier).
     pub confirms_later: bool,
     /// Whether it goes over to other files by itself.
-    pub turns: bool,
+    pub rotates: bool,
     /// Whether handlers with the same options and the same file share one sink.
     pub is_shared: bool,
 }
@@ -94,12 +94,12 @@ impl Traits {
         is_local: true,
         is_borrowed: false,
         confirms_later: false,
-        turns: false,
+        rotates: false,
         is_shared: true,
     };
 
     /// Of a file that gives way to another.
-    pub const TURNING_FILE: Self = Self { turns: true, is_shared: false, ..Self::FILE };
+    pub const ROTATING_FILE: Self = Self { rotates: true, is_shared: false, ..Self::FILE };
 
     /// Of another program that records are sent to.
     pub const REMOTE: Self = Self { takes: Takes::Entries, is_local: false, is_shared: false, ..Self::FILE };

@@ -22,7 +22,7 @@ pub struct NamedFile {
     file: File,
     identity: Identity,
     is_regular: bool,
-    turns: u64,
+    rotation_count: u64,
     shared: SharedFile,
     unsynced: Unsynced,
 }
@@ -39,7 +39,7 @@ impl NamedFile {
         let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
         let shared = SharedFile::default();
         let unsynced = Unsynced::default();
-        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0, shared, unsynced })
+        Ok(Self { path: path.to_owned(), file, identity, is_regular, rotation_count: 0, shared, unsynced })
     }
 
     /// The path that the file was opened by.
@@ -48,8 +48,8 @@ impl NamedFile {
     }
 
     /// Number of switches to another file.
-    pub fn turns(&self) -> u64 {
-        self.turns
+    pub fn rotation_count(&self) -> u64 {
+        self.rotation_count
     }
 
     /// The state of the open file that is shared with other processes.
@@ -155,7 +155,7 @@ impl NamedFile {
         // The old file is still open, so its inode cannot be reused for the new one.
         if identity != self.identity {
             self.unsynced.leave(&self.file, Path::new(&self.path));
-            self.turns += 1;
+            self.rotation_count += 1;
             self.shared.follow();
         }
         self.file = file;

@@ -25,7 +25,7 @@ use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::{Place, RotationRules, SinkOptions, Traits};
-use crate::sidecar::steps::{Step as Reached, reach};
+use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 crate::options! {
@@ -47,7 +47,7 @@ crate::options! {
 
 impl SinkOptions for RotatingFileOptions {
     const KIND: &'static str = "rotating";
-    const TRAITS: Traits = Traits::TURNING_FILE;
+    const TRAITS: Traits = Traits::ROTATING_FILE;
 
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
         Ok(Box::new(RotatingFileSink::open(self, descriptor)?))
@@ -74,13 +74,13 @@ pub struct RotatingFileSink {
     rules: RotationRules,
     compressing: Option<Compressing>,
     /// The next step of an unfinished rollover.
-    next: Option<Step>,
+    next: Option<RolloverStep>,
     torn: Torn,
 }
 
 /// A step of a rollover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum RolloverStep {
     /// Renames the backup of this number to the next number; number 0 is the live file.
     Shift(u32),
     /// Opens the path.
@@ -146,13 +146,13 @@ impl RotatingFileSink {
         let _alone = self.compressing.as_ref().map(Compressing::alone);
         while let Some(step) = self.next {
             match step {
-                Step::Shift(number) => self.shift(number)?,
-                Step::Open => self.file.reopen()?,
+                RolloverStep::Shift(number) => self.shift(number)?,
+                RolloverStep::Open => self.file.reopen()?,
             }
             self.next = match step {
-                Step::Shift(0) => Some(Step::Open),
-                Step::Shift(number) => Some(Step::Shift(number - 1)),
-                Step::Open => None,
+                RolloverStep::Shift(0) => Some(RolloverStep::Open),
+                RolloverStep::Shift(number) => Some(RolloverStep::Shift(number - 1)),
+                RolloverStep::Open => None,
             };
         }
         Ok(())
@@ -167,14 +167,14 @@ impl RotatingFileSink {
         if number == 0 {
             make_way(&target)?;
             rename_existing(path, &target)?;
-            reach(Reached::Renamed);
+            reach(Step::Renamed);
             return Ok(());
         }
         let source = format!("{path}.{number}");
         if std::path::Path::new(&source).exists() {
             make_way(&target)?;
             rename_existing(&source, &target)?;
-            reach(Reached::Renamed);
+            reach(Step::Renamed);
         }
         Ok(())
     }
@@ -211,9 +211,9 @@ impl RotatingFileSink {
                 self.file.reopen().map_err(SinkError::Retry)?;
                 continue;
             }
-            let turns = self.file.turns();
+            let rotation_count = self.file.rotation_count();
             let part = self.prepare(lines).map_err(SinkError::Retry)?;
-            if self.file.turns() == turns {
+            if self.file.rotation_count() == rotation_count {
                 return Ok(part);
             }
         }
@@ -240,7 +240,7 @@ impl RotatingFileSink {
             }
             return Ok(all);
         }
-        self.next = Some(Step::Shift(self.last_to_shift()));
+        self.next = Some(RolloverStep::Shift(self.last_to_shift()));
         self.turn()?;
         self.before_rollover(lines, First::Exempt)
     }
@@ -271,7 +271,7 @@ impl Sink for RotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.turns(), || self.file.origin());
+            compressing.see(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }
@@ -284,8 +284,8 @@ impl Sink for RotatingFileSink {
         Some(self.file.shared())
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

@@ -40,7 +40,7 @@ pub struct Schedule {
 
 /// The options of [`Schedule::parse`], as the handler has them.
 #[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
+pub struct ScheduleOptions<'a> {
     /// `S`, `M`, `H`, `D`, `midnight`, `W0` to `W6`, in either case.
     pub when: &'a str,
     /// Units of `when`.
@@ -60,8 +60,8 @@ impl Schedule {
     ///
     /// `InvalidInput` for a `when` that the standard library refuses, and for an interval of 0 if the standard library
     /// would loop for ever.
-    pub fn parse(options: Options<'_>) -> io::Result<Self> {
-        let Options { when, interval, zone, at_time_seconds, rules } = options;
+    pub fn parse(options: ScheduleOptions<'_>) -> io::Result<Self> {
+        let ScheduleOptions { when, interval, zone, at_time_seconds, rules } = options;
         let upper = when.to_uppercase();
         let (when, unit, precision) = match upper.as_bytes() {
             b"S" => (When::Every(Precision::Second), 1, Precision::Second),
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn schedule(when: &str, at_time_seconds: Option<u32>, rules: RotationRules) -> Schedule {
-        Schedule::parse(Options { when, interval: 1, zone: Zone::Utc, at_time_seconds, rules }).unwrap()
+        Schedule::parse(ScheduleOptions { when, interval: 1, zone: Zone::Utc, at_time_seconds, rules }).unwrap()
     }
 
     #[test]
@@ -179,8 +179,13 @@ mod tests {
     #[test]
     fn what_stock_refuses_is_refused() {
         for when in ["", "W", "W7", "W00", "Y", "MID"] {
-            let options =
-                Options { when, interval: 1, zone: Zone::Utc, at_time_seconds: None, rules: RotationRules::Current };
+            let options = ScheduleOptions {
+                when,
+                interval: 1,
+                zone: Zone::Utc,
+                at_time_seconds: None,
+                rules: RotationRules::Current,
+            };
             assert!(Schedule::parse(options).is_err(), "{when}");
         }
     }

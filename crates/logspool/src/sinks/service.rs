@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
-use chunk::{Chunk, Packing};
+use chunk::{SentChunk, Packing};
 use connection::Connection;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
@@ -118,7 +118,7 @@ pub struct ServiceSink {
     due: Instant,
     /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. Exceeds the window only if
     /// a single batch makes more chunks.
-    window: VecDeque<Chunk>,
+    window: VecDeque<SentChunk>,
     connection: Option<Connection>,
     /// Number of chunks, from the front, that were sent on this connection, and number of bytes sent of the next.
     sent: usize,
@@ -192,7 +192,7 @@ impl ServiceSink {
         }
         let id = chunk::id(self.stream, self.first, self.gathered_records);
         let (records, batches) = (self.gathered_records, self.gathered_batches);
-        self.window.push_back(Chunk::new(id, &self.gathered, records, batches, self.packing));
+        self.window.push_back(SentChunk::new(id, &self.gathered, records, batches, self.packing));
         self.first += records;
         self.gathered.clear();
         (self.gathered_records, self.gathered_batches) = (0, 0);

@@ -24,7 +24,7 @@ use logspool_record::definition::{Descriptor, Zone};
 use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
-use super::schedule::{Options, Schedule};
+use super::schedule::{ScheduleOptions, Schedule};
 use super::torn::Torn;
 use super::{Place, RotationRules, SinkOptions, Traits};
 use crate::sidecar::steps::{Step, reach};
@@ -56,7 +56,7 @@ crate::options! {
 
 impl SinkOptions for TimedRotatingFileOptions {
     const KIND: &'static str = "timed";
-    const TRAITS: Traits = Traits::TURNING_FILE;
+    const TRAITS: Traits = Traits::ROTATING_FILE;
 
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
         Ok(Box::new(TimedRotatingFileSink::open(self, descriptor)?))
@@ -125,7 +125,7 @@ impl TimedRotatingFileSink {
         let TimedRotatingFileOptions { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules } =
             options;
         let (interval, zone, at_time_seconds, rules) = (*interval, *zone, *at_time_seconds, *rules);
-        let schedule = Schedule::parse(Options { when, interval, zone, at_time_seconds, rules })?;
+        let schedule = Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules })?;
         let file = NamedFile::open(path, descriptor)?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
         let naming = Naming::Stamps(schedule.precision);
@@ -207,9 +207,9 @@ impl TimedRotatingFileSink {
                 continue;
             }
             self.rollover_at = self.file.shared().agree(self.rollover_at);
-            let turns = self.file.turns();
+            let rotation_count = self.file.rotation_count();
             let part = self.prepare(lines).map_err(SinkError::Retry)?;
-            if self.file.turns() == turns {
+            if self.file.rotation_count() == rotation_count {
                 return Ok(part);
             }
         }
@@ -252,7 +252,7 @@ impl Sink for TimedRotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.turns(), || self.file.origin());
+            compressing.see(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }
@@ -265,8 +265,8 @@ impl Sink for TimedRotatingFileSink {
         Some(self.file.shared())
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

@@ -27,7 +27,7 @@ crate::options! {
 
 impl SinkOptions for WatchedFileOptions {
     const KIND: &'static str = "watched";
-    const TRAITS: Traits = Traits { turns: true, ..Traits::FILE };
+    const TRAITS: Traits = Traits { rotates: true, ..Traits::FILE };
 
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
         Ok(Box::new(WatchedFileSink::open(&self.path, descriptor)?))
@@ -74,8 +74,8 @@ impl Sink for WatchedFileSink {
         Ok(count)
     }
 
-    fn turns(&self) -> u64 {
-        self.file.turns()
+    fn rotation_count(&self) -> u64 {
+        self.file.rotation_count()
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {

@@ -217,7 +217,7 @@ impl Outlet {
             match result {
                 Ok(count) => {
                     written += count;
-                    self.rotation_count.store(sink.turns(), Ordering::Relaxed);
+                    self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
                     if let Some(error) = sink.trouble() {
                         self.note(&error);
                     }

@@ -254,7 +254,7 @@ impl Adoption {
 
     /// True if its sink switches to other files by itself, and its stream has to follow.
     pub fn rotates(&self) -> bool {
-        self.traits.turns && !self.stream.text.is_null()
+        self.traits.rotates && !self.stream.text.is_null()
     }
 
     /// The stream, with the sink whose records have to be written before the program's own text.

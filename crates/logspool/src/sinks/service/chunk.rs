@@ -34,7 +34,7 @@ pub fn id(stream: Stream, first: u64, records: u64) -> String {
 
 /// A chunk that is being delivered.
 #[derive(Debug)]
-pub struct Chunk {
+pub struct SentChunk {
     /// The id that its ack repeats.
     pub id: String,
     /// The whole message; a repetition sends the same bytes.
@@ -45,7 +45,7 @@ pub struct Chunk {
     pub acked: bool,
 }
 
-impl Chunk {
+impl SentChunk {
     /// Encodes a chunk from MessagePack entries.
     pub fn new(id: String, entries: &[u8], records: u64, batches: usize, packing: Packing) -> Self {
         let mut bytes = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
     fn a_chunk_names_its_records_and_holds_its_entries() {
         let stream = Stream { id: 0x55, epoch: 7 };
         let expected = format!("{}55/7/11-13", "0".repeat(30));
-        let chunk = Chunk::new(id(stream, 11, 3), b"entries", 3, 1, Packing::Plain);
+        let chunk = SentChunk::new(id(stream, 11, 3), b"entries", 3, 1, Packing::Plain);
 
         assert_eq!((b"entries".to_vec(), owned(&[("chunk", &expected), ("size", "Int(3)")])), options(&chunk.bytes));
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn gzipped_entries_come_back() {
         let entries = b"the same again and ".repeat(10_000);
-        let chunk = Chunk::new("c".to_owned(), &entries, 9, 1, Packing::Gzip);
+        let chunk = SentChunk::new("c".to_owned(), &entries, 9, 1, Packing::Gzip);
         let (packed, options) = options(&chunk.bytes);
         let mut unpacked = Vec::new();
         flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
