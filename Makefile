@@ -75,7 +75,6 @@ lint: check-tools ## Check form, warnings, stubs, pages, imports, names and word
 	@$(PYTHON) scripts/lint.py
 
 format: check-tools ## Bring Rust and Python sources into form
-	@cargo fmt --all
 	@$(PYTHON) scripts/format.py
 
 wheels: check-tools ## Build a wheel and try it in an empty environment (WHEELS=--all for every interpreter)

@@ -1,11 +1,14 @@
-"""Bring the Python sources into ruff's form and mend what ruff can mend."""
+"""Bring the sources into the form of rustfmt and ruff, and mend what ruff can mend."""
 
 import environment
+import rust_sources
 from lint import PYTHON_FOLDERS
 
 
 def main() -> None:
-    """Run ruff over the folders that hold Python."""
+    """Run rustfmt over all Rust, and ruff over the folders with Python."""
+    environment.run(["cargo", "fmt", "--all"])
+    environment.run(["rustfmt", "--edition", "2024", *rust_sources.files_declared_by_macros()])
     program = str(environment.tools() / "bin" / "ruff")
     folders = [folder for folder in PYTHON_FOLDERS if any((environment.ROOT / folder).rglob("*.py"))]
     environment.run([program, "check", "--fix", "--quiet", *folders])

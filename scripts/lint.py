@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import environment
 import interpreters
+import rust_sources
 import terminal
 from environment import ROOT, run
 
@@ -18,9 +19,7 @@ PYTHON_FOLDERS = ["python", "tests", "scripts", "bench", "demo"]
 def rustfmt() -> None:
     """Compare the Rust sources with rustfmt's form."""
     run(["cargo", "fmt", "--all", "--check"])
-    # The table of sinks declares its modules in a macro, where cargo does not look for files.
-    sinks = sorted(str(path) for path in (ROOT / "crates/logspool/src/sinks").rglob("*.rs"))
-    run(["rustfmt", "--check", "--edition", "2024", *sinks])
+    run(["rustfmt", "--check", "--edition", "2024", *rust_sources.files_declared_by_macros()])
 
 
 def clippy() -> None:

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
-use chunk::{SentChunk, Packing};
+use chunk::{Packing, SentChunk};
 use connection::Connection;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};

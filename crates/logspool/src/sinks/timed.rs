@@ -24,7 +24,7 @@ use logspool_record::definition::{Descriptor, Zone};
 use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
-use super::schedule::{ScheduleOptions, Schedule};
+use super::schedule::{Schedule, ScheduleOptions};
 use super::torn::Torn;
 use super::{Place, RotationRules, SinkOptions, Traits};
 use crate::sidecar::steps::{Step, reach};
