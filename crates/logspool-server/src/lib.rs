@@ -23,7 +23,6 @@ pub mod http;
 pub mod intake;
 mod kernel_drops;
 pub mod metrics;
-mod nearest;
 pub mod origin;
 pub mod peer;
 mod pem;

@@ -28,7 +28,7 @@ mod lateness;
 #[cfg(not(loom))]
 pub mod meters;
 #[cfg(not(loom))]
-mod nearest;
+pub mod nearest;
 #[cfg(not(loom))]
 pub mod openmetrics;
 #[cfg(not(loom))]

@@ -1,7 +1,7 @@
-//! The known word that a misspelt one is most like.
+//! Finds the known word that is nearest to a misspelt one, for error messages.
 
-/// The word of `known` that takes the fewest changes to become `word`, upper and lower case aside; `None` where none
-/// is alike: where half of the longer of the two would have to change.
+/// Returns the word of `known` that needs the fewest changes to become `word`, whatever the case of letters. `None` if
+/// even that word needs as many changes as half the letters of the longer one.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded: Vec<char> = word.to_lowercase().chars().collect();
     let with_distance = known.into_iter().filter_map(|each| {
@@ -12,7 +12,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     with_distance.min_by_key(|(changes, _)| *changes).map(|(_, each)| each)
 }
 
-/// How many letters have to be put in, left out, replaced or swapped with their neighbour.
+/// Number of letters to insert, remove, replace or swap with their neighbour (Damerau-Levenshtein distance).
 fn changes(one: &[char], other: &[char]) -> usize {
     let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
     for (index, row) in rows.iter_mut().enumerate() {
@@ -46,6 +46,7 @@ mod tests {
             ("rotate", Some("rotating")),
             ("fil", Some("file")),
             ("servce", Some("service")),
+            ("Service", Some("service")),
             ("kafka", None),
             ("", None),
         ] {

@@ -1,8 +1,8 @@
 //! The table of protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
 
-use crate::nearest::nearest;
 use crate::protocol::{FirstBytes, Protocol, contains};
 use crate::sources::framing::FrameError;
+use logspool::nearest::nearest;
 
 /// All protocols. A new one needs a file in this folder and a line here.
 #[rustfmt::skip]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::kind::{Kind, Location};
 use super::table::ALL;
-use crate::nearest::nearest;
+use logspool::nearest::nearest;
 
 /// Where records are kept. Shown without a password.
 #[derive(Clone)]
