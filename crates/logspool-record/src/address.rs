@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::uri::{push_escaped, unescaped};
+
 /// The address of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServiceAddress {
@@ -159,34 +161,6 @@ impl TlsIdentity {
 /// Whether the text can be a host name.
 fn is_name(host: &str) -> bool {
     !host.is_empty() && !host.contains([':', '/', '@', '?', '#', ' ', '\0'])
-}
-
-/// Appends a value with `%XX` for every byte that could end it.
-fn push_escaped(text: &mut String, value: &str) {
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b':' => text.push(byte.into()),
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let (byte, left) = match (first, behind) {
-            (b'%', [high, low, left @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                ((digit(high)? * 16 + digit(low)?) as u8, left)
-            }
-            (b'%', _) => return None,
-            (byte, left) => (*byte, left),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 impl FromStr for ServiceAddress {

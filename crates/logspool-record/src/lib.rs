@@ -12,5 +12,7 @@ pub mod definition;
 pub mod format;
 pub mod msgpack;
 mod record;
+pub mod syslog;
+pub mod uri;
 
 pub use record::*;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, FixedOffset};
+use logspool_record::syslog::FACILITIES;
 use syslog_loose::{Message, ProcId, Variant};
 
 use super::words;
@@ -120,36 +121,9 @@ fn set_process<'a>(record: &mut Record<'a>, process: Option<ProcId<&'a str>>) {
     }
 }
 
-/// The name of a facility (RFC 5424, 6.2.1). Names that `logging.handlers.SysLogHandler` has are used as they are
-/// there.
+/// The name of a facility.
 fn facility(code: i64) -> Option<&'static str> {
-    const NAMES: [&str; 24] = [
-        "kern",
-        "user",
-        "mail",
-        "daemon",
-        "auth",
-        "syslog",
-        "lpr",
-        "news",
-        "uucp",
-        "cron",
-        "authpriv",
-        "ftp",
-        "ntp",
-        "security",
-        "console",
-        "solaris-cron",
-        "local0",
-        "local1",
-        "local2",
-        "local3",
-        "local4",
-        "local5",
-        "local6",
-        "local7",
-    ];
-    NAMES.get(usize::try_from(code).ok()?).copied()
+    FACILITIES.get(usize::try_from(code).ok()?).copied()
 }
 
 #[cfg(test)]

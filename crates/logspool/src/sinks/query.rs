@@ -2,6 +2,8 @@
 //!
 //! A value that is absent is left out, and so is its name. What could end a value is written as `%XX`.
 
+use logspool_record::uri::{push_escaped, unescaped};
+
 /// The text of some options.
 pub fn encode<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut text = format!("{kind}:");
@@ -11,14 +13,7 @@ pub fn encode<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, String)>) ->
         }
         text.push_str(name);
         text.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b':' => {
-                    text.push(byte.into());
-                }
-                _ => text.push_str(&format!("%{byte:02X}")),
-            }
-        }
+        push_escaped(&mut text, &value);
     }
     text
 }
@@ -33,24 +28,6 @@ pub fn decode(kind: &str, text: &str) -> Option<Vec<(String, String)>> {
             Some((name.to_owned(), unescaped(value)?))
         })
         .collect()
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let (byte, left) = match (first, after) {
-            (b'%', [high, low, left @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                ((digit(high)? * 16 + digit(low)?) as u8, left)
-            }
-            (b'%', _) => return None,
-            (byte, left) => (*byte, left),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

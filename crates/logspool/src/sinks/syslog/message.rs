@@ -10,38 +10,11 @@ use std::fmt::Write;
 use crate::option::{OptionField, OptionShape};
 use logspool_record::definition::OptionValue;
 use logspool_record::msgpack::{Item, Missing, Reader};
+use logspool_record::syslog::FACILITIES;
 
 /// Part of the system that messages come from: a number of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facility(u8);
-
-/// Names of the facilities, by number; those from 12 to 15 have no name that servers agree on.
-const FACILITIES: [&str; 24] = [
-    "kern",
-    "user",
-    "mail",
-    "daemon",
-    "auth",
-    "syslog",
-    "lpr",
-    "news",
-    "uucp",
-    "cron",
-    "authpriv",
-    "ftp",
-    "ntp",
-    "security",
-    "console",
-    "solaris-cron",
-    "local0",
-    "local1",
-    "local2",
-    "local3",
-    "local4",
-    "local5",
-    "local6",
-    "local7",
-];
 
 impl Default for Facility {
     /// `user`.
