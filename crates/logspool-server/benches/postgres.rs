@@ -17,7 +17,7 @@ use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::{Chunk, Delivery, Place};
 use logspool_server::record::Record;
 use logspool_server::stores::Store;
-use logspool_server::stores::postgres::Writer;
+use logspool_server::stores::postgres::PostgresWriter;
 use logspool_server::value::Value;
 use postgres::batches::{config, now_ns};
 use postgres::{Database, Server};
@@ -32,7 +32,7 @@ fn main() {
     let options = "-c shared_buffers=512MB -c max_wal_size=8GB -c checkpoint_timeout=1h";
     let Some(server) = Server::start_with(options) else { return };
     let database = server.database();
-    let mut store = Writer::new(&config(&database.url));
+    let mut store = PostgresWriter::new(&config(&database.url));
     let group: Vec<_> = (0..ROWS / CHUNK).map(|part| Delivery::new(batch(part), None, 1, None).0).collect();
     store.write(&group).expect("a store");
     let encoded = raw::postgres::encoded(&database.url, "logspool.records", ROWS as usize).remove(0);

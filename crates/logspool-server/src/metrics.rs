@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_drops::lost_in_kernel;
-use crate::questions::Counts;
+use crate::questions::TurnCounts;
 use crate::stores::Written;
 
 /// Duration of a store call after which the store counts as stuck. Chosen: a healthy store needs far less than a second
@@ -320,7 +320,7 @@ impl Metrics {
     }
 
     /// Sets the numbers of queries by state.
-    pub fn count_queries(&self, counts: Counts) {
+    pub fn count_queries(&self, counts: TurnCounts) {
         for (state, count) in [("waiting", counts.waiting), ("running", counts.running), ("unread", counts.unread)] {
             let gauge = self.queries.get_or_create(&[("state", state.to_owned())]).clone();
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));

@@ -19,7 +19,7 @@ use crate::intake::{Intake, Writers};
 use crate::metrics::Metrics;
 use crate::protocols;
 use crate::sources::admission::Admission;
-use crate::sources::datagrams::Datagrams;
+use crate::sources::datagrams::DatagramReader;
 use crate::sources::key::Key;
 use crate::sources::listeners::Listener;
 use crate::sources::shared::Shared;
@@ -52,7 +52,7 @@ pub struct Service {
     writers: Writers,
     adoption: Option<Adoption>,
     identity: Option<Identity>,
-    access: http::Access,
+    access: http::RequestAccess,
     stop: watch::Sender<Option<tokio::time::Instant>>,
     tasks: JoinSet<()>,
 }
@@ -71,7 +71,7 @@ impl Service {
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for listen in &config.listen {
             match listen.at {
-                Place::Udp(at) => sockets.push(Datagrams::open(listen, at)?),
+                Place::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
                 _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
             }
         }
@@ -85,7 +85,7 @@ impl Service {
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
         writers.checked().await;
         let (stop, stopped) = watch::channel(None);
-        let access = http::Access::new(&config.access);
+        let access = http::RequestAccess::new(&config.access);
         let http = http::router(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
         let shared =
             Arc::new(Shared { intake: intake.clone(), limits: config.limits.clone(), http, shared_key, stop: stopped });

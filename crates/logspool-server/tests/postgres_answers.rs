@@ -10,7 +10,7 @@ use std::time::Duration;
 use logspool_server::batch::{Batch, Row};
 use logspool_server::query::{Field, Filter, Matcher, Query, Stage, parse};
 use logspool_server::record::Record;
-use logspool_server::stores::postgres::{Config, Reader};
+use logspool_server::stores::postgres::{PostgresConfig, PostgresReader};
 use logspool_server::stores::{Answers, Found, Next, Store};
 use logspool_server::value::Value;
 use postgres::batches::{config, everything, loose, now_ns, records, writer};
@@ -79,7 +79,7 @@ fn newest_first(batch: &Batch, query: &Query) -> Vec<String> {
 fn the_server_finds_the_same_records_as_the_matcher() {
     let Some(database) = database() else { return };
     let store = RefCell::new(writer(&database.url));
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     store.borrow_mut().maintain().unwrap();
     let cases = (vec(trees::record(), 1..24).prop_map(told_apart), vec(query(), 1..24));
 
@@ -100,7 +100,7 @@ fn the_server_finds_the_same_records_as_the_matcher() {
 }
 
 /// The aggregate rows of an answer.
-fn rows(reader: &Reader, query: &Query) -> Vec<(String, u64)> {
+fn rows(reader: &PostgresReader, query: &Query) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     let mut each = |row: Found<'_>| {
         found.push(match row {
@@ -131,7 +131,7 @@ fn records_are_counted_by_the_value_of_a_field() {
         Record::default(),
     ];
     writer(&database.url).write(&[loose(&sent)]).unwrap();
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     let by = |field: Field, limit| Query { stage: Some(Stage::CountBy(field)), limit, ..everything() };
     let counts = |counts: &[(&str, u64)]| counts.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect();
 
@@ -153,7 +153,7 @@ fn records_are_counted_by_intervals_also_before_1970() {
     let times = [i64::MIN, -61, -60, -1, 0, 59, 60, i64::MAX];
     let sent = times.map(|time| Record { time_ns: Some(time), ..Record::default() });
     writer(&database.url).write(&[loose(&sent)]).unwrap();
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     let histogram = |interval_ns| Query { stage: Some(Stage::Histogram { interval_ns }), ..everything() };
     let mut expected = BTreeMap::new();
     for time in times {
@@ -171,7 +171,7 @@ fn words_of_all_languages_are_told_apart() {
     let message = |text: &'static str| Record { message: text.into(), ..Record::default() };
     let sent = [message("GRÖSSE überlauf"), message("größe ÜBERLAUF"), message("überlauf"), message("лог-файл")];
     writer(&database.url).write(&[loose(&sent)]).unwrap();
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     let count = |text: &str| {
         let query = Query { filter: parse(text, 0).unwrap().filter, ..everything() };
         records(&reader, &query).len()
@@ -189,7 +189,7 @@ fn an_answer_ends_when_it_is_enough() {
     let now = now_ns();
     let sent: Vec<_> = (0..500).map(|age| Record { time_ns: Some(now - age), ..Record::default() }).collect();
     writer(&database.url).write(&[loose(&sent)]).unwrap();
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     let mut found = 0;
 
     let mut each = |_: Found<'_>| {
@@ -209,7 +209,8 @@ fn a_query_that_takes_too_long_is_ended() {
     writer(&database.url).maintain().unwrap();
     let (runtime, holder) = connect(&database.url).unwrap();
     runtime.block_on(holder.batch_execute("BEGIN; LOCK TABLE logspool.records IN ACCESS EXCLUSIVE MODE")).unwrap();
-    let reader = Reader::new(&Config { query_timeout: Duration::from_millis(500), ..config(&database.url) });
+    let reader =
+        PostgresReader::new(&PostgresConfig { query_timeout: Duration::from_millis(500), ..config(&database.url) });
 
     let error = reader.answer(&everything(), &mut |_| Next::More).unwrap_err().to_string();
 
@@ -222,7 +223,7 @@ fn a_query_that_takes_too_long_is_ended() {
 fn a_reader_can_be_dropped_where_async_code_runs() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
-    let reader = Reader::new(&config(&database.url));
+    let reader = PostgresReader::new(&config(&database.url));
     assert!(records(&reader, &everything()).is_empty());
 
     tokio::runtime::Runtime::new().unwrap().block_on(async { drop(reader) });

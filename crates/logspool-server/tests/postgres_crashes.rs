@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use logspool_server::delivery::Outcome;
 use logspool_server::delivery::Place::{Following, Opening};
 use logspool_server::query::Query;
-use logspool_server::stores::postgres::Reader;
+use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
 use postgres::batches::{chunk, config, everything, records, write, writer};
 use postgres::{DEADLINE, Server};
@@ -73,7 +73,7 @@ fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
     let Some(server) = Server::start() else { return };
     let url = server.url("postgres");
     write(&mut writer(&url), &[chunk("s", 1, 1, 3, Opening)]);
-    let reader = Reader::new(&config(&url));
+    let reader = PostgresReader::new(&config(&url));
     let newest = Query { limit: Some(1), ..everything() };
     assert_eq!(1, records(&reader, &newest).len());
 

@@ -14,7 +14,7 @@ use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
 use logspool_server::query::Query;
 use logspool_server::record::Record;
-use logspool_server::stores::postgres::{Config, Reader, Writer};
+use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
 use logspool_server::stores::{Store, StoreError, Written};
 use logspool_server::value::Value;
 use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
@@ -69,7 +69,7 @@ fn every_field_is_read_as_it_was_written() {
     let written = store.write(&[loose(&[full.clone(), bare.clone()])]).unwrap();
 
     assert_eq!(Written { outcomes: vec![Committed], stored: 2, ..Written::default() }, written);
-    let found = records(&Reader::new(&config(&database.url)), &everything());
+    let found = records(&PostgresReader::new(&config(&database.url)), &everything());
     assert_eq!(vec![sorted(full), bare], found.into_iter().map(sorted).collect::<Vec<_>>());
 }
 
@@ -240,7 +240,7 @@ fn records_of_any_time_are_stored_and_found() {
 
     writer(&database.url).write(&[loose(&batch)]).unwrap();
 
-    let found = records(&Reader::new(&config(&database.url)), &everything());
+    let found = records(&PostgresReader::new(&config(&database.url)), &everything());
     let newest_first: Vec<_> = times.iter().rev().map(|time| Some(*time)).collect();
     assert_eq!(newest_first, found.iter().map(|record| record.time_ns).collect::<Vec<_>>());
     assert_eq!(3, database.number("SELECT count(DISTINCT tableoid) - 1 FROM logspool.records"));
@@ -270,8 +270,10 @@ fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_st
         next.write(&[loose(&[of_day(few_or_many)])]).unwrap();
 
         assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
-        let found =
-            records(&Reader::new(&config(&database.url)), &Query { since_ns: Some(day * DAY_NS), ..everything() });
+        let found = records(
+            &PostgresReader::new(&config(&database.url)),
+            &Query { since_ns: Some(day * DAY_NS), ..everything() },
+        );
         let newest_first: Vec<_> = (0..=few_or_many).rev().map(of_day).collect();
         assert!(newest_first == found, "{} of {}", found.len(), newest_first.len());
         let indexes = format!("SELECT count(*) FROM pg_indexes WHERE tablename = '{}'", partition(day));
@@ -322,8 +324,8 @@ fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
 #[test]
 fn old_records_and_watermarks_are_removed() {
     let Some(database) = database() else { return };
-    let config = Config { retention_days: Some(30), ..config(&database.url) };
-    let mut store = Writer::new(&config);
+    let config = PostgresConfig { retention_days: Some(30), ..config(&database.url) };
+    let mut store = PostgresWriter::new(&config);
     store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
@@ -346,7 +348,7 @@ fn old_records_and_watermarks_are_removed() {
 #[test]
 fn old_records_of_the_default_partition_are_removed_in_pieces() {
     let Some(database) = database() else { return };
-    let mut store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(30), ..config(&database.url) });
     store.write(&[loose(&[message("new")])]).unwrap();
     database.execute(
         "INSERT INTO logspool.records (time_ns, level, logger, message) SELECT n, 20, '', 'old' FROM generate_series(1, 25000) n;
@@ -379,7 +381,7 @@ fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
 #[test]
 fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() {
     let Some(database) = database() else { return };
-    let mut store = Writer::new(&Config { retention_days: Some(2), ..config(&database.url) });
+    let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(2), ..config(&database.url) });
     store.write(&[chunk("s", 1, 1, 1, Opening)]).unwrap();
     // The last known days are over a year ago.
     let today = now_ns().div_euclid(DAY_NS);
@@ -417,7 +419,7 @@ fn old_records_go_also_while_the_disk_of_the_server_is_full() {
          END $$;
          CREATE TRIGGER full_disk BEFORE INSERT ON logspool.records FOR EACH ROW EXECUTE FUNCTION full_disk()"
     ));
-    let store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    let store = PostgresWriter::new(&PostgresConfig { retention_days: Some(30), ..config(&database.url) });
     let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let mut batch = Batch::default();

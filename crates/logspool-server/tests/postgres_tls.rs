@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logspool_server::delivery::Place::Opening;
-use logspool_server::stores::postgres::Reader;
+use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
 use postgres::batches::{chunk, config, everything, records, write, writer};
 use postgres::{DEADLINE, ENCRYPTED, Server};
@@ -105,7 +105,7 @@ fn records_go_encrypted_to_the_server_that_is_meant_and_to_no_other() {
         let why = written(&to(&options)).unwrap_err();
         assert!(why.contains("UnknownIssuer") && why.contains(&format!("localhost:{}", server.port())), "{why}");
     }
-    let reader = Reader::new(&config(&to(&format!("sslmode=verify-full&sslrootcert={ours}"))));
+    let reader = PostgresReader::new(&config(&to(&format!("sslmode=verify-full&sslrootcert={ours}"))));
     assert_eq!(3, records(&reader, &everything()).len());
 }
 

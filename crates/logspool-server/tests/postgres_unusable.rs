@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logspool_server::delivery::Place::{Following, Opening};
-use logspool_server::stores::postgres::{Reader, Writer};
+use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
 use logspool_server::stores::{Answers, Next, Store, StoreError};
 use postgres::batches::{chunk, config, everything, writer};
 use postgres::{DEADLINE, database};
 
 /// The result of a check of the store. Waits while the store pauses between attempts.
-fn checked(store: &mut Writer) -> Result<(), StoreError> {
+fn checked(store: &mut PostgresWriter) -> Result<(), StoreError> {
     let until = Instant::now() + DEADLINE;
     loop {
         if let Some(answered) = store.check() {
@@ -71,7 +71,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
             database.execute("TRUNCATE logspool.streams");
         }
         database.execute(change);
-        let mut store = Writer::new(&config(&database.url));
+        let mut store = PostgresWriter::new(&config(&database.url));
 
         assert_fatal(checked(&mut store), &[named, "DROP SCHEMA logspool CASCADE"]);
         assert_fatal(store.write(&[chunk("t", 1, 1, 2, Opening)]), &[named, "cannot write to postgres://"]);
@@ -126,7 +126,7 @@ fn a_query_of_dropped_tables_says_what_to_do() {
     writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
     database.execute("DROP TABLE logspool.records CASCADE");
 
-    let answered = Reader::new(&config(&database.url)).answer(&everything(), &mut |_| Next::More);
+    let answered = PostgresReader::new(&config(&database.url)).answer(&everything(), &mut |_| Next::More);
     assert_fatal(answered, &["\"logspool.records\" does not exist", "DROP SCHEMA logspool CASCADE"]);
     database.execute("DROP SCHEMA logspool CASCADE");
     assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap().stored);

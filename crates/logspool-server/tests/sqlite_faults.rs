@@ -5,7 +5,7 @@ mod sqlite_support;
 
 use std::fs;
 
-use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteAnswers, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteRetention, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use small_place::{limit, run_in_a_small_place};
@@ -167,7 +167,7 @@ fn full_disk_of_old_files() {
     close(store);
     // The file of the third day still has to be sealed.
     hand.set(TODAY + 3 * DAY);
-    let retention = Retention { days: None, bytes: Some(1) };
+    let retention = SqliteRetention { days: None, bytes: Some(1) };
     let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     let left = || {

@@ -11,12 +11,12 @@ use logspool_server::delivery::{Delivery, Outcome};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
-use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, Options, SqliteRetention, SqliteStore};
 use logspool_server::stores::{self, Store, StoreError, Written};
 use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
 
 /// A store with one record on each of five days.
-fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
+fn five_days(folder: &Path, retention: SqliteRetention, indexing: Indexing) -> (SqliteStore, Hand) {
     let hand = Hand::at(TODAY);
     let options = Options { retention, indexing, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder, options).unwrap();
@@ -40,7 +40,7 @@ fn day_files(folder: &Path) -> usize {
 #[test]
 fn files_of_so_many_days_before_today_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, _) = five_days(folder.path(), Retention { days: Some(2), bytes: None }, Indexing::Off);
+    let (store, _) = five_days(folder.path(), SqliteRetention { days: Some(2), bytes: None }, Indexing::Off);
 
     assert_eq!(["day 4", "day 3", "day 2"], messages(&store.answers(), "").as_slice());
     assert!(!names(folder.path()).iter().any(|name| name.starts_with("2026-11-22") || name.starts_with("2026-11-23")));
@@ -49,15 +49,15 @@ fn files_of_so_many_days_before_today_are_kept() {
 #[test]
 fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, _) = five_days(folder.path(), Retention { days: None, bytes: Some(1) }, Indexing::Off);
+    let (store, _) = five_days(folder.path(), SqliteRetention { days: None, bytes: Some(1) }, Indexing::Off);
     assert_eq!(["day 4"], messages(&store.answers(), "").as_slice());
     drop(store);
 
     let folder = tempfile::tempdir().unwrap();
-    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
     let bytes = open(folder.path(), &hand).answers().stats().unwrap().bytes;
-    let retention = Retention { days: None, bytes: Some(bytes - 1) };
+    let retention = SqliteRetention { days: None, bytes: Some(bytes - 1) };
     let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     store.maintain().unwrap();
@@ -96,9 +96,9 @@ impl Store for OnFullDisk {
 #[test]
 fn old_files_go_also_while_nothing_can_be_written() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
-    let retention = Retention { days: None, bytes: Some(1) };
+    let retention = SqliteRetention { days: None, bytes: Some(1) };
     let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let store = SqliteStore::open(folder.path(), options).unwrap();
     let answers = store.answers();
@@ -122,7 +122,7 @@ fn old_files_go_also_while_nothing_can_be_written() {
 #[test]
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
-    let retention = Retention { days: Some(1), bytes: None };
+    let retention = SqliteRetention { days: Some(1), bytes: None };
     let options =
         |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let hand = Hand::at(TODAY);
@@ -147,9 +147,9 @@ fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
 #[test]
 fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_being_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
-    let retention = Retention { days: Some(2), bytes: None };
+    let retention = SqliteRetention { days: Some(2), bytes: None };
     let open = || {
         SqliteStore::open(
             folder.path(),
@@ -181,7 +181,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
 #[test]
 fn a_clock_that_is_behind_for_a_while_makes_nothing_old() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut store, hand) = five_days(folder.path(), Retention { days: Some(2), bytes: None }, Indexing::Off);
+    let (mut store, hand) = five_days(folder.path(), SqliteRetention { days: Some(2), bytes: None }, Indexing::Off);
     hand.set(1);
     write(&mut store, &[said(5, "day 4, later")]);
     store.maintain().unwrap();
@@ -197,10 +197,10 @@ fn a_clock_that_is_behind_for_a_while_makes_nothing_old() {
 fn after_days_without_a_service_what_is_old_stays_for_a_while_but_not_beyond_its_bytes() {
     for (bytes, kept) in [(None, 5), (Some(1), 0)] {
         let folder = tempfile::tempdir().unwrap();
-        let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+        let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
         drop(store);
         hand.set(TODAY + 40 * DAY);
-        let retention = Retention { days: Some(2), bytes };
+        let retention = SqliteRetention { days: Some(2), bytes };
         let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
         let mut store = SqliteStore::open(folder.path(), options).unwrap();
         store.maintain().unwrap();
@@ -212,7 +212,7 @@ fn after_days_without_a_service_what_is_old_stays_for_a_while_but_not_beyond_its
 #[test]
 fn without_a_limit_nothing_goes() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    let (mut store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     hand.set(TODAY + 1000 * DAY);
     store.maintain().unwrap();
 
@@ -222,7 +222,7 @@ fn without_a_limit_nothing_goes() {
 #[test]
 fn indexes_go_with_their_files() {
     let folder = tempfile::tempdir().unwrap();
-    let retention = Retention { days: Some(0), bytes: None };
+    let retention = SqliteRetention { days: Some(0), bytes: None };
     let (mut store, hand) = five_days(folder.path(), retention, Indexing::Background);
     until("there is an index", || names(folder.path()).iter().any(|name| name.ends_with(".index")));
     hand.set(TODAY + 5 * DAY);

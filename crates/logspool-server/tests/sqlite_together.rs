@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use logspool_server::query::Query;
 use logspool_server::stores::Store;
-use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteAnswers, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteRetention, SqliteStore};
 use sqlite_support::{DAY, Hand, TODAY, ask, close, messages, query, records, said, write};
 
 /// Sets a flag when it is dropped, also by a panic, to end the other threads.
@@ -26,7 +26,7 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
     let options = Options {
-        retention: Retention { days: Some(KEPT as u32), bytes: None },
+        retention: SqliteRetention { days: Some(KEPT as u32), bytes: None },
         indexing: Indexing::Background,
         clock: hand.clock(),
         ..Options::default()

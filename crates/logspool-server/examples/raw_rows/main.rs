@@ -72,7 +72,7 @@ fn postgres(url: &str, deliveries: &[Arc<Delivery>]) -> Map<String, Value> {
     note("raw", "plain", &mut || raw::postgres::copy(url, "plain", &copies));
     note("raw_store_table", STORE, &mut || raw::postgres::copy(url, STORE, &copies));
     let address = url.parse().expect("an address of PostgreSQL");
-    let mut store = postgres::Writer::new(&postgres::Config {
+    let mut store = postgres::PostgresWriter::new(&postgres::PostgresConfig {
         address,
         retention_days: None,
         query_timeout: Duration::from_secs(30),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ureq::http::StatusCode;
 use ureq::http::header::RETRY_AFTER;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 
 /// How long to retry while the service has no room for the query. Chosen: it answers other queries meanwhile, and a
 /// person still waits.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service to ask.
 #[derive(Debug, clap::Args)]
-pub(super) struct Service {
+pub(super) struct ServiceClient {
     /// The service to ask.
     #[arg(long = "service", value_name = "URL", default_value = "http://127.0.0.1:9080", env = "LOGSPOOL_SERVICE")]
     pub url: String,
@@ -26,7 +26,11 @@ pub(super) struct Service {
 
 /// The body of the answer as a stream. If the service has no room for the query, the request is repeated for up to
 /// [`PATIENCE`].
-pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<impl Read + use<>, Failure> {
+pub(super) fn body(
+    service: &ServiceClient,
+    path: &str,
+    parameters: &[(&str, &str)],
+) -> Result<impl Read + use<>, CommandFailure> {
     let url = format!("{}{path}", service.url.trim_end_matches('/'));
     let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
     let began = Instant::now();
@@ -36,7 +40,9 @@ pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let answer = request.call().map_err(|error| {
-            Failure::Failed(format!("cannot ask {url}: {error}; is the service running? `logspool serve` starts one"))
+            CommandFailure::Failed(format!(
+                "cannot ask {url}: {error}; is the service running? `logspool serve` starts one"
+            ))
         })?;
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
         let wait = Duration::from_secs(seconds.unwrap_or(1));
@@ -50,15 +56,15 @@ pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -
         let said = serde_json::from_str::<serde_json::Value>(&text).ok();
         let said = said.and_then(|said| said.get("error")?.as_str().map(str::to_owned)).unwrap_or(text);
         return Err(match answer.status().as_u16() {
-            400 => Failure::Usage(said),
-            _ => Failure::Failed(format!("{url}: {said}")),
+            400 => CommandFailure::Usage(said),
+            _ => CommandFailure::Failed(format!("{url}: {said}")),
         });
     }
     Ok(answer.into_body().into_reader())
 }
 
 /// The whole body of the answer.
-pub(super) fn text(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<String, Failure> {
+pub(super) fn text(service: &ServiceClient, path: &str, parameters: &[(&str, &str)]) -> Result<String, CommandFailure> {
     let mut text = String::new();
     body(service, path, parameters)?.read_to_string(&mut text)?;
     Ok(text)

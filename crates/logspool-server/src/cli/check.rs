@@ -3,19 +3,19 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::config::Config;
 
 /// Check a configuration and print its main settings. Nothing is opened.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct CheckArguments {
     /// The file (TOML).
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = Config::read(&arguments.file).map_err(Failure::Failed)?;
-    config.check().map_err(|why| Failure::Failed(format!("{}: {why}", arguments.file.display())))?;
+pub(super) fn run(arguments: &CheckArguments) -> Result<(), CommandFailure> {
+    let config = Config::read(&arguments.file).map_err(CommandFailure::Failed)?;
+    config.check().map_err(|why| CommandFailure::Failed(format!("{}: {why}", arguments.file.display())))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}: good", arguments.file.display())?;
     for listen in &config.listen {

@@ -4,7 +4,7 @@ use std::io;
 
 /// The failure of a command.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum CommandFailure {
     /// The command failed: exit code 1.
     Failed(String),
     /// The command line is wrong: exit code 2.
@@ -15,7 +15,7 @@ pub(super) enum Failure {
     Said,
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Unread,

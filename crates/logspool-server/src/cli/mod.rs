@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use failure::Failure;
+use failure::CommandFailure;
 
 /// Collect log records from many processes, store them, and find them again.
 #[derive(Debug, Parser)]
@@ -33,12 +33,12 @@ struct Arguments {
 #[allow(clippy::large_enum_variant, reason = "there is one")]
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Arguments),
-    Query(query::Arguments),
-    Tail(tail::Arguments),
-    Stats(stats::Arguments),
-    CheckConfig(check::Arguments),
-    Recover(recover::Arguments),
+    Serve(serve::ServeArguments),
+    Query(query::QueryArguments),
+    Tail(tail::TailArguments),
+    Stats(stats::StatsArguments),
+    CheckConfig(check::CheckArguments),
+    Recover(recover::RecoverArguments),
     /// Print the completions of a shell.
     ///
     /// For bash: `logspool completions bash > /etc/bash_completion.d/logspool`.
@@ -98,13 +98,13 @@ pub fn main() -> ExitCode {
         Command::Python(arguments) => hand_over(&arguments),
     };
     match done {
-        Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
-        Err(Failure::Said) => ExitCode::from(1),
-        Err(Failure::Failed(why)) => {
+        Ok(()) | Err(CommandFailure::Unread) => ExitCode::SUCCESS,
+        Err(CommandFailure::Said) => ExitCode::from(1),
+        Err(CommandFailure::Failed(why)) => {
             say(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(1)
         }
-        Err(Failure::Usage(why)) => {
+        Err(CommandFailure::Usage(why)) => {
             say(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(2)
         }
@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Prints the completions of a shell.
-fn completions(shell: Shell) -> Result<(), Failure> {
+fn completions(shell: Shell) -> Result<(), CommandFailure> {
     // Write to memory first: the generator panics on a write error.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut text);
@@ -125,13 +125,13 @@ fn completions(shell: Shell) -> Result<(), Failure> {
 const PYTHON_WORDS: [&str; 2] = ["run", "doctor"];
 
 /// Replaces this process with `python -m logspool` if that has the command.
-fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {
+fn hand_over(arguments: &[OsString]) -> Result<(), CommandFailure> {
     use std::os::unix::process::CommandExt;
 
     let word = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
     if !PYTHON_WORDS.contains(&word) {
         let why = format!("there is no command {word:?}: `logspool --help` lists them");
-        return Err(Failure::Usage(why));
+        return Err(CommandFailure::Usage(why));
     }
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let known = std::process::Command::new(&python).args(["-c", "import logspool"]).output();
@@ -140,8 +140,8 @@ fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {
         let why = format!(
             "`logspool {word}` needs the Python package: {python} -m pip install logspool (PYTHON=... for another Python)"
         );
-        return Err(Failure::Failed(why));
+        return Err(CommandFailure::Failed(why));
     }
     let error = std::process::Command::new(&python).args(["-m", "logspool"]).args(arguments).exec();
-    Err(Failure::Failed(format!("cannot run {}: {error}", python.to_string_lossy())))
+    Err(CommandFailure::Failed(format!("cannot run {}: {error}", python.to_string_lossy())))
 }

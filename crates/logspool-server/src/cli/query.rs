@@ -6,7 +6,7 @@ use std::time::Instant;
 use chrono::SecondsFormat;
 
 use super::ask;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::unhurried::Unhurried;
 use super::when::When;
 use crate::clock::{now_ns, rfc3339};
@@ -30,12 +30,12 @@ const ROWS: u64 = 100;
 ///
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct QueryArguments {
     /// The query; default: all records.
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
-    service: ask::Service,
+    service: ask::ServiceClient,
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     store: Option<StoreAddress>,
@@ -56,11 +56,13 @@ pub(super) struct Arguments {
     color: When,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
     let now = now_ns();
-    let expression = query::parse(&arguments.expression, now).map_err(|error| Failure::Usage(error.to_string()))?;
+    let expression =
+        query::parse(&arguments.expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let time = |option: &str, text: &Option<String>| {
-        let read = |text: &String| moment(text, now).map_err(|error| Failure::Usage(format!("--{option}: {error}")));
+        let read =
+            |text: &String| moment(text, now).map_err(|error| CommandFailure::Usage(format!("--{option}: {error}")));
         text.as_ref().map(read).transpose()
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
@@ -87,8 +89,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), Failure> {
-    let answers = stores::open_to_ask(store).map_err(|error| Failure::Failed(error.to_string()))?;
+fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
+    let answers = stores::open_to_ask(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
     store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
     let mut unwritten = None;
     let answered = answers.answer(query, &mut |found| match output.row(&found) {
@@ -100,19 +102,19 @@ fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write
     });
     match unwritten {
         Some(error) => Err(error.into()),
-        None => answered.map_err(|error| Failure::Failed(error.to_string())),
+        None => answered.map_err(|error| CommandFailure::Failed(error.to_string())),
     }
 }
 
 /// Asks for lines of JSON and formats them here, because only this side knows the terminal.
 fn ask_service(
-    arguments: &Arguments,
+    arguments: &QueryArguments,
     since_ns: Option<i64>,
     until_ns: Option<i64>,
     limit: Option<u64>,
     expression: &Expression,
     output: &mut Output<impl Write>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::AutoSi));
     let mut parameters = vec![("q", expression.to_string())];
     parameters.extend(text(since_ns).map(|time| ("since", time)));
@@ -121,17 +123,18 @@ fn ask_service(
     let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let body = ask::body(&arguments.service, "/api/query", &parameters)?;
     for line in BufReader::new(body).lines() {
-        let line = line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?;
+        let line = line.map_err(|error| CommandFailure::Failed(format!("the answer broke off: {error}")))?;
         if let Some(why) = http::reason(&line) {
-            return Err(Failure::Failed(format!("the answer is not complete: {why}")));
+            return Err(CommandFailure::Failed(format!("the answer is not complete: {why}")));
         }
         write_row(&line, expression, output)?;
     }
     Ok(())
 }
 
-fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write>) -> Result<(), Failure> {
-    let other = |why: &str| Failure::Failed(format!("the service sends another row than this logspool knows: {why}"));
+fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
+    let other =
+        |why: &str| CommandFailure::Failed(format!("the service sends another row than this logspool knows: {why}"));
     if expression.stage.is_none() {
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&Found::Record(record))?);
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
     use crate::show::{Colour, Look};
 
-    fn shown(query: &str, line: &str) -> Result<String, Failure> {
+    fn shown(query: &str, line: &str) -> Result<String, CommandFailure> {
         let expression = query::parse(query, 0).unwrap();
         let look = Look { colour: Colour::Off, columns: 80 };
         let mut output = Output::new(Vec::new(), Format::Csv, expression.stage.as_ref(), look);
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn a_row_of_another_kind_is_told() {
         for line in ["", "[]", "{}", r#"{"count":5}"#, r#"{"logger":"a","count":5}"#, r#"{"level":30,"count":"5"}"#] {
-            assert!(matches!(shown("| count by level", line), Err(Failure::Failed(_))), "{line}");
+            assert!(matches!(shown("| count by level", line), Err(CommandFailure::Failed(_))), "{line}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use logspool::recover::{self, RecoverOptions, Undeliverable};
 use logspool_sys::folder;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 
 /// Deliver the records of killed programs.
 ///
@@ -14,24 +14,27 @@ use super::failure::Failure;
 /// dead programs are dropped. Prints where records went. The exit code is 1 when some remain, with the reasons on
 /// stderr.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct RecoverArguments {
     /// The queue folder of the programs. Default: LOGSPOOL_QUEUE_DIR, else /dev/shm/logspool-UID.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
     const MEND: &str = "(mend: name the queue folder of the programs, /dev/shm/logspool-UID)";
     let configured = || std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     // A missing default folder means that there are no records. A missing named folder is a mistake in the name.
     if let Some(named) = arguments.folder.as_ref().filter(|named| !named.exists()) {
-        return Err(Failure::Failed(format!("cannot recover {}: there is no such folder {MEND}", named.display())));
+        return Err(CommandFailure::Failed(format!(
+            "cannot recover {}: there is no such folder {MEND}",
+            named.display()
+        )));
     }
     let folder = arguments.folder.clone().or_else(configured).unwrap_or_else(folder::default_path);
     let options = RecoverOptions { undeliverable: Undeliverable::Discard };
     let report = recover::recover(&folder, |_| true, options).map_err(|error| {
         let why = format!("cannot recover {}: {error}", folder.display());
-        Failure::Failed(match error.kind() {
+        CommandFailure::Failed(match error.kind() {
             io::ErrorKind::NotADirectory => format!("{why} {MEND}"),
             _ => why,
         })
@@ -56,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let reasons: Vec<String> = kept.reasons.iter().map(ToString::to_string).collect();
         eprintln!("error: {} stays: {}", kept.name, reasons.join("; "));
     }
-    if report.kept.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if report.kept.is_empty() { Ok(()) } else { Err(CommandFailure::Said) }
 }
 
 fn counted(count: u64, what: &str) -> String {

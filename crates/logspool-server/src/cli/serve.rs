@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::address::{HttpAddress, Listen};
 use crate::config::Config;
 use crate::service::Service;
@@ -21,7 +21,7 @@ const MESSAGES: usize = 1_000;
 /// Fluent Forward, HTTP), UDP on 127.0.0.1:9021, HTTP on 127.0.0.1:9080, and SQLite in ./logspool-data. SIGHUP reads the
 /// configuration again. LOGSPOOL_LOG sets what the service says about itself (error, warn, info, debug).
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct ServeArguments {
     /// Configuration file (TOML); command-line options override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -49,10 +49,10 @@ pub(super) struct Arguments {
     insecure: bool,
 }
 
-impl Arguments {
-    fn config(&self) -> Result<Config, Failure> {
+impl ServeArguments {
+    fn config(&self) -> Result<Config, CommandFailure> {
         let mut config = match &self.config {
-            Some(path) => Config::read(path).map_err(Failure::Failed)?,
+            Some(path) => Config::read(path).map_err(CommandFailure::Failed)?,
             None => Config::default(),
         };
         if !self.listen.is_empty() {
@@ -78,7 +78,7 @@ impl Arguments {
     }
 }
 
-pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
     // A terminal or pipe without a reader must not stop the service. Messages that find no room are dropped and
     // counted.
@@ -102,14 +102,14 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     done
 }
 
-async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> Result<(), Failure> {
+async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter) -> Result<(), CommandFailure> {
     // Before the first message: a program that waits for this message may send a signal at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
 
     let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
-    let service = Service::start(config).await.map_err(Failure::Failed)?;
+    let service = Service::start(config).await.map_err(CommandFailure::Failed)?;
     service.count_unsaid(move || unsaid.dropped_lines() as u64);
     for address in &service.addresses {
         tracing::info!("listening at {address}");
@@ -133,14 +133,14 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     });
     service.stop().await.map_err(|why| {
         tracing::error!("{why}");
-        Failure::Said
+        CommandFailure::Said
     })
 }
 
-fn reload(arguments: &Arguments, service: &Service) {
+fn reload(arguments: &ServeArguments, service: &Service) {
     let config = arguments.config().map_err(|failure| match failure {
-        Failure::Failed(why) | Failure::Usage(why) => why,
-        Failure::Unread | Failure::Said => String::new(),
+        CommandFailure::Failed(why) | CommandFailure::Usage(why) => why,
+        CommandFailure::Unread | CommandFailure::Said => String::new(),
     });
     match config.and_then(|config| service.reload(&config)) {
         Ok(false) => tracing::info!("configuration read again"),

@@ -3,29 +3,30 @@
 use std::io::{self, Write};
 
 use super::ask;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::http::Stats;
 use crate::visible::visible;
 
 /// Print the state of a running service.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct StatsArguments {
     #[command(flatten)]
-    service: ask::Service,
+    service: ask::ServiceClient,
     /// Print the service's answer as JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &StatsArguments) -> Result<(), CommandFailure> {
     let text = ask::text(&arguments.service, "/api/stats", &[])?;
     let mut out = io::stdout().lock();
     if arguments.json {
         writeln!(out, "{}", text.trim_end())?;
         return Ok(out.flush()?);
     }
-    let stats: Stats = serde_json::from_str(&text)
-        .map_err(|error| Failure::Failed(format!("the service sends other stats than this logspool knows: {error}")))?;
+    let stats: Stats = serde_json::from_str(&text).map_err(|error| {
+        CommandFailure::Failed(format!("the service sends other stats than this logspool knows: {error}"))
+    })?;
     writeln!(out, "version      {}", stats.version)?;
     writeln!(out, "connections  {}", stats.connections)?;
     writeln!(out, "tails        {}", stats.tails)?;

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader};
 
 use super::ask;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::when::When;
 use crate::clock::now_ns;
 use crate::query;
@@ -13,12 +13,12 @@ use crate::stores::Found;
 
 /// Print new records as they arrive, until Ctrl-C.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct TailArguments {
     /// Query that selects the records, as for `logspool query`; default: all records.
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
-    service: ask::Service,
+    service: ask::ServiceClient,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -27,15 +27,15 @@ pub(super) struct Arguments {
     color: When,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &TailArguments) -> Result<(), CommandFailure> {
     let expression =
-        query::parse(&arguments.expression, now_ns()).map_err(|error| Failure::Usage(error.to_string()))?;
+        query::parse(&arguments.expression, now_ns()).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let body = ask::body(&arguments.service, "/api/tail", &[("q", &expression.to_string())])?;
     // Each line has to appear at once. Rust's stdout is line buffered.
     let mut output = Output::new(io::stdout().lock(), arguments.format, None, arguments.color.look());
     let mut event = String::new();
     for line in BufReader::new(body).lines() {
-        let line = line.map_err(|error| Failure::Failed(format!("the service is gone: {error}")))?;
+        let line = line.map_err(|error| CommandFailure::Failed(format!("the service is gone: {error}")))?;
         if let Some(name) = line.strip_prefix("event:") {
             name.trim().clone_into(&mut event);
         } else if let Some(data) = line.strip_prefix("data:") {
@@ -51,5 +51,5 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             event.clear();
         }
     }
-    Err(Failure::Failed("the service has ended".to_owned()))
+    Err(CommandFailure::Failed("the service has ended".to_owned()))
 }

@@ -10,15 +10,15 @@ use crate::config;
 
 /// The valid tokens and host names. They can be changed while the service runs.
 #[derive(Debug, Clone, Default)]
-pub struct Access(Arc<RwLock<Known>>);
+pub struct RequestAccess(Arc<RwLock<KnownTokens>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownTokens {
     tokens: Vec<[u8; 32]>,
     hosts: Vec<String>,
 }
 
-impl Access {
+impl RequestAccess {
     /// The tokens and names of a configuration, which has been checked.
     pub fn new(access: &config::Access) -> Self {
         let known = Self::default();
@@ -30,7 +30,7 @@ impl Access {
     pub fn change(&self, access: &config::Access) {
         let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
         let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Known { tokens, hosts };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = KnownTokens { tokens, hosts };
     }
 
     /// True if a request with this `Authorization` header is allowed.
@@ -72,9 +72,9 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    fn access(tokens: &[&str], hosts: &[&str]) -> Access {
+    fn access(tokens: &[&str], hosts: &[&str]) -> RequestAccess {
         let own = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        Access::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
+        RequestAccess::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         {
             assert!(!access.lets(wrong), "{wrong:?}");
         }
-        assert!(super::Access::default().lets(None));
+        assert!(super::RequestAccess::default().lets(None));
     }
 
     #[test]

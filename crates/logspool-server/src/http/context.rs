@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::access::Access;
+use super::access::RequestAccess;
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::questions::Questions;
@@ -18,6 +18,6 @@ pub(crate) struct Context {
     /// Runs queries.
     pub questions: Questions,
     pub limits: Limits,
-    pub access: Access,
+    pub access: RequestAccess,
     pub stop: Stop,
 }

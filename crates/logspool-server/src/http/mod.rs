@@ -23,7 +23,7 @@ mod state;
 mod tail;
 mod two_lengths;
 
-pub use access::Access;
+pub use access::RequestAccess;
 pub use broken_off::reason;
 pub use connection::connection;
 pub use routes::router;

@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::middleware;
 use axum::routing::{get, post};
 
-use super::access::Access;
+use super::access::RequestAccess;
 use super::context::Context;
 use super::{guard, ingest, otlp, page, paths, questions, state, tail};
 use crate::config::Limits;
@@ -21,7 +21,7 @@ pub fn router(
     intake: Arc<Intake>,
     answers: Option<Arc<dyn Answers>>,
     limits: Limits,
-    access: Access,
+    access: RequestAccess,
     stop: Stop,
 ) -> Router {
     let threads = answers.as_ref().map_or(1, |answers| answers.at_once(limits.query_threads));

@@ -128,7 +128,7 @@ async fn serve(connection: Connection<'_>) -> End {
     let (waiting, receiver) = mpsc::channel(acks::WAITING);
     let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
     let reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
-    let session = Session { reader, shared, waiting, is_open: false };
+    let session = RelpSession { reader, shared, waiting, is_open: false };
     let ended = session.run(&mut input).await;
     drop(input);
     match (acking.await, ended) {
@@ -138,14 +138,14 @@ async fn serve(connection: Connection<'_>) -> End {
 }
 
 /// A session on a connection, from its `open` to its `close`.
-struct Session<'a> {
+struct RelpSession<'a> {
     reader: Reader<'a>,
     shared: &'a Shared,
     waiting: mpsc::Sender<Waiting>,
     is_open: bool,
 }
 
-impl Session<'_> {
+impl RelpSession<'_> {
     async fn run<R: AsyncRead + Unpin>(mut self, input: &mut Input<R>) -> Result<(), End> {
         let limit = self.shared.limits.frame_bytes;
         loop {

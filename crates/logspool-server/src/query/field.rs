@@ -4,7 +4,7 @@ use super::Field;
 
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// Integers.
     Number,
     /// Text.
@@ -82,11 +82,11 @@ impl Field {
     }
 
     /// The type of the field's values.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FieldKind {
         match self {
-            Self::Time | Self::Level | Self::Line | Self::Process | Self::Thread => Kind::Number,
-            Self::Extra(_) => Kind::Any,
-            _ => Kind::Text,
+            Self::Time | Self::Level | Self::Line | Self::Process | Self::Thread => FieldKind::Number,
+            Self::Extra(_) => FieldKind::Any,
+            _ => FieldKind::Text,
         }
     }
 }

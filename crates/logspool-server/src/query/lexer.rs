@@ -10,7 +10,7 @@ use super::{Comparison, QueryError};
 /// A token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Token<'a> {
-    pub kind: Kind<'a>,
+    pub kind: LexemeKind<'a>,
     /// Position of its first byte in the query.
     pub position: usize,
     /// The token as it is written in the query.
@@ -18,7 +18,7 @@ pub(super) struct Token<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind<'a> {
+pub(super) enum LexemeKind<'a> {
     /// Text without quotes.
     Word,
     /// The text between two quotes, with its backslashes.
@@ -58,18 +58,18 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
     while let Some(first) = rest.chars().next() {
         let position = text.len() - rest.len();
         let (kind, length) = match first {
-            '(' => (Kind::Open, 1),
-            ')' => (Kind::Close, 1),
-            '|' => (Kind::Bar, 1),
+            '(' => (LexemeKind::Open, 1),
+            ')' => (LexemeKind::Close, 1),
+            '|' => (LexemeKind::Bar, 1),
             '"' => {
                 let Some(inner) = quoted(rest) else {
                     return Err(QueryError::new(text, position, "a quote is not closed: write \" at its end"));
                 };
-                (Kind::Quoted(inner), inner.len() + 2)
+                (LexemeKind::Quoted(inner), inner.len() + 2)
             }
             _ => match operator(rest) {
-                Some((written, operator)) => (Kind::Operator(operator), written.len()),
-                None => (Kind::Word, word_length(rest)),
+                Some((written, operator)) => (LexemeKind::Operator(operator), written.len()),
+                None => (LexemeKind::Word, word_length(rest)),
             },
         };
         let (token, after) = rest.split_at(length);

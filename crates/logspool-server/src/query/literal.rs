@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::field::Kind as Values;
-use super::lexer::{self, Kind, Operator, Token};
+use super::field::FieldKind as Values;
+use super::lexer::{self, LexemeKind, Operator, Token};
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
 use crate::decoders::words;
@@ -17,9 +17,9 @@ impl<'a> Parser<'_, 'a> {
             return Err(QueryError::new(self.text, key.position, message));
         };
         let value = match self.tokens.first().copied() {
-            Some(token @ Token { kind: Kind::Quoted(_), .. }) => token,
-            Some(token @ Token { kind: Kind::Word, .. }) if !parser::is_keyword(token.text) => token,
-            Some(Token { kind: Kind::Operator(Operator::Matches), .. }) => {
+            Some(token @ Token { kind: LexemeKind::Quoted(_), .. }) => token,
+            Some(token @ Token { kind: LexemeKind::Word, .. }) if !parser::is_keyword(token.text) => token,
+            Some(Token { kind: LexemeKind::Operator(Operator::Matches), .. }) => {
                 return Err(self.error("expected a value: for a regular expression write `~` alone"));
             }
             Some(_) => return Err(self.error("expected a value: to mean this text itself, write it in quotes")),
@@ -48,7 +48,7 @@ impl<'a> Parser<'_, 'a> {
         }
         // Keep backslashes: they belong to the regular expression, which also reads `\"` as a quote.
         let source = match value.kind {
-            Kind::Quoted(inner) => inner,
+            LexemeKind::Quoted(inner) => inner,
             _ => value.text,
         };
         match Pattern::new(source) {
@@ -59,7 +59,7 @@ impl<'a> Parser<'_, 'a> {
 
     fn compare(&self, field: Field, comparison: Comparison, value: Token<'a>) -> Result<Filter, QueryError> {
         let (text, is_quoted) = match value.kind {
-            Kind::Quoted(inner) => (lexer::unquoted(inner), true),
+            LexemeKind::Quoted(inner) => (lexer::unquoted(inner), true),
             _ => (Cow::Borrowed(value.text), false),
         };
         if !is_quoted && text.contains('*') {

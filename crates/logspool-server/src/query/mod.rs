@@ -23,7 +23,7 @@ mod tree;
 pub mod words;
 
 pub use error::QueryError;
-pub use field::Kind;
+pub use field::FieldKind;
 pub use holds::Matcher;
 pub use parser::parse;
 pub use pattern::{Pattern, PatternError};

@@ -9,7 +9,7 @@
 //! stage   = "count" "by" FIELD | "histogram" LENGTH
 //! ```
 
-use super::lexer::{self, Kind, Token};
+use super::lexer::{self, LexemeKind, Token};
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
 
 /// Maximum length of a query in bytes. Chosen: far more than a person writes, and enough for a program's list of a
@@ -53,10 +53,10 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0 };
     let filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
-    let stage = if parser.take(Kind::Bar) { Some(parser.stage()?) } else { None };
+    let stage = if parser.take(LexemeKind::Bar) { Some(parser.stage()?) } else { None };
     match parser.tokens.first() {
         None => Ok(Expression { filter, stage }),
-        Some(token) if token.kind == Kind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
+        Some(token) if token.kind == LexemeKind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
         Some(_) => Err(parser.error("expected the end of the query")),
     }
 }
@@ -88,11 +88,11 @@ impl<'a> Parser<'_, 'a> {
         Some(*first)
     }
 
-    fn is_at(&self, kind: Kind<'_>) -> bool {
+    fn is_at(&self, kind: LexemeKind<'_>) -> bool {
         self.tokens.first().is_some_and(|token| token.kind == kind)
     }
 
-    fn take(&mut self, kind: Kind<'_>) -> bool {
+    fn take(&mut self, kind: LexemeKind<'_>) -> bool {
         let found = self.is_at(kind);
         if found {
             self.next();
@@ -101,7 +101,7 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn is_at_word(&self, word: &str) -> bool {
-        self.tokens.first().is_some_and(|token| token.kind == Kind::Word && token.text.eq_ignore_ascii_case(word))
+        self.tokens.first().is_some_and(|token| token.kind == LexemeKind::Word && token.text.eq_ignore_ascii_case(word))
     }
 
     fn take_word(&mut self, word: &str) -> bool {
@@ -114,7 +114,7 @@ impl<'a> Parser<'_, 'a> {
 
     /// True if the next token belongs to the filter.
     fn is_at_term(&self) -> bool {
-        !(self.tokens.is_empty() || self.is_at(Kind::Bar) || self.is_at(Kind::Close))
+        !(self.tokens.is_empty() || self.is_at(LexemeKind::Bar) || self.is_at(LexemeKind::Close))
     }
 
     fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
@@ -143,11 +143,11 @@ impl<'a> Parser<'_, 'a> {
         if self.take_word("not") {
             return Ok(Filter::Not(Box::new(self.not(depth + 1)?)));
         }
-        if !self.take(Kind::Open) {
+        if !self.take(LexemeKind::Open) {
             return self.term(depth);
         }
         let inner = self.or(depth + 1)?;
-        if self.take(Kind::Close) {
+        if self.take(LexemeKind::Close) {
             return Ok(inner);
         }
         Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
@@ -161,19 +161,21 @@ impl<'a> Parser<'_, 'a> {
         let begins = self.tokens;
         let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
         let message = match token.kind {
-            Kind::Word if is_keyword(token.text) => {
+            LexemeKind::Word if is_keyword(token.text) => {
                 let word = token.text;
                 format!("`{word}` stands between two conditions: to look for the word itself, write \"{word}\"")
             }
-            Kind::Word | Kind::Quoted(_) => match self.tokens.first() {
-                Some(Token { kind: Kind::Operator(operator), .. }) => {
+            LexemeKind::Word | LexemeKind::Quoted(_) => match self.tokens.first() {
+                Some(Token { kind: LexemeKind::Operator(operator), .. }) => {
                     self.next();
                     return self.comparison(token, *operator, depth);
                 }
                 _ => return self.phrase(token),
             },
-            Kind::Operator(_) => format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text),
-            Kind::Open | Kind::Close | Kind::Bar => EXPECTED_TERM.to_owned(),
+            LexemeKind::Operator(_) => {
+                format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text)
+            }
+            LexemeKind::Open | LexemeKind::Close | LexemeKind::Bar => EXPECTED_TERM.to_owned(),
         };
         self.tokens = begins;
         Err(self.error(message))
@@ -182,8 +184,8 @@ impl<'a> Parser<'_, 'a> {
     fn phrase(&self, token: Token<'a>) -> Result<Filter, QueryError> {
         let error = |message: String| Err(QueryError::new(self.text, token.position, message));
         match token.kind {
-            Kind::Word if token.text == "*" => return Ok(Filter::All),
-            Kind::Word if token.text.contains('*') => {
+            LexemeKind::Word if token.text == "*" => return Ok(Filter::All),
+            LexemeKind::Word if token.text.contains('*') => {
                 return error(
                     "words are found whole, `*` is for all records: for a part of one write \
                     message~\"part\""
@@ -235,8 +237,8 @@ impl<'a> Parser<'_, 'a> {
 /// The field that a token names. A quoted name is always an extra key.
 pub(super) fn field(token: Token<'_>) -> Option<Field> {
     match token.kind {
-        Kind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
-        Kind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
+        LexemeKind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
+        LexemeKind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@
 
 mod extra;
 
-use super::field::Kind;
+use super::field::FieldKind;
 use super::{Comparison, Field, Filter, Literal, Phrase};
 
 /// The dialect of the SQL.
@@ -132,7 +132,7 @@ impl Sql {
                 self.push("CASE WHEN ").push(column).push(" < 0 THEN (").push(column);
                 self.push("::numeric + 18446744073709551616)::text ELSE ").push(column).push("::text END")
             }
-            (field, _) if field.kind() == Kind::Number => self.push("CAST(").push(column(field)).push(" AS TEXT)"),
+            (field, _) if field.kind() == FieldKind::Number => self.push("CAST(").push(column(field)).push(" AS TEXT)"),
             (field, _) => self.push(column(field)),
         }
     }
@@ -199,10 +199,10 @@ impl Sql {
             (Field::Process | Field::Thread, Literal::Int(number)) => {
                 self.compare_id(column(field), comparison, *number)
             }
-            (field, Literal::Int(number)) if field.kind() == Kind::Number => {
+            (field, Literal::Int(number)) if field.kind() == FieldKind::Number => {
                 self.push(column(field)).push(sign(comparison)).bind(Parameter::Int(*number))
             }
-            (field, Literal::Text(text)) if field.kind() == Kind::Text => {
+            (field, Literal::Text(text)) if field.kind() == FieldKind::Text => {
                 self.push(column(field)).collate(comparison);
                 self.push(sign(comparison)).bind(Parameter::Text(text.clone()))
             }
@@ -236,7 +236,7 @@ impl Sql {
     }
 
     fn matches(&mut self, field: &Field, source: String) -> &mut Self {
-        if field.kind() == Kind::Number {
+        if field.kind() == FieldKind::Number {
             return self.push("FALSE");
         }
         match self.dialect {

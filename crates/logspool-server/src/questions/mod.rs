@@ -14,4 +14,4 @@ mod threads;
 mod turns;
 
 pub use threads::{Place, Questions, Turn};
-pub use turns::{Counts, Phase, Sizes};
+pub use turns::{Phase, Sizes, TurnCounts};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, setpriority_process};
 use tokio::runtime::Handle;
 
-use super::turns::{Counts, Id, Phase, Sizes, Turns};
+use super::turns::{Id, Phase, Sizes, TurnCounts, Turns};
 use crate::cancel::Cancel;
 use crate::metrics::Metrics;
 use crate::origin::Origin;
@@ -105,7 +105,7 @@ impl Questions {
     }
 
     /// Numbers of queries by state.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> TurnCounts {
         self.0.lock().turns.counts()
     }
 }
@@ -341,9 +341,9 @@ mod tests {
         );
 
         hear.recv_timeout(Duration::from_secs(30)).unwrap();
-        until("all but one scan wait", || questions.counts() == Counts { waiting: 2, running: 1, unread: 1 });
+        until("all but one scan wait", || questions.counts() == TurnCounts { waiting: 2, running: 1, unread: 1 });
         drop((asked, scans));
-        until("nothing is left", || questions.counts() == Counts::default());
+        until("nothing is left", || questions.counts() == TurnCounts::default());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -370,7 +370,7 @@ mod tests {
 
         // Dropping the place drops its work too.
         assert_eq!(Err(mpsc::RecvTimeoutError::Disconnected), is_gone.recv_timeout(Duration::from_secs(30)));
-        until("nothing is left", || questions.counts() == Counts::default());
+        until("nothing is left", || questions.counts() == TurnCounts::default());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

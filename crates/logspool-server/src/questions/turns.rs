@@ -27,7 +27,7 @@ pub struct Sizes {
 
 /// Numbers of queries by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct TurnCounts {
     /// Queued and not begun.
     pub waiting: usize,
     /// Running on a thread.
@@ -240,9 +240,9 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     /// Numbers of queries by state.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> TurnCounts {
         let waiting = self.peers.values().map(|state| state.queue.len()).sum();
-        Counts { waiting, running: self.running, unread: self.questions.len() - waiting - self.running }
+        TurnCounts { waiting, running: self.running, unread: self.questions.len() - waiting - self.running }
     }
 
     /// True if a query could run now.
@@ -326,7 +326,7 @@ mod tests {
         turns.complete(first[1].0);
         turns.complete(first[2].0);
         assert_eq!(["a2"], run(&mut turns).iter().map(|(_, job)| *job).collect::<Vec<_>>().as_slice());
-        assert_eq!(Counts { waiting: 1, running: 2, unread: 2 }, turns.counts());
+        assert_eq!(TurnCounts { waiting: 1, running: 2, unread: 2 }, turns.counts());
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
 
         assert_eq!(Some("one"), turns.pause(one, "one"));
         turns.complete(two);
-        assert_eq!(Counts::default(), turns.counts());
+        assert_eq!(TurnCounts::default(), turns.counts());
         assert_eq!((0, 0, 0), (turns.begun, turns.peers.len(), turns.questions.len()));
     }
 

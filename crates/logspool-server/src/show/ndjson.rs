@@ -6,13 +6,13 @@ use chrono::SecondsFormat;
 use serde::Serialize;
 
 use crate::clock::rfc3339;
-use crate::query::{Field, Kind};
+use crate::query::{Field, FieldKind};
 use crate::record::Record;
 use crate::stores::Found;
 use crate::visible::acts;
 
 #[derive(Serialize)]
-struct Line<'r, 'a> {
+struct JsonLine<'r, 'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     #[serde(flatten)]
@@ -25,12 +25,12 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
     let json = match row {
         Found::Record(record) => {
             let time = record.time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
-            serde_json::to_string(&Line { time, record })?
+            serde_json::to_string(&JsonLine { time, record })?
         }
         Found::Count(value, count) => {
             let value = match value {
                 // The store gives counted numbers as digits: write a number.
-                Some(value) if field.kind() == Kind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
+                Some(value) if field.kind() == FieldKind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
                 value => serde_json::to_string(value)?,
             };
             format!("{{{}:{value},\"count\":{count}}}", serde_json::to_string(field.name())?)

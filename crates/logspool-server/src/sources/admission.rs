@@ -37,7 +37,7 @@ pub struct Sizes {
 
 /// Slots that peers share.
 #[derive(Debug)]
-struct Pool {
+struct AdmissionPool {
     limit: usize,
     /// Maximum number of slots per peer; `None`: a share of the free ones.
     per_peer: Option<usize>,
@@ -45,7 +45,7 @@ struct Pool {
     held: HashMap<Origin, usize>,
 }
 
-impl Pool {
+impl AdmissionPool {
     fn new(limit: usize, per_peer: Option<usize>) -> Self {
         Self { limit, per_peer, open: 0, held: HashMap::new() }
     }
@@ -98,13 +98,13 @@ enum Place {
 
 #[derive(Debug)]
 struct Pools {
-    general: Pool,
-    http: Pool,
-    first_bytes: Pool,
+    general: AdmissionPool,
+    http: AdmissionPool,
+    first_bytes: AdmissionPool,
 }
 
 impl Pools {
-    fn at(&mut self, place: Place) -> &mut Pool {
+    fn at(&mut self, place: Place) -> &mut AdmissionPool {
         match place {
             Place::General => &mut self.general,
             Place::Http => &mut self.http,
@@ -122,9 +122,9 @@ impl Admission {
     /// free ones.
     pub fn new(sizes: Sizes, per_peer: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Pools {
-            general: Pool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
-            http: Pool::new(sizes.http, None),
-            first_bytes: Pool::new(sizes.first_bytes, None),
+            general: AdmissionPool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
+            http: AdmissionPool::new(sizes.http, None),
+            first_bytes: AdmissionPool::new(sizes.first_bytes, None),
         })))
     }
 

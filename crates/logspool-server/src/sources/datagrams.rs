@@ -31,13 +31,13 @@ const SENDERS: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
 #[derive(Debug)]
-pub struct Datagrams {
+pub struct DatagramReader {
     /// The configured address, with the actual port if port 0 was configured.
     pub address: Listen,
     socket: UdpSocket,
 }
 
-impl Datagrams {
+impl DatagramReader {
     /// Opens the socket.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Records in PostgreSQL 12 or later: one [`Writer`], and a [`Reader`] that answers queries beside it.
+//! Records in PostgreSQL 12 or later: one [`PostgresWriter`], and a [`PostgresReader`] that answers queries beside it.
 //!
 //! # Tables
 //!
@@ -41,12 +41,12 @@ use std::time::Duration;
 
 pub use connection::Address;
 pub use location::POSTGRES;
-pub use reader::Reader;
-pub use writer::Writer;
+pub use reader::PostgresReader;
+pub use writer::PostgresWriter;
 
 /// Settings of a PostgreSQL store.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct PostgresConfig {
     /// Address of the server and the database.
     pub address: Address,
     /// Days before today for which records are kept, by the record's time; `None`: no limit.

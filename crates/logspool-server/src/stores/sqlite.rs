@@ -45,9 +45,9 @@ use std::sync::Arc;
 use super::private::Readers;
 use crate::clock;
 
-pub use answers::{SqliteAnswers, Stats};
+pub use answers::{SqliteAnswers, SqliteStats};
 pub use location::SQLITE;
-pub use retention::Retention;
+pub use retention::SqliteRetention;
 pub use store::SqliteStore;
 pub use wal::damaged_logs;
 
@@ -55,7 +55,7 @@ pub use wal::damaged_logs;
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Limits on age and size.
-    pub retention: Retention,
+    pub retention: SqliteRetention,
     /// Read access to the folder.
     pub readers: Readers,
     /// Whether indexes are made.

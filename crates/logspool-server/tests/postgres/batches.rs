@@ -7,17 +7,17 @@ use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::{Chunk, Delivery, Place};
 use logspool_server::query::{Filter, Query};
 use logspool_server::record::Record;
-use logspool_server::stores::postgres::{Config, Reader, Writer};
+use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
 use logspool_server::stores::{Answers, Found, Next, Store, Written};
 
 /// The configuration of a store, with only its address set.
-pub fn config(url: &str) -> Config {
-    Config { address: url.parse().unwrap(), retention_days: None, query_timeout: Duration::from_secs(30) }
+pub fn config(url: &str) -> PostgresConfig {
+    PostgresConfig { address: url.parse().unwrap(), retention_days: None, query_timeout: Duration::from_secs(30) }
 }
 
 /// A writer.
-pub fn writer(url: &str) -> Writer {
-    Writer::new(&config(url))
+pub fn writer(url: &str) -> PostgresWriter {
+    PostgresWriter::new(&config(url))
 }
 
 /// The current time in nanoseconds since 1970.
@@ -46,7 +46,7 @@ pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: Place) -> A
 }
 
 /// Retries a write until it succeeds.
-pub fn write(store: &mut Writer, deliveries: &[Arc<Delivery>]) -> Written {
+pub fn write(store: &mut PostgresWriter, deliveries: &[Arc<Delivery>]) -> Written {
     let until = Instant::now() + super::DEADLINE;
     loop {
         match store.write(deliveries) {
@@ -62,7 +62,7 @@ pub fn everything() -> Query {
 }
 
 /// The records of an answer.
-pub fn records(reader: &Reader, query: &Query) -> Vec<Record<'static>> {
+pub fn records(reader: &PostgresReader, query: &Query) -> Vec<Record<'static>> {
     let mut found = Vec::new();
     let mut each = |row: Found<'_>| {
         let Found::Record(record) = row else { panic!("expected a record, found {row:?}") };

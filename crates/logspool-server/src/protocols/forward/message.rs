@@ -54,7 +54,7 @@ pub async fn hand_over(
     let known = message.as_ref().ok().cloned().or_else(|| forward::read_id(frame, &limits));
     let numbers = known.as_ref().and_then(Numbers::of);
     let ack = known.as_ref().and_then(Message::ack);
-    let mut delivery = Delivery { frame, chunks, shared, waiting, numbers, ack };
+    let mut delivery = MessageDelivery { frame, chunks, shared, waiting, numbers, ack };
     match message {
         Ok(message) => {
             let mut buffer = BUFFER.take();
@@ -72,7 +72,7 @@ pub async fn hand_over(
 }
 
 /// A message whose records are being handed over.
-struct Delivery<'a> {
+struct MessageDelivery<'a> {
     frame: &'a [u8],
     chunks: &'a mut Chunks,
     shared: &'a Shared,
@@ -83,7 +83,7 @@ struct Delivery<'a> {
     ack: Option<Vec<u8>>,
 }
 
-impl Delivery<'_> {
+impl MessageDelivery<'_> {
     async fn records(
         &mut self,
         message: &Message<'_>,

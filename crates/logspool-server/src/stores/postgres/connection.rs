@@ -15,7 +15,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tls::{self, Mode, Tls};
+use super::tls::{self, Mode, PostgresTls};
 use crate::stores::{CANCELLED, StoreError};
 
 /// How to repair tables that were dropped or changed.
@@ -44,7 +44,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     config: tokio_postgres::Config,
-    tls: Tls,
+    tls: PostgresTls,
 }
 
 impl FromStr for Address {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Address, Config, Reader, Writer};
+use super::{Address, PostgresConfig, PostgresReader, PostgresWriter};
 use crate::config::Limits;
 use crate::stores::kind::{Kind, Location, Opening, Settings};
 use crate::stores::{Answers, StoreError};
@@ -17,16 +17,20 @@ pub const POSTGRES: Kind = Kind {
 
 impl Location for Address {
     fn open(&self, settings: &Settings) -> Result<Opening, StoreError> {
-        let config = Config {
+        let config = PostgresConfig {
             address: self.clone(),
             retention_days: settings.retention.days,
             query_timeout: settings.query_time,
         };
-        Ok((Box::new(Writer::new(&config)), Arc::new(Reader::new(&config))))
+        Ok((Box::new(PostgresWriter::new(&config)), Arc::new(PostgresReader::new(&config))))
     }
 
     fn open_to_ask(&self) -> Result<Arc<dyn Answers>, StoreError> {
         let query_timeout = Limits::default().query_time();
-        Ok(Arc::new(Reader::new(&Config { address: self.clone(), retention_days: None, query_timeout })))
+        Ok(Arc::new(PostgresReader::new(&PostgresConfig {
+            address: self.clone(),
+            retention_days: None,
+            query_timeout,
+        })))
     }
 }

@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
 use super::connection::{CONNECT_TIMEOUT, Failure, Link};
-use super::{Config, rows, text};
+use super::{PostgresConfig, rows, text};
 use crate::cancel::{Cancel, Until};
 use crate::clock::now_ns;
 use crate::query::{Dialect, Field, Parameter, Query, Sql, Stage, plan};
@@ -30,23 +30,23 @@ const CANCELED: &str = "57014";
 
 /// Answers queries from PostgreSQL. It blocks, so it must not be called on threads that run async code.
 #[derive(Debug)]
-pub struct Reader(Arc<Shared>);
+pub struct PostgresReader(Arc<Shared>);
 
 /// The part of a reader that its answers share.
 #[derive(Debug)]
 struct Shared {
-    config: Config,
+    config: PostgresConfig,
     idle: Mutex<Vec<Link>>,
 }
 
-impl Reader {
+impl PostgresReader {
     /// A reader that connects at its first query. The writer creates the tables.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &PostgresConfig) -> Self {
         Self(Arc::new(Shared { config: config.clone(), idle: Mutex::default() }))
     }
 }
 
-impl Answers for Reader {
+impl Answers for PostgresReader {
     /// Half of the threads: the server does the work and has no low priority.
     fn at_once(&self, threads: usize) -> usize {
         (threads / 2).max(1)

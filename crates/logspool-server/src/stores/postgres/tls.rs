@@ -24,7 +24,7 @@ use crate::pem;
 
 /// TLS settings of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Tls {
+pub(super) struct PostgresTls {
     /// See [`Mode`].
     pub mode: Mode,
     authorities: Option<Authorities>,
@@ -93,7 +93,7 @@ impl Given {
     /// # Errors
     ///
     /// The options contradict each other. The text says what to change.
-    pub fn check(self) -> Result<Tls, String> {
+    pub fn check(self) -> Result<PostgresTls, String> {
         let authorities = self.authorities.map(|text| match &*text {
             "system" => Authorities::System,
             path => Authorities::File(PathBuf::from(path)),
@@ -137,11 +137,11 @@ impl Given {
             return Err("sslcert and sslkey come together".to_owned());
         }
         let (certificate, key) = (self.certificate.map(PathBuf::from), self.key.map(PathBuf::from));
-        Ok(Tls { mode, authorities, certificate, key })
+        Ok(PostgresTls { mode, authorities, certificate, key })
     }
 }
 
-impl Tls {
+impl PostgresTls {
     /// The TLS configuration of the next connection; `None`: not encrypted.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl ServerCertVerifier for Verifier {
 mod tests {
     use super::*;
 
-    fn checked(options: &[(&str, &str)]) -> Result<Tls, String> {
+    fn checked(options: &[(&str, &str)]) -> Result<PostgresTls, String> {
         let mut given = Given::default();
         for (name, value) in options {
             assert_eq!(Ok(true), given.take(name, value), "{name}");

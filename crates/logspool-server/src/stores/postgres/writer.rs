@@ -17,7 +17,7 @@ use super::connection::{Address, Backoff, Failure, Link};
 use super::copy::copy;
 use super::plan::{Marks, Plan, unknown};
 use super::sift::sift;
-use super::{Config, rows, schema, tables};
+use super::{PostgresConfig, rows, schema, tables};
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
@@ -73,8 +73,8 @@ const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
 
 /// Writes records into PostgreSQL.
 #[derive(Debug)]
-pub struct Writer {
-    config: Config,
+pub struct PostgresWriter {
+    config: PostgresConfig,
     session: Option<Session>,
     backoff: Backoff,
     /// True if the server's last error was a full disk.
@@ -82,9 +82,9 @@ pub struct Writer {
     leap: Leap,
 }
 
-impl Writer {
+impl PostgresWriter {
     /// A writer that connects when it is first needed, and again whenever the connection is lost.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &PostgresConfig) -> Self {
         let (session, backoff, leap) = (None, Backoff::new(), Leap::default());
         Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-impl Store for Writer {
+impl Store for PostgresWriter {
     fn name(&self) -> &str {
         "postgres"
     }

@@ -8,7 +8,7 @@ use super::counts::{Counting, Counts, Memory};
 use super::damage::Damages;
 use super::folder::bytes_of_day;
 use super::merge::Merge;
-use super::plan::Key;
+use super::plan::CountKey;
 use super::read_file::ReadFile;
 use super::recent::Recent;
 use crate::cancel::{Cancel, Until};
@@ -33,7 +33,7 @@ pub struct SqliteAnswers {
 
 /// Size and contents of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stats {
+pub struct SqliteStats {
     /// Number of day files.
     pub files: u64,
     /// Bytes on disk, including indexes.
@@ -74,8 +74,8 @@ impl SqliteAnswers {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn stats(&self) -> Result<Stats, StoreError> {
-        let mut stats = Stats::default();
+    pub fn stats(&self) -> Result<SqliteStats, StoreError> {
+        let mut stats = SqliteStats::default();
         let until = Until::new(self.deadline, &Cancel::default());
         for mut entry in Catalog::open_read(&self.folder)?.entries()? {
             if !entry.sealed {
@@ -159,12 +159,12 @@ impl SqliteAnswers {
         Ok(match &query.stage {
             None => Box::new(Merge::new(&self.folder, &self.recent, files, query, until)),
             Some(Stage::CountBy(field)) => {
-                let counts = counting.run::<Option<String>>(&files, Key::Value(field), &mut memory)?;
+                let counts = counting.run::<Option<String>>(&files, CountKey::Value(field), &mut memory)?;
                 Box::new(Counts::of_values(counts, limit, memory))
             }
             Some(Stage::Histogram { interval_ns }) => {
                 let interval_ns = (*interval_ns).max(1);
-                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns), &mut memory)?;
+                let counts = counting.run::<i64>(&files, CountKey::Interval(interval_ns), &mut memory)?;
                 Box::new(Counts::of_intervals(counts, interval_ns, limit, memory))
             }
         })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row, params};
 
-use super::database::{self, Kind};
+use super::database::{self, DatabaseKind};
 use super::failure::failed;
 use super::folder::{CATALOG, remove_database};
 use crate::stores::StoreError;
@@ -60,11 +60,11 @@ impl Catalog {
     }
 
     fn connect(path: &Path) -> Result<Connection, StoreError> {
-        let connection = database::open(Kind::Catalog, path)?;
-        if !database::has_schema(Kind::Catalog, &connection, path)? {
+        let connection = database::open(DatabaseKind::Catalog, path)?;
+        if !database::has_schema(DatabaseKind::Catalog, &connection, path)? {
             let create = || {
                 connection.execute_batch("BEGIN IMMEDIATE")?;
-                database::create_schema(Kind::Catalog, &connection)?;
+                database::create_schema(DatabaseKind::Catalog, &connection)?;
                 connection.execute_batch("COMMIT")
             };
             create().map_err(|error| failed("write", path, &error))?;
@@ -75,7 +75,7 @@ impl Catalog {
     /// Opens the catalog for reading, while another connection may write.
     pub fn open_read(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(CATALOG);
-        let connection = database::open_read(Kind::Catalog, &path, None)?;
+        let connection = database::open_read(DatabaseKind::Catalog, &path, None)?;
         Ok(Self { connection, path })
     }
 

@@ -13,7 +13,7 @@ use rusqlite::{Row, params_from_iter};
 use super::catalog::Entry;
 use super::folder::index_of;
 use super::insert::MINUTE_NS;
-use super::plan::{Key, Piece, Statement, Way, needs_records};
+use super::plan::{CountKey, Piece, Statement, Way, needs_records};
 use super::read_file::{ReadFile, tell_damage};
 use crate::cancel::Until;
 use crate::query::{Field, Query};
@@ -112,7 +112,7 @@ impl Counting<'_> {
     pub fn run<K: Counted>(
         &self,
         files: &[Entry],
-        key: Key<'_>,
+        key: CountKey<'_>,
         memory: &mut MemoryPart,
     ) -> Result<HashMap<K, u64>, StoreError> {
         let mut counts = HashMap::new();
@@ -154,7 +154,7 @@ impl Counting<'_> {
         Ok(counts)
     }
 
-    fn parts(&self, file: &ReadFile, key: Key<'_>) -> Result<Vec<Part>, StoreError> {
+    fn parts(&self, file: &ReadFile, key: CountKey<'_>) -> Result<Vec<Part>, StoreError> {
         let (since, until) = (self.query.since_ns, self.query.until_ns);
         if !needs_records(&self.query.filter) && can_count_minutes(key) {
             return Ok(by_minutes(since, until));
@@ -179,10 +179,10 @@ impl Counting<'_> {
     }
 }
 
-fn can_count_minutes(key: Key<'_>) -> bool {
+fn can_count_minutes(key: CountKey<'_>) -> bool {
     match key {
-        Key::Value(field) => matches!(field, Field::Level | Field::Logger),
-        Key::Interval(interval_ns) => interval_ns % MINUTE_NS == 0,
+        CountKey::Value(field) => matches!(field, Field::Level | Field::Logger),
+        CountKey::Interval(interval_ns) => interval_ns % MINUTE_NS == 0,
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) const COLUMN_COUNT: usize = 18;
 
 /// The purpose of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DatabaseKind {
     /// The records of a day.
     Day,
     /// The search index of one day file.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Catalog,
 }
 
-impl Kind {
+impl DatabaseKind {
     /// Distinguishes files of the store from others. The numbers are ASCII letters: "lsD1" and so on.
     fn application_id(self) -> i64 {
         match self {
@@ -102,7 +102,7 @@ impl Kind {
 }
 
 /// Opens a database to write many records; a new one is empty.
-pub(super) fn open(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(kind: DatabaseKind, path: &Path) -> Result<Connection, StoreError> {
     let connection = open_as_is(kind, path)?;
     connection.execute_batch(kind.pragmas()).map_err(|error| failed("open", path, &error))?;
     Ok(connection)
@@ -110,7 +110,7 @@ pub(super) fn open(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
 
 /// Opens a database for writing and keeps its journal mode. A new one is created with the folder's readers; SQLite
 /// gives its log and journal the same permissions.
-pub(super) fn open_as_is(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_as_is(kind: DatabaseKind, path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path)?;
     // Check first, so that another program's file is not changed.
     has_schema(kind, &connection, path)?;
@@ -133,7 +133,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
 ///
 /// The connection is opened read-write if the system allows it: SQLite has to recover the log or journal of a killed
 /// process before it can read. If nothing can be written, the database is read all the same.
-pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
+pub(super) fn open_read(kind: DatabaseKind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
     let usual = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -186,14 +186,14 @@ pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Creates the tables, within the caller's transaction.
-pub(super) fn create_schema(kind: Kind, connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn create_schema(kind: DatabaseKind, connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(kind.schema())?;
     connection.pragma_update(None, "application_id", kind.application_id())?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
 /// True if the tables exist. Fails if they belong to another program or a newer version.
-pub(super) fn has_schema(kind: Kind, connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+pub(super) fn has_schema(kind: DatabaseKind, connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let schema = schema(kind, connection).map_err(|error| failed("read", path, &error))?;
     schema.check(path)?;
     Ok(schema == Schema::Ours)
@@ -232,7 +232,7 @@ impl Schema {
 }
 
 /// Finds the owner of a database's tables.
-pub(super) fn schema(kind: Kind, connection: &Connection) -> rusqlite::Result<Schema> {
+pub(super) fn schema(kind: DatabaseKind, connection: &Connection) -> rusqlite::Result<Schema> {
     let tables: i64 = connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let id: i64 = connection.query_one("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = connection.query_one("PRAGMA user_version", [], |row| row.get(0))?;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::catalog::{Catalog, Entry};
 use super::damage::Damages;
-use super::database::{self, Kind, Schema};
+use super::database::{self, DatabaseKind, Schema};
 use super::failure::{MEND_DAMAGE, failed};
 use super::folder::{Day, cut_off, is_gone};
 use super::recent::Recent;
@@ -63,10 +63,10 @@ impl DayFile {
     /// Creates a file, with its tables and streams, in one transaction.
     pub fn create(folder: &Path, name: &str, day: Day, sequence: i64, streams: &[Stream]) -> Result<Self, StoreError> {
         let path = folder.join(name);
-        let connection = database::open(Kind::Day, &path)?;
+        let connection = database::open(DatabaseKind::Day, &path)?;
         let create = || {
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            database::create_schema(Kind::Day, &connection)?;
+            database::create_schema(DatabaseKind::Day, &connection)?;
             let mut insert = connection.prepare("INSERT INTO streams VALUES(?, ?, ?, ?)")?;
             for stream in streams {
                 insert.execute(params![stream.name, stream.epoch, stream.last, stream.seen_ns])?;
@@ -83,7 +83,7 @@ impl DayFile {
     /// Opens an existing file.
     pub fn open(folder: &Path, entry: &Entry, day: Day) -> Result<Self, StoreError> {
         let path = folder.join(&entry.name);
-        let connection = database::open(Kind::Day, &path)?;
+        let connection = database::open(DatabaseKind::Day, &path)?;
         let (name, sequence, sealed) = (entry.name.clone(), entry.sequence, entry.sealed);
         let identity = identity(&path);
         Ok(Self { connection, path, name, day, sequence, sealed, identity })
@@ -185,7 +185,7 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
 pub(super) fn newest_streams(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
     for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
         let path = folder.join(&entry.name);
-        let read = database::open_read(Kind::Day, &path, None);
+        let read = database::open_read(DatabaseKind::Day, &path, None);
         match read.and_then(|connection| read_streams(&connection, &path, None)) {
             Err(StoreError::Fatal(why)) => damages.note(folder, &entry.name, &why),
             streams => return streams,
@@ -222,7 +222,7 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreErr
         // Not read-only: SQLite has to recover the log or journal of a killed process.
         let connection = database::connect(&path)?;
         let error = |error| failed("read", &path, &error);
-        Ok(match database::schema(Kind::Day, &connection).map_err(error)? {
+        Ok(match database::schema(DatabaseKind::Day, &connection).map_err(error)? {
             Schema::None => Condition::Unmade,
             Schema::Ours => {
                 database::check_tables(&connection).map_err(error)?;
@@ -251,7 +251,7 @@ pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
         return Some(format!("cannot read {}: {why}; {MEND_DAMAGE}", path.display()));
     }
     let read = || {
-        let connection = database::open_read(Kind::Day, &path, None)?;
+        let connection = database::open_read(DatabaseKind::Day, &path, None)?;
         let checked = database::check_tables(&connection).and_then(|()| read_state(&connection, name));
         checked.map_err(|error| failed("read", &path, &error))
     };

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::catalog::Entry;
 use super::damage::Damages;
-use super::database::{self, Kind};
+use super::database::{self, DatabaseKind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
 use super::folder::{index_of, remove_database};
@@ -37,7 +37,7 @@ pub(super) struct Index {
 
 /// The state of the index after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum IndexProgress {
     /// There are more records.
     More,
     /// All records so far are indexed.
@@ -68,7 +68,7 @@ impl Index {
         if !path.exists() {
             return Ok(None);
         }
-        let file = database::open_read(Kind::Day, &path, None)?;
+        let file = database::open_read(DatabaseKind::Day, &path, None)?;
         let state = read_state(&file, &entry.name).map_err(|error| failed("read", &path, &error))?;
         let Some(state) = state else { return Ok(None) };
         let day = path.clone();
@@ -91,19 +91,19 @@ impl Index {
                 start(&path, state.identity)?;
             }
         }
-        let index = database::open(Kind::Index, &path)?;
+        let index = database::open(DatabaseKind::Index, &path)?;
         Ok(Some(Self { file, index, path, name: entry.name.clone(), reached: 0 }))
     }
 
     /// Indexes the next records.
-    pub fn step(&mut self) -> Result<Progress, StoreError> {
+    pub fn step(&mut self) -> Result<IndexProgress, StoreError> {
         self.go_on().or_else(|fault| match fault {
             Fault::File(error) => {
                 let failure = failed("index", &self.path.with_file_name(&self.name), &error);
                 if !is_damage(&error) {
                     return Err(failure);
                 }
-                Ok(Progress::Damaged(failure.to_string()))
+                Ok(IndexProgress::Damaged(failure.to_string()))
             }
             Fault::Index(error) => {
                 if is_damage(&error) {
@@ -119,7 +119,7 @@ impl Index {
         self.reached
     }
 
-    fn go_on(&mut self) -> Result<Progress, Fault> {
+    fn go_on(&mut self) -> Result<IndexProgress, Fault> {
         // Read before the records: a sealed file gets no more of them.
         let state = read_state(&self.file, &self.name).map_err(Fault::File)?;
         let sealed = state.is_some_and(|state| state.entry.sealed);
@@ -162,9 +162,9 @@ impl Index {
         }
         self.reached = to;
         Ok(match (count < STEP_RECORDS, sealed) {
-            (false, _) => Progress::More,
-            (true, false) => Progress::UpToDate,
-            (true, true) => Progress::Finished,
+            (false, _) => IndexProgress::More,
+            (true, false) => IndexProgress::UpToDate,
+            (true, true) => IndexProgress::Finished,
         })
     }
 
@@ -200,8 +200,8 @@ fn find(path: &Path, identity: i64, rows: i64) -> Result<Found, StoreError> {
     if !path.exists() {
         return Ok(Found::None);
     }
-    let index = database::open_as_is(Kind::Index, path)?;
-    if !database::has_schema(Kind::Index, &index, path)? {
+    let index = database::open_as_is(DatabaseKind::Index, path)?;
+    if !database::has_schema(DatabaseKind::Index, &index, path)? {
         return Ok(Found::None);
     }
     let sql = "SELECT finished, indexed_to FROM progress WHERE identity = ?";
@@ -219,10 +219,10 @@ fn find(path: &Path, identity: i64, rows: i64) -> Result<Found, StoreError> {
 /// Creates an index and replaces an existing one.
 fn start(path: &Path, identity: i64) -> Result<(), StoreError> {
     remove_database(path)?;
-    let index = database::open(Kind::Index, path)?;
+    let index = database::open(DatabaseKind::Index, path)?;
     let create = || {
         index.execute_batch("BEGIN IMMEDIATE")?;
-        database::create_schema(Kind::Index, &index)?;
+        database::create_schema(DatabaseKind::Index, &index)?;
         index.execute("INSERT INTO progress VALUES(1, ?, 0, 0)", [identity])?;
         index.execute_batch("COMMIT")
     };

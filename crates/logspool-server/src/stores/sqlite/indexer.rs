@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::catalog::{Catalog, Entry};
 use super::damage::Damages;
 use super::failure::failed_io;
-use super::index::{Index, Progress};
+use super::index::{Index, IndexProgress};
 use super::recent::Recent;
 use crate::stores::StoreError;
 
@@ -37,7 +37,7 @@ impl Indexer {
     /// Starts the thread for a folder.
     pub fn start(folder: &Path, recent: Recent, damages: Damages) -> Result<Self, StoreError> {
         let (stop, stopped) = channel();
-        let mut work = Work {
+        let mut work = IndexerWork {
             folder: folder.to_owned(),
             recent,
             damages,
@@ -63,7 +63,7 @@ impl Drop for Indexer {
     }
 }
 
-struct Work {
+struct IndexerWork {
     folder: PathBuf,
     recent: Recent,
     damages: Damages,
@@ -77,7 +77,7 @@ struct Work {
     last_error: String,
 }
 
-impl Work {
+impl IndexerWork {
     fn run(&mut self) {
         // The writer and the sources have priority. On Linux this affects only the calling thread.
         if let Err(error) = rustix::process::nice(NICE) {
@@ -130,14 +130,14 @@ impl Work {
             self.recent.forget(entry.sequence, index.reached());
             let is_finished = match progress {
                 // On a single processor the pause lets the writer run.
-                Progress::More if self.is_stopped_after(began.elapsed() / 16) => return Ok(()),
-                Progress::More => {
+                IndexProgress::More if self.is_stopped_after(began.elapsed() / 16) => return Ok(()),
+                IndexProgress::More => {
                     self.is_busy = true;
                     continue;
                 }
-                Progress::UpToDate => false,
-                Progress::Finished => index.finish()?,
-                Progress::Damaged(why) => {
+                IndexProgress::UpToDate => false,
+                IndexProgress::Finished => index.finish()?,
+                IndexProgress::Damaged(why) => {
                     self.damages.note(&self.folder, &entry.name, &why);
                     true
                 }

@@ -32,7 +32,7 @@ pub(super) enum Care {
 
 /// Numbers of records by outcome.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct OutcomeCounts {
     /// Stored records.
     pub stored: u64,
     /// Records in quarantine.
@@ -49,7 +49,7 @@ pub(super) struct Inserter<'a> {
     group: Vec<Row<'a>>,
     rollup: Rollup<'a>,
     range: Option<(i64, i64)>,
-    counts: Counts,
+    counts: OutcomeCounts,
     stored: Stored,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Inserter<'a> {
             group: Vec::with_capacity(GROUP),
             rollup: Rollup::new(),
             range: None,
-            counts: Counts::default(),
+            counts: OutcomeCounts::default(),
             stored: Stored::default(),
         })
     }
@@ -125,7 +125,7 @@ impl<'a> Inserter<'a> {
     }
 
     /// Inserts the remaining records, and writes their rollup counts and the file's state.
-    pub fn finish(mut self) -> rusqlite::Result<(Counts, Stored)> {
+    pub fn finish(mut self) -> rusqlite::Result<(OutcomeCounts, Stored)> {
         self.insert_group()?;
         let Some((oldest, newest)) = self.range else { return Ok((self.counts, self.stored)) };
         let sql = "INSERT INTO rollup VALUES(?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";

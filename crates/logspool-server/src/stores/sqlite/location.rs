@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Options, Retention, SqliteAnswers, SqliteStore, damaged_logs};
+use super::{Options, SqliteAnswers, SqliteRetention, SqliteStore, damaged_logs};
 use crate::resolved::resolved;
 use crate::stores::kind::{Kind, Location, Opening, Settings};
 use crate::stores::{Answers, StoreError};
@@ -31,7 +31,7 @@ impl fmt::Display for Folder {
 
 impl Location for Folder {
     fn open(&self, settings: &Settings) -> Result<Opening, StoreError> {
-        let retention = Retention { days: settings.retention.days, bytes: settings.retention.bytes };
+        let retention = SqliteRetention { days: settings.retention.days, bytes: settings.retention.bytes };
         let options = Options { retention, readers: settings.readers, ..Options::default() };
         let store = SqliteStore::open(&self.0, options)?;
         let answers = store.answers().with_deadline(settings.query_time);

@@ -226,12 +226,12 @@ impl Piece {
     }
 
     /// Counts of the matching records per key.
-    pub fn counts(&self, query: &Query, key: &Key<'_>, since: Option<i64>, until: Option<i64>) -> Statement {
+    pub fn counts(&self, query: &Query, key: &CountKey<'_>, since: Option<i64>, until: Option<i64>) -> Statement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT ");
         match key {
-            Key::Value(field) => sql.value(field),
-            Key::Interval(interval_ns) => sql.interval(*interval_ns),
+            CountKey::Value(field) => sql.value(field),
+            CountKey::Interval(interval_ns) => sql.interval(*interval_ns),
         };
         sql.push(if matches!(self, Self::Rollup(..)) { ", sum(records)" } else { ", count(*)" });
         self.from(&mut sql);
@@ -243,7 +243,7 @@ impl Piece {
 
 /// The key that records are counted by.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Key<'a> {
+pub(super) enum CountKey<'a> {
     /// The value of a field.
     Value(&'a Field),
     /// The interval of their time, in nanoseconds.

@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
 use super::catalog::Entry;
-use super::database::{self, Kind};
+use super::database::{self, DatabaseKind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
 use super::folder::{index_of, is_gone};
@@ -36,7 +36,7 @@ impl ReadFile {
     /// Opens a file; `None`: it was removed in the meantime.
     pub fn open(folder: &Path, entry: &Entry, until: &Until) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
-        let connection = match database::open_read(Kind::Day, &path, Some(until)) {
+        let connection = match database::open_read(DatabaseKind::Day, &path, Some(until)) {
             Err(_) if is_gone(&path) => return Ok(None),
             connection => connection?,
         };

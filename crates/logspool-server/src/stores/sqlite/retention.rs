@@ -10,14 +10,14 @@ use crate::stores::leap::Leap;
 
 /// Limits of the store. The current file is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retention {
+pub struct SqliteRetention {
     /// Number of days before today whose files are kept; `None`: no limit.
     pub days: Option<u32>,
     /// Total bytes of the kept files, including indexes; `None`: no limit.
     pub bytes: Option<u64>,
 }
 
-impl Retention {
+impl SqliteRetention {
     /// Removes files beyond the limits; no file is removed for its age while the clock is in doubt.
     pub(super) fn apply(self, folder: &Path, catalog: &Catalog, today: Day, leap: &mut Leap) -> Result<(), StoreError> {
         if self == Self::default() {

@@ -43,13 +43,13 @@ pub(super) struct Sources {
 
 #[derive(Debug)]
 struct Source {
-    kind: Kind,
+    kind: SourceKind,
     page: VecDeque<(Position, Record<'static>)>,
     rows: i64,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum SourceKind {
     Pages {
         page: Page,
         after: Position,
@@ -118,7 +118,7 @@ impl Sources {
 impl Source {
     fn fill(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         match &mut self.kind {
-            Kind::Pages { page, after } => {
+            SourceKind::Pages { page, after } => {
                 let begin = *after;
                 let mut is_full = read(connection, page.same_time(begin, self.rows), &mut self.page, after)?;
                 let rest = self.rows - self.page.len() as i64;
@@ -127,10 +127,10 @@ impl Source {
                 }
                 // Another query would only read all non-matching records once more.
                 if !is_full && (self.page.len() as i64) < self.rows {
-                    self.kind = Kind::Ended;
+                    self.kind = SourceKind::Ended;
                 }
             }
-            Kind::List(list) => {
+            SourceKind::List(list) => {
                 let mut statement =
                     connection.prepare_cached(&format!("SELECT {COLUMNS} FROM records WHERE id = ?"))?;
                 let mut bytes = 0;
@@ -143,7 +143,7 @@ impl Source {
                     }
                 }
             }
-            Kind::Ended => {}
+            SourceKind::Ended => {}
         }
         self.rows = (self.rows * 2).min(PAGE_ROWS.1);
         Ok(())
@@ -172,14 +172,14 @@ fn read(
     Ok(false)
 }
 
-fn pages(piece: &Piece, query: &Query) -> Kind {
+fn pages(piece: &Piece, query: &Query) -> SourceKind {
     // A position before the first possible record.
     let after = (query.until_ns.unwrap_or(i64::MAX), if query.until_ns.is_some() { i64::MIN } else { i64::MAX });
-    Kind::Pages { page: piece.page(query), after }
+    SourceKind::Pages { page: piece.page(query), after }
 }
 
 /// The sources that an index up to record `end` gives; `None`: the index does not help.
-fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqlite::Result<Option<Vec<Kind>>> {
+fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqlite::Result<Option<Vec<SourceKind>>> {
     let connection = &file.connection;
     let mut kinds = Vec::new();
     let pieces = match Way::of(&query.filter) {
@@ -213,7 +213,7 @@ fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqli
 }
 
 /// The records of a piece as a list; `None`: there are too many.
-fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Result<Option<Kind>> {
+fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Result<Option<SourceKind>> {
     if let Some(Statement { sql, values }) = piece.exceeds(MOST_LISTED as i64)
         && connection.query_one(&sql, params_from_iter(values), |row| row.get(0))?
     {
@@ -224,7 +224,7 @@ fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Resu
     let positions = statement.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut positions = positions.collect::<rusqlite::Result<Vec<Position>>>()?;
     positions.sort_unstable();
-    Ok((positions.len() <= MOST_LISTED).then_some(Kind::List(positions)))
+    Ok((positions.len() <= MOST_LISTED).then_some(SourceKind::List(positions)))
 }
 
 /// The levels of a logger's records, found by skipping from one to the next.
