@@ -27,7 +27,10 @@ fuzz_target!(|bytes: &[u8]| {
     });
     let mut in_parts = message.records(&mut buffer, limits.expanded, 0);
     let paused = loop {
-        match in_parts.read(|_| { count += 1; Next::Pause }) {
+        match in_parts.read(|_| {
+            count += 1;
+            Next::Pause
+        }) {
             Ok(Progress::Paused) => {}
             ended => break ended,
         }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use logspool_server::decoders::gelf;
-use logspool_server::decoders::gelf_chunks::{GelfChunks, Limits};
+use logspool_server::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
 
 const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { messages: 4, bytes: 10_000, inflated: 1 << 20, ..Limits::default() };
+    let limits = ChunkLimits { messages: 4, bytes: 10_000, inflated: 1 << 20, ..ChunkLimits::default() };
     let mut chunks = GelfChunks::new(limits);
     let mut now = *BEGAN;
     let mut take = |datagram: &[u8]| {

@@ -9,7 +9,7 @@ mod figures;
 use std::time::Instant;
 
 use logspool_server::decoders::log_record;
-use logspool_server::decoders::pickle::Limits;
+use logspool_server::decoders::pickle::PickleLimits;
 
 use figures::Figures;
 
@@ -36,7 +36,7 @@ fn main() {
 fn round(frame: &[u8]) -> f64 {
     let began = Instant::now();
     for _ in 0..RECORDS {
-        let record = log_record::read(std::hint::black_box(frame), Limits::default()).expect("a record");
+        let record = log_record::read(std::hint::black_box(frame), PickleLimits::default()).expect("a record");
         assert_eq!("hello world", record.message);
     }
     RECORDS as f64 / began.elapsed().as_secs_f64() / 1e6

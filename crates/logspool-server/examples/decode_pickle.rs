@@ -6,7 +6,7 @@
 use std::io::{BufRead, Write};
 
 use logspool_server::decoders::log_record;
-use logspool_server::decoders::pickle::{self, Limits};
+use logspool_server::decoders::pickle::{self, PickleLimits};
 
 fn main() {
     let whole = std::env::args().any(|argument| argument == "--value");
@@ -21,13 +21,13 @@ fn main() {
 
 /// The pickle as one value of any type.
 fn value(frame: &[u8]) -> Result<String, String> {
-    let pickle = pickle::read(frame, Limits::default()).map_err(|error| error.to_string())?;
+    let pickle = pickle::read(frame, PickleLimits::default()).map_err(|error| error.to_string())?;
     serde_json::to_string(&pickle.value()).map_err(|error| error.to_string())
 }
 
 /// The pickle as a log record.
 fn record(frame: &[u8]) -> Result<String, String> {
-    let record = log_record::read(frame, Limits::default()).map_err(|error| error.to_string())?;
+    let record = log_record::read(frame, PickleLimits::default()).map_err(|error| error.to_string())?;
     serde_json::to_string(&record).map_err(|error| error.to_string())
 }
 

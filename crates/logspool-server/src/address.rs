@@ -16,7 +16,7 @@ use crate::protocols::http::HTTP;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// The place to listen at.
-    pub at: Place,
+    pub at: ListenPlace,
     /// The only protocol accepted there; `None`: any protocol, detected by its first bytes.
     pub protocol: Option<&'static Protocol>,
 }
@@ -24,7 +24,7 @@ pub struct Listen {
 /// A place to listen at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Place {
+pub enum ListenPlace {
     Tcp(SocketAddr),
     Udp(SocketAddr),
     Tls(SocketAddr),
@@ -34,24 +34,26 @@ pub enum Place {
 impl Listen {
     /// A TCP port for all stream protocols.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { at: Place::Tcp(address), protocol: None }
+        Self { at: ListenPlace::Tcp(address), protocol: None }
     }
 
     /// A UDP port.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { at: Place::Udp(address), protocol: None }
+        Self { at: ListenPlace::Udp(address), protocol: None }
     }
 
     /// True if the listener uses TLS.
     pub fn is_tls(&self) -> bool {
-        matches!(self.at, Place::Tls(_))
+        matches!(self.at, ListenPlace::Tls(_))
     }
 
     /// True if it can only be reached from this machine.
     pub fn is_local(&self) -> bool {
         match &self.at {
-            Place::Tcp(address) | Place::Udp(address) | Place::Tls(address) => address.ip().is_loopback(),
-            Place::Unix(_) => true,
+            ListenPlace::Tcp(address) | ListenPlace::Udp(address) | ListenPlace::Tls(address) => {
+                address.ip().is_loopback()
+            }
+            ListenPlace::Unix(_) => true,
         }
     }
 
@@ -69,10 +71,10 @@ impl Listen {
 impl fmt::Display for Listen {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
-            Place::Tcp(address) => write!(to, "tcp://{address}")?,
-            Place::Udp(address) => write!(to, "udp://{address}")?,
-            Place::Tls(address) => write!(to, "tls://{address}")?,
-            Place::Unix(path) => write!(to, "unix://{}", path.display())?,
+            ListenPlace::Tcp(address) => write!(to, "tcp://{address}")?,
+            ListenPlace::Udp(address) => write!(to, "udp://{address}")?,
+            ListenPlace::Tls(address) => write!(to, "tls://{address}")?,
+            ListenPlace::Unix(path) => write!(to, "unix://{}", path.display())?,
         }
         match self.protocol {
             Some(protocol) => write!(to, "?protocol={}", protocol.name),
@@ -90,11 +92,11 @@ impl FromStr for Listen {
             format!("{text:?} is no address: write tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or tls://HOST:PORT")
         })?;
         let at = match scheme {
-            "tcp" => Place::Tcp(socket(rest)?),
-            "udp" => Place::Udp(socket(rest)?),
-            "tls" => Place::Tls(socket(rest)?),
+            "tcp" => ListenPlace::Tcp(socket(rest)?),
+            "udp" => ListenPlace::Udp(socket(rest)?),
+            "tls" => ListenPlace::Tls(socket(rest)?),
             "unix" if rest.starts_with('/') || (!rest.is_empty() && !rest.contains(':')) => {
-                Place::Unix(PathBuf::from(rest))
+                ListenPlace::Unix(PathBuf::from(rest))
             }
             "unix" => return Err(format!("{text:?} has no path: write unix:///PATH")),
             _ => return Err(format!("{text:?}: {scheme:?} is not known: tcp, udp, unix or tls")),
@@ -104,7 +106,7 @@ impl FromStr for Listen {
             Some(Ok(name)) => Some(protocols::named(name)?),
             Some(Err(query)) => return Err(format!("{text:?}: {query:?} is not known: ?protocol=NAME is")),
         };
-        if let (Place::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
+        if let (ListenPlace::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
             return Err(format!("{text:?}: that protocol does not come in datagrams"));
         }
         Ok(Self { at, protocol })

@@ -28,7 +28,7 @@ use logspool::recover::{self, AdoptedRecords, Adopter, Reason, Report, Want};
 use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 
-use crate::address::{Listen, Place};
+use crate::address::{Listen, ListenPlace};
 use crate::batch::Batch;
 use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
@@ -76,7 +76,7 @@ impl Adoption {
         let mut looks = Vec::new();
         for folder in folders {
             check(folder)?;
-            looks.push(Look {
+            looks.push(FolderAdoption {
                 folder: folder.clone(),
                 listeners: listeners.to_vec(),
                 record_bytes: frame_bytes.saturating_mul(FRAMES),
@@ -89,7 +89,7 @@ impl Adoption {
         let (stop, stopped) = mpsc::channel::<()>();
         let run = move || {
             loop {
-                looks.iter_mut().for_each(Look::look);
+                looks.iter_mut().for_each(FolderAdoption::look);
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -143,27 +143,27 @@ fn check(folder: &Path) -> Result<(), String> {
 }
 
 /// The adoption from one folder.
-struct Look {
+struct FolderAdoption {
     folder: PathBuf,
     listeners: Vec<Listen>,
     record_bytes: usize,
     intake: Arc<Intake>,
     runtime: Handle,
     /// Files that could not be adopted, by name.
-    left: Mutex<HashMap<String, Left>>,
+    left: Mutex<HashMap<String, UnadoptedFile>>,
     /// The last reported problem of the folder.
     trouble: String,
 }
 
 /// A file that could not be adopted.
 #[derive(Debug, Clone, Default)]
-struct Left {
+struct UnadoptedFile {
     again: Option<Instant>,
     pause: Duration,
     said: String,
 }
 
-impl Look {
+impl FolderAdoption {
     fn look(&mut self) {
         match recover::adopt(&self.folder, self) {
             Ok(report) => {
@@ -258,7 +258,7 @@ impl Look {
     }
 }
 
-impl Adopter for Look {
+impl Adopter for FolderAdoption {
     fn looks_at(&self, name: &str) -> bool {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.get(name).and_then(|left| left.again).is_none_or(|again| again <= Instant::now())
@@ -277,7 +277,7 @@ impl Adopter for Look {
         let Some(ChunkId { stream, epoch, first, last }) = ChunkId::parse(&id) else {
             return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an odd number: {id}")));
         };
-        let place = delivery::Place::Opening;
+        let place = delivery::ChunkPlace::Opening;
         let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
         // From here on, chunks from the dead client's connection are refused; their records are here too.
         let fence = self.intake.take_stream(stream);
@@ -314,9 +314,9 @@ fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
         port == at.port() && host.is_some_and(reaches)
     };
     match (address, &listener.at) {
-        (ServiceAddress::Tcp { host, port }, Place::Tcp(at)) => at_port(host, *port, at),
-        (ServiceAddress::Tls { host, port, .. }, Place::Tls(at)) => at_port(host, *port, at),
-        (ServiceAddress::Unix { path }, Place::Unix(at)) => {
+        (ServiceAddress::Tcp { host, port }, ListenPlace::Tcp(at)) => at_port(host, *port, at),
+        (ServiceAddress::Tls { host, port, .. }, ListenPlace::Tls(at)) => at_port(host, *port, at),
+        (ServiceAddress::Unix { path }, ListenPlace::Unix(at)) => {
             std::path::absolute(at).is_ok_and(|at| at == Path::new(path))
         }
         _ => false,

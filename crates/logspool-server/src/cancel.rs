@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 /// A flag that is set once, when the answer is no longer needed. All clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<State>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CancelState {
     is_cancelled: AtomicBool,
     told: Notify,
 }

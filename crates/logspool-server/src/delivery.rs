@@ -24,14 +24,14 @@ pub struct Chunk {
     /// Number of the last record; `first - 1` in a chunk without records.
     pub last: u64,
     /// Position on its connection.
-    pub place: Place,
+    pub place: ChunkPlace,
     /// True if the stream ends with this chunk, so that its state can be forgotten.
     pub end: bool,
 }
 
 /// Whether chunks before a chunk may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkPlace {
     /// The first chunk of its connection. It begins with the oldest chunk without an ack, so missing records before it
     /// are lost, and counted as a gap.
     Opening,
@@ -58,13 +58,13 @@ pub struct Delivery {
     pub chunk: Option<Chunk>,
     fence: Option<Fence>,
     open: AtomicUsize,
-    sender: Mutex<Answer>,
+    sender: Mutex<PendingOutcome>,
     /// Its room in the budget, freed with the delivery.
     _room: Option<Room>,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct PendingOutcome {
     worst: Outcome,
     /// `None` once the outcome is given.
     to: Option<Asker>,
@@ -137,7 +137,7 @@ impl Delivery {
         stores: usize,
         room: Option<Room>,
     ) -> Arc<Self> {
-        let sender = Mutex::new(Answer { worst: Outcome::Committed, to: Some(to) });
+        let sender = Mutex::new(PendingOutcome { worst: Outcome::Committed, to: Some(to) });
         Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _room: room })
     }
 

@@ -90,19 +90,19 @@ impl Ports {
 }
 
 /// A number that is computed when the text is written.
-struct Asked {
+struct ComputedNumber {
     name: &'static str,
     help: &'static str,
     number: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for ComputedNumber {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(self.name)
     }
 }
 
-impl Collector for Asked {
+impl Collector for ComputedNumber {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counter = ConstCounter::new((self.number)());
         let encoder = encoder.encode_descriptor(self.name, self.help, None, counter.metric_type())?;
@@ -112,16 +112,16 @@ impl Collector for Asked {
 
 /// Counts a thing as open until it is dropped.
 #[derive(Debug)]
-pub struct Open(Gauge);
+pub struct OpenGuard(Gauge);
 
-impl Open {
+impl OpenGuard {
     fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -209,7 +209,7 @@ impl Default for Metrics {
             move || ports.lost()
         });
         let help = "datagrams that the kernel dropped because the service did not read them in time";
-        registry.register_collector(Box::new(Asked { name: "datagrams_lost", help, number }));
+        registry.register_collector(Box::new(ComputedNumber { name: "datagrams_lost", help, number }));
         let seconds = Family::<Label, Histogram, fn() -> Histogram>::new_with_constructor(transaction_seconds);
         registry.register_with_unit("transaction", "time of a transaction, by store", Unit::Seconds, seconds.clone());
         Self {
@@ -295,7 +295,7 @@ impl Metrics {
     /// From now on, counts the messages that the service could not write about itself.
     pub fn watch_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
         let help = "messages about the service itself that found no room before a slow terminal or pipe";
-        let asked = Asked { name: "messages_dropped", help, number: Box::new(unsaid) };
+        let asked = ComputedNumber { name: "messages_dropped", help, number: Box::new(unsaid) };
         self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(Box::new(asked));
     }
 
@@ -310,13 +310,13 @@ impl Metrics {
     }
 
     /// Counts a connection until the guard is dropped.
-    pub fn connection(&self) -> Open {
-        Open::new(&self.connections)
+    pub fn connection(&self) -> OpenGuard {
+        OpenGuard::new(&self.connections)
     }
 
     /// Counts a live tail until the guard is dropped.
-    pub fn tail(&self) -> Open {
-        Open::new(&self.tails)
+    pub fn tail(&self) -> OpenGuard {
+        OpenGuard::new(&self.tails)
     }
 
     /// Sets the numbers of queries by state.

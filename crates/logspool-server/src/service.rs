@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::address::{Listen, Place};
+use crate::address::{Listen, ListenPlace};
 use crate::adopt::Adoption;
 use crate::config::Config;
 use crate::descriptors;
@@ -71,7 +71,7 @@ impl Service {
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for listen in &config.listen {
             match listen.at {
-                Place::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
+                ListenPlace::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
                 _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
             }
         }
@@ -92,7 +92,7 @@ impl Service {
 
         let (mut tasks, mut addresses) = (JoinSet::new(), Vec::new());
         for socket in sockets {
-            if let Place::Udp(at) = socket.address.at {
+            if let ListenPlace::Udp(at) = socket.address.at {
                 shared.intake.metrics.watch_datagrams(at.port());
             }
             addresses.push(socket.address.clone());

@@ -9,7 +9,7 @@ use corpus_lines::cases;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, PongError, Server};
-use logspool_server::decoders::forward::{self, ForwardError, Frame, Limits, Next, Problem, Progress, Scanner};
+use logspool_server::decoders::forward::{self, ForwardError, ForwardProblem, Frame, Limits, Next, Progress, Scanner};
 use rmp::encode;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn read_within(frame: &[u8], limits: &Limits) -> Result<serde_json::Value, Forwa
     Ok(found)
 }
 
-fn problem(frame: &[u8]) -> Problem {
+fn problem(frame: &[u8]) -> ForwardProblem {
     read(frame).unwrap_err().problem
 }
 
@@ -120,15 +120,15 @@ fn what_is_no_message_or_too_long_is_refused_before_it_is_collected() {
     let first = |bytes: &[u8]| Scanner::default().frame(bytes, &limits).map_err(|error| error.problem);
 
     for text in ["{\"a\":1}", "<14>text", "GET / HTTP/1.1", "\u{0}\u{0}\u{2}"] {
-        assert!(matches!(first(text.as_bytes()), Err(Problem::Unexpected(_))), "{text}");
+        assert!(matches!(first(text.as_bytes()), Err(ForwardProblem::Unexpected(_))), "{text}");
     }
     // A list of more values than the message may have bytes.
-    assert!(matches!(first(b"\xDD\xFF\xFF\xFF\xFF"), Err(Problem::TooLong(1000))));
+    assert!(matches!(first(b"\xDD\xFF\xFF\xFF\xFF"), Err(ForwardProblem::TooLong(1000))));
     let long = [b"\x92\xA1t\xDB\xFF\xFF\xFF\xFF".to_vec(), vec![0; 1000]].concat();
-    assert!(matches!(first(&long), Err(Problem::TooLong(1000))));
+    assert!(matches!(first(&long), Err(ForwardProblem::TooLong(1000))));
     // It is also refused when all bytes arrive at once.
-    assert!(matches!(first(&list(&[b"\xA1t", &bin(&[0; 1000])])), Err(Problem::TooLong(1000))));
-    assert!(matches!(first(b"\x91\xC1"), Err(Problem::Malformed)));
+    assert!(matches!(first(&list(&[b"\xA1t", &bin(&[0; 1000])])), Err(ForwardProblem::TooLong(1000))));
+    assert!(matches!(first(b"\x91\xC1"), Err(ForwardProblem::Malformed)));
 }
 
 /// `[tag, second, ...]` of encoded parts.
@@ -212,7 +212,7 @@ fn times_are_read_in_all_their_forms() {
     assert_eq!(Some(1_700_000_000_125_000_000), time(b"\xCB\x41\xD9\x54\xFC\x40\x08\x00\x00"));
     assert_eq!(Some(1_700_000_000_000_000_000), time(b"\xD6\xFF\x65\x53\xF1\x00"));
     assert_eq!([None; 3], [time(b"\x00"), time(b"\xC0"), time(b"\xCF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF")]);
-    assert!(matches!(problem(b"\x93\xA1t\xC3\x80"), Problem::Unexpected("a time")));
+    assert!(matches!(problem(b"\x93\xA1t\xC3\x80"), ForwardProblem::Unexpected("a time")));
 
     // Fluent Bit's newer entries have a map beside the time.
     let entry = list(&[&list(&[b"\x05", b"\x81\xA1a\x91\x01"]), b"\x80"]);
@@ -281,14 +281,14 @@ fn the_tag_of_our_own_client_is_no_field() {
 
 #[test]
 fn what_is_wrong_is_said_and_where() {
-    assert!(matches!(problem(b"\x92\xA1t\xA1\xC1"), Problem::Malformed));
-    assert!(matches!(problem(b"\x92\xA1t\xA2\x92\x05"), Problem::Truncated));
-    assert!(matches!(problem(b"\x96\xA4PING"), Problem::Unexpected(_)));
-    assert!(matches!(problem(b"\x92\x05\x90"), Problem::Unexpected("a tag")));
-    assert!(matches!(problem(b"\x92\xA1t\x90\x90"), Problem::Unexpected("the end of the message")));
-    assert!(matches!(problem(b"\xC0\xC0"), Problem::Unexpected(_)));
+    assert!(matches!(problem(b"\x92\xA1t\xA1\xC1"), ForwardProblem::Malformed));
+    assert!(matches!(problem(b"\x92\xA1t\xA2\x92\x05"), ForwardProblem::Truncated));
+    assert!(matches!(problem(b"\x96\xA4PING"), ForwardProblem::Unexpected(_)));
+    assert!(matches!(problem(b"\x92\x05\x90"), ForwardProblem::Unexpected("a tag")));
+    assert!(matches!(problem(b"\x92\xA1t\x90\x90"), ForwardProblem::Unexpected("the end of the message")));
+    assert!(matches!(problem(b"\xC0\xC0"), ForwardProblem::Unexpected(_)));
     // The list announces four values and has three.
-    assert!(matches!(problem(b"\x94\xA1t\x90\x80"), Problem::Unexpected("the end of the message")));
+    assert!(matches!(problem(b"\x94\xA1t\x90\x80"), ForwardProblem::Unexpected("the end of the message")));
     assert_eq!(
         "the Forward message is compressed with \"zstd\": send gzip",
         read(b"\x93\xA1t\xA0\x81\xAAcompressed\xA4zstd").unwrap_err().to_string()
@@ -306,20 +306,23 @@ fn memory_is_bounded_whatever_is_sent() {
     let gzipped = map(&[("compressed", text("gzip"))]);
 
     let bomb = list(&[b"\xA1t", &bin(&gzip(&entry(&"x".repeat(3_000)).repeat(4))), &gzipped]);
-    assert!(matches!(problem(&bomb), Problem::Inflate(_)));
+    assert!(matches!(problem(&bomb), ForwardProblem::Inflate(_)));
     // A map of more pairs than there are bytes, and a list in it.
-    assert!(matches!(problem(b"\x93\xA1t\x05\xDF\x7F\xFF\xFF\xFF"), Problem::Truncated | Problem::TooMany));
+    assert!(matches!(
+        problem(b"\x93\xA1t\x05\xDF\x7F\xFF\xFF\xFF"),
+        ForwardProblem::Truncated | ForwardProblem::TooMany
+    ));
     assert!(matches!(
         problem(&[b"\x92\xA1t\xC4\xFA\x92\x05\xDF\0\0\0\x33".to_vec(), vec![0xA0; 243]].concat()),
-        Problem::TooMany
+        ForwardProblem::TooMany
     ));
     let nested = [b"\x92\xA1t\xC4\x6C\x92\x05\x81\xA0\xDC\0\x65".to_vec(), vec![0xC0; 0x65]].concat();
-    assert!(matches!(problem(&nested), Problem::TooMany));
+    assert!(matches!(problem(&nested), ForwardProblem::TooMany));
     // A long tag that each of many small entries would repeat.
     let entries = b"\x92\x05\x80".repeat(1000);
-    assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), Problem::TooLarge));
+    assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), ForwardProblem::TooLarge));
     // Records of next to no bytes.
-    assert!(matches!(problem(&list(&[&text(""), &bin(&entries)])), Problem::TooLarge));
+    assert!(matches!(problem(&list(&[&text(""), &bin(&entries)])), ForwardProblem::TooLarge));
     assert!(read_within(&list(&[&text(""), &bin(&entries[..50 * 3])]), &limits).is_ok());
 }
 
@@ -340,7 +343,7 @@ fn a_message_of_more_entries_than_its_bytes_are_worth_is_refused_at_its_first_en
             Next::More
         });
 
-        assert!(matches!(read.unwrap_err().problem, Problem::TooDense(1601, 4803)));
+        assert!(matches!(read.unwrap_err().problem, ForwardProblem::TooDense(1601, 4803)));
         assert_eq!(1600, given);
         assert!(buffer.capacity() <= 128 * 1024, "{}", buffer.capacity());
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use corpus_lines::cases;
 use logspool_server::decoders::gelf;
-use logspool_server::decoders::gelf_chunks::{GelfChunks, Limits};
+use logspool_server::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
 
 const PYTHON: &str = include_str!("corpus/gelf-python.txt");
 
@@ -25,7 +25,7 @@ fn datagrams(mut bytes: &[u8]) -> Vec<&[u8]> {
 /// The messages in the datagrams, as JSON.
 fn read(datagrams: &[&[u8]]) -> Vec<serde_json::Value> {
     let from: SocketAddr = "192.0.2.1:5".parse().unwrap();
-    let (mut chunks, now) = (GelfChunks::new(Limits::default()), Instant::now());
+    let (mut chunks, now) = (GelfChunks::new(ChunkLimits::default()), Instant::now());
     let messages = datagrams.iter().filter_map(|datagram| chunks.take(datagram, from, now).ok().flatten());
     messages
         .filter_map(|message| gelf::read(&message).ok().and_then(|record| serde_json::to_value(record).ok()))

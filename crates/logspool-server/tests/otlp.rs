@@ -3,7 +3,7 @@
 mod corpus_lines;
 
 use corpus_lines::cases;
-use logspool_server::decoders::otlp::{self, Encoding, Limits, OtlpError, Rejected, Unread};
+use logspool_server::decoders::otlp::{self, Encoding, OtlpError, OtlpLimits, Rejected, Unread};
 use logspool_server::record::Record;
 use serde_json::json;
 
@@ -23,15 +23,15 @@ fn whole<'a>(read: impl FnOnce(Each<'_, 'a>) -> Result<(), OtlpError>) -> Result
 }
 
 fn protobuf(body: &[u8]) -> Result<serde_json::Value, OtlpError> {
-    protobuf_within(body, &Limits::default())
+    protobuf_within(body, &OtlpLimits::default())
 }
 
-fn protobuf_within(body: &[u8], limits: &Limits) -> Result<serde_json::Value, OtlpError> {
+fn protobuf_within(body: &[u8], limits: &OtlpLimits) -> Result<serde_json::Value, OtlpError> {
     whole(|each| otlp::read_protobuf(body, limits, each))
 }
 
 fn json_of(body: &[u8]) -> Result<serde_json::Value, OtlpError> {
-    whole(|each| otlp::read_json(body, &Limits::default(), each))
+    whole(|each| otlp::read_json(body, &OtlpLimits::default(), each))
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn an_empty_request_has_no_records_and_others_are_none() {
 
 #[test]
 fn memory_is_bounded_whatever_is_sent() {
-    let limits = Limits { items: 100, repeated: 10_000 };
+    let limits = OtlpLimits { items: 100, repeated: 10_000 };
     // Records of no bytes with a large resource.
     let body = request(&[pair("k8s", &text(&"x".repeat(1000)))], &vec![Vec::new(); 11]);
     assert!(matches!(protobuf_within(&body, &limits), Err(OtlpError::TooLarge)));
@@ -214,7 +214,7 @@ fn memory_is_bounded_whatever_is_sent() {
 
 #[test]
 fn a_record_that_cannot_be_read_stands_back_alone() {
-    let limits = Limits { items: 3, ..Limits::default() };
+    let limits = OtlpLimits { items: 3, ..OtlpLimits::default() };
     let good = field(5, &text("good"));
     let cut = b"\x2A\x05".to_vec();
     let many = (0..4).map(|_| field(6, &pair("k", &text("v")))).collect::<Vec<_>>().concat();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use corpus_lines::cases;
 use logspool_server::decoders::log_record::{self, LogRecordError};
-use logspool_server::decoders::pickle::{self, Limits, Problem};
+use logspool_server::decoders::pickle::{self, PickleLimits, Problem};
 use logspool_server::value::Value;
 
 const FILES: [(&str, &str); 4] = [
@@ -21,7 +21,8 @@ fn records_are_understood_as_python_meant_them() {
     for (version, text) in FILES {
         let mut count = 0;
         for (name, frame, expected) in cases(text) {
-            let record = log_record::read(&frame, Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let record =
+                log_record::read(&frame, PickleLimits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
             let found = serde_json::to_value(&record).unwrap();
             assert_eq!(expected, found, "{version}, {name}");
             count += 1;
@@ -34,7 +35,7 @@ fn records_are_understood_as_python_meant_them() {
 fn a_frame_that_is_cut_off_anywhere_is_an_error() {
     let (_, frame, _) = cases(FILES[1].1).next().unwrap();
     for length in 0..frame.len() {
-        assert!(log_record::read(&frame[..length], Limits::default()).is_err(), "{length} bytes");
+        assert!(log_record::read(&frame[..length], PickleLimits::default()).is_err(), "{length} bytes");
     }
 }
 
@@ -45,7 +46,7 @@ fn a_frame_with_any_byte_changed_is_a_record_or_an_error() {
             let before = frame[at];
             for changed in [0, 0xFF, before ^ 1, before ^ 0x80, b'.', b'(', b't', b'h', b'R', b'b'] {
                 frame[at] = changed;
-                if let Ok(record) = log_record::read(&frame, Limits::default()) {
+                if let Ok(record) = log_record::read(&frame, PickleLimits::default()) {
                     serde_json::to_string(&record).unwrap();
                 }
             }
@@ -55,7 +56,7 @@ fn a_frame_with_any_byte_changed_is_a_record_or_an_error() {
 }
 
 fn problem(frame: &[u8]) -> Problem {
-    pickle::read(frame, Limits::default()).unwrap_err().problem
+    pickle::read(frame, PickleLimits::default()).unwrap_err().problem
 }
 
 #[test]
@@ -69,10 +70,10 @@ fn what_is_wrong_is_said_and_where() {
     assert_eq!(Problem::Outside, problem(b"Psomewhere\n."));
     assert_eq!(
         "the instruction at byte 1 of the pickle finds other values than it wants",
-        pickle::read(b"}s.", Limits::default()).unwrap_err().to_string()
+        pickle::read(b"}s.", PickleLimits::default()).unwrap_err().to_string()
     );
-    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"].", Limits::default()));
-    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"}.", Limits::default()));
+    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"].", PickleLimits::default()));
+    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"}.", PickleLimits::default()));
 }
 
 #[test]
@@ -106,9 +107,9 @@ fn a_memo_that_doubles_again_and_again_is_shown_as_far_as_allowed() {
         }
     }
     frame.extend(b".");
-    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+    let pickle = pickle::read(&frame, PickleLimits::default()).unwrap();
 
-    assert!(count(&pickle.value()) <= 3 * Limits::default().items);
+    assert!(count(&pickle.value()) <= 3 * PickleLimits::default().items);
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn text_that_is_shown_again_and_again_is_bounded() {
         frame.extend(b"h\x01a");
     }
     frame.extend(b".");
-    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+    let pickle = pickle::read(&frame, PickleLimits::default()).unwrap();
     let shown = serde_json::to_string(&pickle.value()).unwrap();
 
     assert!(shown.len() < 5 * frame.len() + 6 * 5000, "{} bytes from {}", shown.len(), frame.len());
@@ -162,9 +163,9 @@ fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
         ("keys of plain text", [&b"}("[..], level, &plain, b"N", &b"h\x00N".repeat(250), b"u."].concat()),
     ] {
         let began = Instant::now();
-        let shown = match log_record::read(&frame, Limits::default()) {
+        let shown = match log_record::read(&frame, PickleLimits::default()) {
             Ok(record) => serde_json::to_string(&record).unwrap(),
-            Err(_) => serde_json::to_string(&pickle::read(&frame, Limits::default()).unwrap().value()).unwrap(),
+            Err(_) => serde_json::to_string(&pickle::read(&frame, PickleLimits::default()).unwrap().value()).unwrap(),
         };
 
         assert!(began.elapsed() < IN_TIME, "{what}: {:?}", began.elapsed());
@@ -175,24 +176,24 @@ fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
 
 #[test]
 fn a_list_in_itself_and_a_deep_one_end() {
-    let pickle = pickle::read(b"]q\x00h\x00a.", Limits::default()).unwrap();
+    let pickle = pickle::read(b"]q\x00h\x00a.", PickleLimits::default()).unwrap();
     assert_eq!(32, count(&pickle.value()) - 1);
 
     let mut frame = vec![b']'; 5000];
     frame.extend(vec![b'a'; 4999]);
     frame.push(b'.');
-    assert!(pickle::read(&frame, Limits::default()).is_ok());
+    assert!(pickle::read(&frame, PickleLimits::default()).is_ok());
 }
 
 #[test]
 fn a_dict_that_is_its_own_key_ends() {
-    let pickle = pickle::read(b"(dp0\ng0\nI2\ns.", Limits::default()).unwrap();
+    let pickle = pickle::read(b"(dp0\ng0\nI2\ns.", PickleLimits::default()).unwrap();
     let Value::Map(pairs) = pickle.value() else { panic!("{:?}", pickle.value()) };
     assert_eq!(vec![("...".into(), Value::Int(2))], pairs);
 
     // The same for an object of a class. Its key is a list that contains the object.
     let frame = b"ccollections\nOrderedDict\n(tRp0\n((lp1\ng0\natI3\nsg0\nI4\ns.";
-    let pickle = pickle::read(frame, Limits::default()).unwrap();
+    let pickle = pickle::read(frame, PickleLimits::default()).unwrap();
     assert!(count(&pickle.value()) < 100, "{:?}", pickle.value());
 }
 
@@ -208,9 +209,9 @@ fn what_is_too_deep_is_counted_too() {
     frame.push(b'e');
     frame.extend(vec![b'a'; 30]);
     frame.push(b'.');
-    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+    let pickle = pickle::read(&frame, PickleLimits::default()).unwrap();
 
-    assert!(count(&pickle.value()) <= Limits::default().items + 32, "{}", count(&pickle.value()));
+    assert!(count(&pickle.value()) <= PickleLimits::default().items + 32, "{}", count(&pickle.value()));
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn calls_of_calls_end() {
         frame.extend(b")R");
     }
     frame.extend(b".");
-    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+    let pickle = pickle::read(&frame, PickleLimits::default()).unwrap();
 
     assert_eq!(Value::text("<object>"), pickle.value());
 }
@@ -241,6 +242,6 @@ fn nothing_is_executed() {
 
     assert_eq!(
         Value::text("<os.system('touch /tmp/executed')>"),
-        pickle::read(frame, Limits::default()).unwrap().value()
+        pickle::read(frame, PickleLimits::default()).unwrap().value()
     );
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use logspool_server::delivery::ChunkPlace::{Following, Opening};
 use logspool_server::delivery::Outcome;
-use logspool_server::delivery::Place::{Following, Opening};
 use logspool_server::query::Query;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};

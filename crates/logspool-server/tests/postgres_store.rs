@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
+use logspool_server::delivery::ChunkPlace::{Following, Opening};
 use logspool_server::delivery::Outcome::{Committed, Refused};
-use logspool_server::delivery::Place::{Following, Opening};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::Place::Opening;
+use logspool_server::delivery::ChunkPlace::Opening;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
 use postgres::batches::{chunk, config, everything, records, write, writer};

@@ -5,7 +5,7 @@ mod postgres;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::Place::{Following, Opening};
+use logspool_server::delivery::ChunkPlace::{Following, Opening};
 use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
 use logspool_server::stores::{Answers, Next, Store, StoreError};
 use postgres::batches::{chunk, config, everything, writer};

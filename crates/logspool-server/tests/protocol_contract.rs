@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use logspool_server::address::{Listen, Place};
+use logspool_server::address::{Listen, ListenPlace};
 use logspool_server::config::Config;
 use logspool_server::protocol::Protocol;
 use logspool_server::protocols::{self, Rest};
@@ -44,8 +44,8 @@ fn a_sample_is_told_by_its_beginning_and_stored_whole_in_pieces_and_as_a_datagra
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let service = runtime.block_on(Service::start(Config::parse(&text).unwrap())).unwrap();
     let at = |wanted: fn(&Listen) -> Option<SocketAddr>| service.addresses.iter().find_map(wanted).unwrap();
-    let tcp = at(|listen| if let Place::Tcp(at) = listen.at { Some(at) } else { None });
-    let udp = at(|listen| if let Place::Udp(at) = listen.at { Some(at) } else { None });
+    let tcp = at(|listen| if let ListenPlace::Tcp(at) = listen.at { Some(at) } else { None });
+    let udp = at(|listen| if let ListenPlace::Udp(at) = listen.at { Some(at) } else { None });
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
 
     for protocol in protocols::ALL {

@@ -132,8 +132,7 @@ pub trait Sink: Send {
     fn keep_unsynced(&mut self) {}
 
     /// Called when nothing was queued for a while: releases descriptors that the program itself has closed. Returns
-    /// whether to call it again. Only for sinks whose definition [is
-    /// lent](logspool_record::definition::SinkDefinition::is_lent).
+    /// whether to call it again. Only for sinks that [are lent](crate::sinks::is_lent).
     fn rest(&mut self) -> bool {
         false
     }

@@ -22,7 +22,7 @@ use crate::record::Record;
 pub use chunk_id::ChunkId;
 use entry::Entry;
 use msgpack::{Reader, Token};
-pub use problem::{ForwardError, Problem};
+pub use problem::{ForwardError, ForwardProblem};
 pub use records::{Next, Progress, Records};
 
 /// Limits of a message.
@@ -87,25 +87,25 @@ impl Scanner {
         while self.values > 0 {
             match reader.token() {
                 Ok(token) if self.at == 0 && !matches!(token, Token::List(_) | Token::Nil) => {
-                    return Err(Problem::Unexpected("a list").at(0));
+                    return Err(ForwardProblem::Unexpected("a list").at(0));
                 }
                 Ok(token) => self.values = self.values - 1 + token.values(),
-                Err(Problem::Truncated) if bytes.len().max(self.at + reader.announced()) < limits.frame => {
+                Err(ForwardProblem::Truncated) if bytes.len().max(self.at + reader.announced()) < limits.frame => {
                     return Ok(Frame::Incomplete);
                 }
-                Err(Problem::Truncated) => return Err(Problem::TooLong(limits.frame).at(self.at)),
+                Err(ForwardProblem::Truncated) => return Err(ForwardProblem::TooLong(limits.frame).at(self.at)),
                 Err(problem) => return Err(problem.at(self.at)),
             }
             self.at = reader.at();
             // Each value takes at least one byte.
             if self.values > limits.frame.saturating_sub(self.at) as u64 {
-                return Err(Problem::TooLong(limits.frame).at(self.at));
+                return Err(ForwardProblem::TooLong(limits.frame).at(self.at));
             }
         }
         let length = self.at;
         *self = Self::default();
         if length > limits.frame {
-            return Err(Problem::TooLong(limits.frame).at(length));
+            return Err(ForwardProblem::TooLong(limits.frame).at(length));
         }
         Ok(Frame::Complete { length })
     }
@@ -153,7 +153,7 @@ pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, Forward
         match options.compressed.as_deref() {
             None | Some("text") => {}
             Some("gzip") => entries = Entries::Gzip(packed),
-            Some(other) => return Err(Problem::Compression(other.to_owned()).at(0)),
+            Some(other) => return Err(ForwardProblem::Compression(other.to_owned()).at(0)),
         }
     }
     let Options { chunk, ack, size, end, .. } = options;
@@ -169,14 +169,17 @@ pub fn read_id<'a>(frame: &'a [u8], limits: &Limits) -> Option<Message<'a>> {
     Some(Message { tag, chunk, size, end, ack, entries: Entries::Packed(b""), limits: *limits })
 }
 
-fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<'a, str>, Entries<'a>), Problem> {
+fn parts<'a>(
+    reader: &mut Reader<'a>,
+    options: &mut Options<'a>,
+) -> Result<(Cow<'a, str>, Entries<'a>), ForwardProblem> {
     let mut left = match reader.token()? {
         // A heartbeat in Fluentd.
         Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), Entries::Packed(b""))),
         Token::List(count @ 2..=4) => count,
-        _ => return Err(Problem::Unexpected("a list of two to four values")),
+        _ => return Err(ForwardProblem::Unexpected("a list of two to four values")),
     };
-    let Token::Text(tag) = reader.token()? else { return Err(Problem::Unexpected("a tag")) };
+    let Token::Text(tag) = reader.token()? else { return Err(ForwardProblem::Unexpected("a tag")) };
     let begin = *reader;
     let entries = match reader.token()? {
         Token::Text(packed) => Entries::Packed(packed),
@@ -191,13 +194,13 @@ fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<
             left -= 1;
             Entries::Bare(begin)
         }
-        _ => return Err(Problem::Unexpected("entries")),
+        _ => return Err(ForwardProblem::Unexpected("entries")),
     };
     if left > 2 {
         options.read(reader)?;
     }
     if left > 3 || !reader.is_at_end() {
-        return Err(Problem::Unexpected("the end of the message"));
+        return Err(ForwardProblem::Unexpected("the end of the message"));
     }
     Ok((words::lossy(tag), entries))
 }
@@ -212,11 +215,11 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Problem> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), ForwardProblem> {
         let count = match reader.token()? {
             Token::Nil => 0,
             Token::Map(count) => count,
-            _ => return Err(Problem::Unexpected("a map of options")),
+            _ => return Err(ForwardProblem::Unexpected("a map of options")),
         };
         for _ in 0..count {
             let name = reader.token()?;
@@ -267,6 +270,6 @@ pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, Forward
     let (record, _) = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
     match reader.is_at_end() {
         true => Ok(record),
-        false => Err(Problem::Unexpected("the end of the entry").at(reader.at())),
+        false => Err(ForwardProblem::Unexpected("the end of the entry").at(reader.at())),
     }
 }

@@ -13,7 +13,7 @@ use super::inflate::{self, InflateError};
 
 /// Limits for incomplete messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ChunkLimits {
     /// Number of messages.
     pub messages: usize,
     /// Bytes of their chunks.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub inflated: usize,
 }
 
-impl Default for Limits {
+impl Default for ChunkLimits {
     /// 1,024 messages and 16 MiB, for the five seconds of the specification; 1 MiB for a decompressed message.
     fn default() -> Self {
         Self { messages: 1024, bytes: 16 << 20, age: Duration::from_secs(5), inflated: 1 << 20 }
@@ -72,7 +72,7 @@ struct Unfinished {
 /// Reassembles messages.
 #[derive(Debug)]
 pub struct GelfChunks {
-    limits: Limits,
+    limits: ChunkLimits,
     /// Incomplete messages in the order in which they began; the first is the oldest.
     unfinished: BTreeMap<u64, Unfinished>,
     numbers: HashMap<Key, u64>,
@@ -83,7 +83,7 @@ pub struct GelfChunks {
 
 impl GelfChunks {
     /// Starts without incomplete messages.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ChunkLimits) -> Self {
         Self { limits, unfinished: BTreeMap::new(), numbers: HashMap::new(), next: 0, bytes: 0, given_up: 0 }
     }
 
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn parts_in_any_order_are_one_message() {
         let now = Instant::now();
-        let mut chunks = GelfChunks::new(Limits::default());
+        let mut chunks = GelfChunks::new(ChunkLimits::default());
         let other: SocketAddr = "192.0.2.1:9".parse().unwrap();
 
         assert_eq!(None, chunks.take(&part(1, 2, 3, b"c"), FROM, now).unwrap());
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_whole_message_is_what_it_is_or_is_decompressed() {
         let now = Instant::now();
-        let mut chunks = GelfChunks::new(Limits::default());
+        let mut chunks = GelfChunks::new(ChunkLimits::default());
         let mut take = |datagram: &[u8]| chunks.take(datagram, FROM, now).unwrap().unwrap().into_owned();
 
         assert_eq!(b"{}", &*take(b"{}"));
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn what_waits_too_long_or_is_too_much_is_given_up_and_counted() {
         let now = Instant::now();
-        let limits = Limits { messages: 2, bytes: 10, ..Limits::default() };
+        let limits = ChunkLimits { messages: 2, bytes: 10, ..ChunkLimits::default() };
         let mut chunks = GelfChunks::new(limits);
         for id in 1..=3 {
             assert_eq!(None, chunks.take(&part(id, 0, 2, b"abc"), FROM, now).unwrap());
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_header_that_cannot_be_is_an_error() {
-        let mut chunks = GelfChunks::new(Limits::default());
+        let mut chunks = GelfChunks::new(ChunkLimits::default());
         let now = Instant::now();
         for bad in [&part(1, 3, 3, b""), &part(1, 0, 0, b""), &part(1, 0, 129, b""), &b"\x1E\x0F123".to_vec()] {
             assert!(chunks.take(bad, FROM, now).is_err(), "{bad:?}");

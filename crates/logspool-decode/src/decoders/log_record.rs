@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::pickle::{self, Limits, PickleError};
+use super::pickle::{self, PickleError, PickleLimits};
 use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
@@ -37,7 +37,7 @@ impl std::error::Error for LogRecordError {}
 /// # Errors
 ///
 /// The frame is not a record.
-pub fn read(frame: &[u8], limits: Limits) -> Result<Record<'_>, LogRecordError> {
+pub fn read(frame: &[u8], limits: PickleLimits) -> Result<Record<'_>, LogRecordError> {
     let mut found = Found::default();
     if pickle::flat::read(frame, limits, |name, value| found.take(Cow::Borrowed(name), value)).is_none() {
         found = Found::default();

@@ -24,7 +24,7 @@ use crate::value::Value;
 
 /// Limits of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct OtlpLimits {
     /// Values in a record, and in a resource.
     pub items: usize,
     /// Bytes of the rows of records ([`crate::batch::ROW_BYTES`] each). Resource and scope are added for each of their
@@ -32,7 +32,7 @@ pub struct Limits {
     pub repeated: usize,
 }
 
-impl Default for Limits {
+impl Default for OtlpLimits {
     /// 10,000 values, 64 MiB.
     ///
     /// Chosen: a request of the Collector with 8,000 records and 8 KiB for their resource.

@@ -18,14 +18,14 @@ mod text;
 use machine::Machine;
 
 pub use graph::Pickle;
-pub use problem::{Limits, PickleError, Problem};
+pub use problem::{PickleError, PickleLimits, Problem};
 
 /// Parses a frame.
 ///
 /// # Errors
 ///
 /// The first problem of the frame.
-pub fn read(frame: &[u8], limits: Limits) -> Result<Pickle<'_>, PickleError> {
+pub fn read(frame: &[u8], limits: PickleLimits) -> Result<Pickle<'_>, PickleError> {
     let (nodes, root) = Machine::new(frame, limits).run()?;
     Ok(Pickle { nodes, root, limits, bytes: frame.len() })
 }

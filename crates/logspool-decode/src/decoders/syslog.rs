@@ -96,7 +96,7 @@ fn take<'a>(record: &mut Record<'a>, parsed: Message<&'a str>) {
     }
 }
 
-fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::Message<'a>) {
+fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::LegacyMessage<'a>) {
     record.time_ns = message.time_ns;
     record.host = message.host.map(Cow::Borrowed);
     record.logger = Cow::Borrowed(message.tag.unwrap_or_default());

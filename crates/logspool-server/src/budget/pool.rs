@@ -24,10 +24,10 @@ const LITTLE: usize = 8;
 
 /// Bytes that origins share; see the head of this file.
 #[derive(Debug, Clone)]
-pub struct Pool(Arc<Mutex<State>>);
+pub struct Pool(Arc<Mutex<PoolState>>);
 
 #[derive(Debug)]
-struct State {
+struct PoolState {
     bytes: usize,
     free: usize,
     /// Bytes of rooms that wait for a store: see [`Room::keep`].
@@ -59,7 +59,7 @@ impl Pool {
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.max(1);
         let (held, waiting, turns) = Default::default();
-        Self(Arc::new(Mutex::new(State { bytes, free: bytes, kept: 0, held, waiting, turns })))
+        Self(Arc::new(Mutex::new(PoolState { bytes, free: bytes, kept: 0, held, waiting, turns })))
     }
 
     /// Creates a pool of `bytes` plus a reserve.
@@ -139,12 +139,12 @@ impl Pool {
         Room { pool: self.clone(), origin, bytes, is_kept: false }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PoolState {
     fn reserve(&self) -> usize {
         self.bytes / RESERVE
     }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use super::Config;
-use crate::address::{HttpAddress, Listen, Place};
+use crate::address::{HttpAddress, Listen, ListenPlace};
 use crate::resolved::resolved;
 use crate::stores::private::Readers;
 
@@ -105,7 +105,7 @@ fn check_listeners(config: &Config) -> Result<(), String> {
             });
         }
         if let HttpAddress::On(http) = config.http
-            && is_same_place(&Place::Tcp(http), &listen.at)
+            && is_same_place(&ListenPlace::Tcp(http), &listen.at)
         {
             return Err(format!(
                 "http is {http}, where {listen} listens already: set http = \"off\" (that listener takes HTTP too), or \
@@ -117,11 +117,13 @@ fn check_listeners(config: &Config) -> Result<(), String> {
 }
 
 /// True if the two addresses cannot both be bound.
-fn is_same_place(one: &Place, other: &Place) -> bool {
+fn is_same_place(one: &ListenPlace, other: &ListenPlace) -> bool {
     match (one, other) {
-        (Place::Unix(one), Place::Unix(other)) => resolved(one) == resolved(other),
-        (Place::Udp(one), Place::Udp(other)) => is_same_port(*one, *other),
-        (Place::Tcp(one) | Place::Tls(one), Place::Tcp(other) | Place::Tls(other)) => is_same_port(*one, *other),
+        (ListenPlace::Unix(one), ListenPlace::Unix(other)) => resolved(one) == resolved(other),
+        (ListenPlace::Udp(one), ListenPlace::Udp(other)) => is_same_port(*one, *other),
+        (ListenPlace::Tcp(one) | ListenPlace::Tls(one), ListenPlace::Tcp(other) | ListenPlace::Tls(other)) => {
+            is_same_port(*one, *other)
+        }
         _ => false,
     }
 }
@@ -269,7 +271,7 @@ mod tests {
         ] {
             assert_eq!(Ok(()), Config::parse(text).unwrap().check(), "{text}");
         }
-        let unix = |path: &str| Place::Unix(path.into());
+        let unix = |path: &str| ListenPlace::Unix(path.into());
         assert!(!is_same_place(&unix("/a"), &unix("/b")) && is_same_place(&unix("/a"), &unix("/./a")));
     }
 

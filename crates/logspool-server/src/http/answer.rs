@@ -18,7 +18,7 @@ use super::context::Context;
 use super::problem::Problem;
 use crate::cancel::Cancel;
 use crate::peer::Peer;
-use crate::questions::{Phase, Place, Turn};
+use crate::questions::{Phase, QueryPlace, Turn};
 use crate::stop::{Stop, ended};
 use crate::stores::{Progress, UNREAD};
 
@@ -79,11 +79,11 @@ pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) ->
 
 /// The pieces that wait for the client.
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingAnswer>,
     came: Notify,
 }
 
-struct Waiting {
+struct WaitingAnswer {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     end: Option<Result<(), Problem>>,
@@ -97,7 +97,7 @@ struct Waiting {
 
 impl Queue {
     fn new() -> Self {
-        let waiting = Waiting {
+        let waiting = WaitingAnswer {
             pieces: VecDeque::new(),
             bytes: 0,
             end: None,
@@ -108,7 +108,7 @@ impl Queue {
         Self { waiting: Mutex::new(waiting), came: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingAnswer> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,7 +173,7 @@ impl Drop for Pieces {
 /// The client's side. Dropping it cancels the query.
 struct Reading {
     queue: Arc<Queue>,
-    place: Arc<Mutex<Option<Place>>>,
+    place: Arc<Mutex<Option<QueryPlace>>>,
     watch: AbortHandle,
 }
 
@@ -209,13 +209,13 @@ impl Drop for Reading {
     }
 }
 
-fn lock(place: &Mutex<Option<Place>>) -> MutexGuard<'_, Option<Place>> {
+fn lock(place: &Mutex<Option<QueryPlace>>) -> MutexGuard<'_, Option<QueryPlace>> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends an answer that waits too long or is not read in time. This frees its place, also while the connection stays
 /// open.
-async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Duration, mut stop: Stop) {
+async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<QueryPlace>>>, time: Duration, mut stop: Stop) {
     let asked = Instant::now();
     let mut is_ending = false;
     let problem = loop {
@@ -223,7 +223,7 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Durati
             () = tokio::time::sleep(LOOK) => {}
             () = ended(&mut stop), if !is_ending => is_ending = true,
         }
-        let Some(phase) = lock(&place).as_ref().map(Place::phase) else { return };
+        let Some(phase) = lock(&place).as_ref().map(QueryPlace::phase) else { return };
         let (began, taken) = {
             let waiting = queue.lock();
             (waiting.began.unwrap_or(asked), waiting.taken)

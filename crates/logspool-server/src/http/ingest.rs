@@ -31,12 +31,12 @@ const QUICK_BYTES: usize = 1024;
 /// Permission to decode a body. A few kilobytes may become many megabytes of records, so the number of turns is
 /// limited. A request keeps its turn while its records wait for room.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct IngestTurn {
     until: Instant,
     room: Room,
 }
 
-impl Turn {
+impl IngestTurn {
     /// Waits for a turn. The task does not wait again before [`commit`], so a turn is held briefly.
     pub async fn wait(origin: Origin, context: &Context) -> Result<Self, Problem> {
         let until = Instant::now() + ROOM_LIMIT;
@@ -60,7 +60,7 @@ pub(super) async fn objects(
         other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
     }
     let sent = sent?;
-    let turn = Turn::wait(peer.origin(), &context).await?;
+    let turn = IngestTurn::wait(peer.origin(), &context).await?;
     let (batch, rejected, undecoded) =
         decode(&sent, || read(&sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
@@ -185,7 +185,7 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
 }
 
 /// Waits until the records are stored. If the answer is "try again later", no record was handed over.
-pub(super) async fn commit(batch: Batch, mut turn: Turn, context: &Context) -> Result<(), Problem> {
+pub(super) async fn commit(batch: Batch, mut turn: IngestTurn, context: &Context) -> Result<(), Problem> {
     if batch.is_empty() {
         return Ok(());
     }

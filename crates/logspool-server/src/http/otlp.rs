@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::body::Sent;
 use super::context::Context;
-use super::ingest::{self, Turn, content_type, wrong_type};
+use super::ingest::{self, IngestTurn, content_type, wrong_type};
 use super::paths;
 use super::problem::{Problem, Why};
 use crate::batch::Batch;
@@ -44,7 +44,7 @@ pub(super) async fn logs(
         StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
         _ => Problem(status, why),
     })?;
-    let turn = Turn::wait(peer.origin(), &context).await?;
+    let turn = IngestTurn::wait(peer.origin(), &context).await?;
     let (batch, rejected) =
         ingest::decode(&sent, || read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
@@ -73,8 +73,8 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
         }
     };
     let read = match encoding {
-        Encoding::Protobuf => otlp::read_protobuf(body, &otlp::Limits::default(), each),
-        Encoding::Json => otlp::read_json(body, &otlp::Limits::default(), each),
+        Encoding::Protobuf => otlp::read_protobuf(body, &otlp::OtlpLimits::default(), each),
+        Encoding::Json => otlp::read_json(body, &otlp::OtlpLimits::default(), each),
     };
     read.map_err(|error| {
         let is_too_large = matches!(error, otlp::OtlpError::TooLarge);
@@ -89,7 +89,7 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
 }
 
 /// Waits until the records are stored. Refuses them at once if a store is known to fail.
-async fn commit(batch: Batch, turn: Turn, context: &Context) -> Result<(), Problem> {
+async fn commit(batch: Batch, turn: IngestTurn, context: &Context) -> Result<(), Problem> {
     if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next()
         && !batch.is_empty()
     {

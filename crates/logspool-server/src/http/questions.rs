@@ -50,7 +50,7 @@ const LEVELS: [i64; 5] = [10, 20, 30, 40, 50];
 /// Parameters of `/api/query`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct QueryParameters {
     #[serde(default)]
     q: String,
     level: Option<String>,
@@ -83,7 +83,7 @@ fn and_level(comparison: Comparison, level: i64, filter: Filter) -> Filter {
     Filter::And(vec![Filter::Compare(Field::Level, comparison, Literal::Int(level)), filter])
 }
 
-impl Question {
+impl QueryParameters {
     fn query(&self) -> Result<Query, Problem> {
         let now = now_ns();
         let expression = expression(&self.q, self.level.as_deref(), now)?;
@@ -103,7 +103,7 @@ impl Question {
 pub(super) async fn query(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
-    Asked(asked): Asked<Question>,
+    Asked(asked): Asked<QueryParameters>,
 ) -> Result<Response, Problem> {
     let format = match asked.format.as_deref() {
         None => Format::Ndjson,
@@ -156,7 +156,7 @@ fn hand_over(from: &mut Vec<u8>, to: &mut Pieces) -> io::Result<()> {
 pub(super) async fn histogram(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
-    Asked(asked): Asked<Question>,
+    Asked(asked): Asked<QueryParameters>,
 ) -> Result<Response, Problem> {
     let mut query = asked.query()?;
     if query.stage.is_some() {

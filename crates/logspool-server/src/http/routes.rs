@@ -12,7 +12,7 @@ use super::context::Context;
 use super::{guard, ingest, otlp, page, paths, questions, state, tail};
 use crate::config::Limits;
 use crate::intake::Intake;
-use crate::questions::{Questions, Sizes};
+use crate::questions::{Questions, TurnSizes};
 use crate::stop::Stop;
 use crate::stores::Answers;
 
@@ -25,7 +25,7 @@ pub fn router(
     stop: Stop,
 ) -> Router {
     let threads = answers.as_ref().map_or(1, |answers| answers.at_once(limits.query_threads));
-    let sizes = Sizes { threads, places: limits.queries };
+    let sizes = TurnSizes { threads, places: limits.queries };
     let questions = Questions::new(sizes, intake.metrics.clone());
     let context = Context { intake, answers, questions, limits, access, stop };
     let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));

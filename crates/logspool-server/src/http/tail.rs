@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::questions::expression;
 
 use crate::clock::now_ns;
-use crate::metrics::Open;
+use crate::metrics::OpenGuard;
 use crate::peer::Peer;
 use crate::stop::{Stop, ended};
 use crate::tails::Tail;
@@ -34,7 +34,7 @@ const TOLD: Duration = Duration::from_secs(1);
 /// Parameters of `/api/tail`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct TailParameters {
     #[serde(default)]
     q: String,
     level: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct Asked {
 pub(super) async fn tail(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
-    Parameters(asked): Parameters<Asked>,
+    Parameters(asked): Parameters<TailParameters>,
 ) -> Result<Response, Problem> {
     let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
     if expression.stage.is_some() {
@@ -77,7 +77,7 @@ struct Following {
     next: Option<Bytes>,
     /// Time when a line has to be sent next.
     alive: Instant,
-    _open: Open,
+    _open: OpenGuard,
 }
 
 impl Following {

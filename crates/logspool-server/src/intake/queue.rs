@@ -17,17 +17,17 @@ const TURN_BYTES: usize = 256 * 1024;
 
 /// Creates the two ends of a queue.
 pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedQueue::default());
     (Sender(shared.clone()), Receiver(shared))
 }
 
 /// The sending end. Dropping it closes the queue: the receiver gets the remaining items, then the end.
 #[derive(Debug)]
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<SharedQueue<T>>);
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<SharedQueue<T>>);
 
 /// Reason why there is no item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +39,13 @@ pub enum Empty {
 }
 
 #[derive(Debug)]
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct SharedQueue<T> {
+    state: Mutex<QueueState<T>>,
     has_come: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     lines: HashMap<Origin, Line<T>>,
     /// Origins that were idle before.
     new: VecDeque<Origin>,
@@ -61,15 +61,15 @@ struct Line<T> {
     turn: i64,
 }
 
-impl<T> Default for Shared<T> {
+impl<T> Default for SharedQueue<T> {
     fn default() -> Self {
-        let state = State { lines: HashMap::new(), new: VecDeque::new(), old: VecDeque::new(), is_closed: false };
+        let state = QueueState { lines: HashMap::new(), new: VecDeque::new(), old: VecDeque::new(), is_closed: false };
         Self { state: Mutex::new(state), has_come: Condvar::new() }
     }
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> SharedQueue<T> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +81,7 @@ impl<T> Sender<T> {
         if state.is_closed {
             return;
         }
-        let State { lines, new, .. } = &mut *state;
+        let QueueState { lines, new, .. } = &mut *state;
         let line = lines.entry(origin).or_insert_with(|| {
             new.push_back(origin);
             Line { items: VecDeque::new(), turn: TURN_BYTES as i64 }
@@ -135,7 +135,7 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> QueueState<T> {
     fn next(&mut self) -> Option<T> {
         loop {
             let turns = if self.new.is_empty() { &mut self.old } else { &mut self.new };

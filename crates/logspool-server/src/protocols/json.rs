@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::decoders::gelf_chunks::{GelfChunks, Limits};
+use crate::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
 use crate::decoders::{gelf, json_line};
 use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
 use crate::record::Record;
@@ -21,7 +21,7 @@ pub const JSON: Protocol = Protocol {
     // Chunks and compressed messages are GELF.
     datagrams: Some(Datagrams {
         begins: &[(b'{', b'{'), (0x1E, 0x1F), (0x78, 0x78)],
-        open: || Box::new(GelfChunks::new(Limits::default())),
+        open: || Box::new(GelfChunks::new(ChunkLimits::default())),
     }),
     door: Door::Records,
     speech: Speech::Frames(FRAMES),

@@ -28,7 +28,7 @@ fn framer(limit: usize) -> Box<dyn Framer> {
 }
 
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
-    log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string())
+    log_record::read(frame, pickle::PickleLimits::default()).map_err(|error| error.to_string())
 }
 
 struct Pickles {

@@ -13,5 +13,5 @@
 mod threads;
 mod turns;
 
-pub use threads::{Place, Questions, Turn};
-pub use turns::{Phase, Sizes, TurnCounts};
+pub use threads::{QueryPlace, Questions, Turn};
+pub use turns::{Phase, TurnCounts, TurnSizes};

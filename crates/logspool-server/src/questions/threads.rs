@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, setpriority_process};
 use tokio::runtime::Handle;
 
-use super::turns::{Id, Phase, Sizes, TurnCounts, Turns};
+use super::turns::{Id, Phase, TurnCounts, TurnSizes, Turns};
 use crate::cancel::Cancel;
 use crate::metrics::Metrics;
 use crate::origin::Origin;
@@ -48,22 +48,22 @@ pub enum Turn {
 
 /// Takes queries; see the file head.
 #[derive(Debug, Clone)]
-pub struct Questions(Arc<Shared>);
+pub struct Questions(Arc<QueryThreads>);
 
-struct Shared {
-    state: Mutex<State>,
+struct QueryThreads {
+    state: Mutex<ThreadsState>,
     changed: Condvar,
-    sizes: Sizes,
+    sizes: TurnSizes,
     metrics: Arc<Metrics>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for QueryThreads {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("Shared")
     }
 }
 
-struct State {
+struct ThreadsState {
     turns: Turns<Origin, Work>,
     threads: usize,
     /// Threads that wait for a query.
@@ -77,17 +77,17 @@ struct Work {
 }
 
 /// The place of a query. Dropping it cancels the query and frees the place.
-pub struct Place {
-    shared: Arc<Shared>,
+pub struct QueryPlace {
+    shared: Arc<QueryThreads>,
     id: Id,
     cancel: Cancel,
 }
 
 impl Questions {
     /// Creates the queue, without threads.
-    pub fn new(sizes: Sizes, metrics: Arc<Metrics>) -> Self {
-        let state = State { turns: Turns::new(sizes), threads: 0, idle: 0 };
-        Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
+    pub fn new(sizes: TurnSizes, metrics: Arc<Metrics>) -> Self {
+        let state = ThreadsState { turns: Turns::new(sizes), threads: 0, idle: 0 };
+        Self(Arc::new(QueryThreads { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
     }
 
     /// Queues a query of a peer. Must be called on a runtime.
@@ -95,13 +95,13 @@ impl Questions {
     /// # Errors
     ///
     /// There is no place for the query; the refusal has the reason.
-    pub fn ask(&self, peer: Origin, job: Job) -> Result<Place, Refusal> {
+    pub fn ask(&self, peer: Origin, job: Job) -> Result<QueryPlace, Refusal> {
         let cancel = Cancel::default();
         let work = Work { job, cancel: cancel.clone() };
         let id = self.0.change(|state| state.turns.enter(peer, work)).inspect_err(|refusal| {
             self.0.metrics.refuse_query(refusal.reason());
         })?;
-        Ok(Place { shared: self.0.clone(), id, cancel })
+        Ok(QueryPlace { shared: self.0.clone(), id, cancel })
     }
 
     /// Numbers of queries by state.
@@ -110,7 +110,7 @@ impl Questions {
     }
 }
 
-impl Place {
+impl QueryPlace {
     /// Resumes a paused query after its reader has made room.
     pub fn go_on(&self) {
         self.shared.change(|state| state.turns.resume(self.id));
@@ -122,13 +122,13 @@ impl Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for QueryPlace {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "Place({})", self.id)
     }
 }
 
-impl Drop for Place {
+impl Drop for QueryPlace {
     fn drop(&mut self) {
         self.cancel.cancel();
         let Some((work, has_begun)) = self.shared.change(|state| state.turns.leave(self.id)) else { return };
@@ -142,20 +142,20 @@ impl Drop for Place {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl QueryThreads {
+    fn lock(&self) -> MutexGuard<'_, ThreadsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state and starts the threads that are needed. Must be called on a runtime.
-    fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut ThreadsState) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state);
         self.start_threads(&mut state);
         result
     }
 
-    fn start_threads(self: &Arc<Self>, state: &mut State) {
+    fn start_threads(self: &Arc<Self>, state: &mut ThreadsState) {
         self.metrics.count_queries(state.turns.counts());
         if !state.turns.has_next() {
             return;
@@ -181,7 +181,7 @@ impl Shared {
 
 /// A query thread.
 struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<QueryThreads>,
     runtime: Handle,
     thread: Pid,
 }
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    const SIZES: Sizes = Sizes { threads: 2, places: 8 };
+    const SIZES: TurnSizes = TurnSizes { threads: 2, places: 8 };
 
     fn questions() -> Questions {
         Questions::new(SIZES, Arc::default())

@@ -18,7 +18,7 @@ const BEGUN_FOR_EACH_THREAD: usize = 3;
 
 /// Numbers of threads and places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct TurnSizes {
     /// Query threads.
     pub threads: usize,
     /// Places.
@@ -55,7 +55,7 @@ pub type Id = u64;
 /// Queues and shares; see the file head. `J` is the work of a query.
 #[derive(Debug)]
 pub struct Turns<K, J> {
-    sizes: Sizes,
+    sizes: TurnSizes,
     next_id: Id,
     questions: HashMap<Id, Question<K, J>>,
     peers: HashMap<K, PeerState>,
@@ -68,12 +68,12 @@ pub struct Turns<K, J> {
 #[derive(Debug)]
 struct Question<K, J> {
     peer: K,
-    state: State<J>,
+    state: TurnState<J>,
     has_begun: bool,
 }
 
 #[derive(Debug)]
-enum State<J> {
+enum TurnState<J> {
     Queued(J),
     Running {
         /// The client made room during the turn.
@@ -95,7 +95,7 @@ struct PeerState {
 
 impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     /// Creates the queues, with all places free.
-    pub fn new(sizes: Sizes) -> Self {
+    pub fn new(sizes: TurnSizes) -> Self {
         Self {
             sizes,
             next_id: 0,
@@ -118,7 +118,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         Refusal::check(held, limit.saturating_sub(self.questions.len()), limit)?;
         let id = self.next_id;
         self.next_id += 1;
-        self.questions.insert(id, Question { peer, state: State::Queued(job), has_begun: false });
+        self.questions.insert(id, Question { peer, state: TurnState::Queued(job), has_begun: false });
         let state = self.peers.entry(peer).or_default();
         state.places += 1;
         state.queue.push_back(id);
@@ -151,8 +151,8 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
             }
             state.running += 1;
             self.running += 1;
-            match std::mem::replace(&mut question.state, State::Running { goes_on: false, is_gone: false }) {
-                State::Queued(job) => return Some((id, job)),
+            match std::mem::replace(&mut question.state, TurnState::Running { goes_on: false, is_gone: false }) {
+                TurnState::Queued(job) => return Some((id, job)),
                 _ => unreachable!("only queued questions are in a queue"),
             }
         }
@@ -173,7 +173,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
             self.remove(id);
             return Some(job);
         }
-        self.set(id, State::Paused(job));
+        self.set(id, TurnState::Paused(job));
         if goes_on {
             self.resume(id);
         }
@@ -187,24 +187,24 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         if is_gone {
             self.remove(id);
         } else {
-            self.set(id, State::Complete);
+            self.set(id, TurnState::Complete);
         }
     }
 
     /// The reader has made room. The query is queued before those of its peer that have not begun.
     pub fn resume(&mut self, id: Id) {
         let Some(question) = self.questions.get_mut(&id) else { return };
-        match std::mem::replace(&mut question.state, State::Complete) {
-            State::Paused(job) => {
+        match std::mem::replace(&mut question.state, TurnState::Complete) {
+            TurnState::Paused(job) => {
                 let peer = question.peer;
-                question.state = State::Queued(job);
+                question.state = TurnState::Queued(job);
                 let state = self.peers.entry(peer).or_default();
                 state.queue.push_front(id);
                 if state.queue.len() == 1 {
                     self.ring.push_back(peer);
                 }
             }
-            State::Running { is_gone, .. } => question.state = State::Running { goes_on: true, is_gone },
+            TurnState::Running { is_gone, .. } => question.state = TurnState::Running { goes_on: true, is_gone },
             state => question.state = state,
         }
     }
@@ -213,13 +213,13 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     pub fn leave(&mut self, id: Id) -> Option<(J, bool)> {
         let question = self.questions.get_mut(&id)?;
         let has_begun = question.has_begun;
-        let job = match std::mem::replace(&mut question.state, State::Complete) {
-            State::Running { goes_on, .. } => {
-                question.state = State::Running { goes_on, is_gone: true };
+        let job = match std::mem::replace(&mut question.state, TurnState::Complete) {
+            TurnState::Running { goes_on, .. } => {
+                question.state = TurnState::Running { goes_on, is_gone: true };
                 return None;
             }
-            State::Queued(job) | State::Paused(job) => Some(job),
-            State::Complete => None,
+            TurnState::Queued(job) | TurnState::Paused(job) => Some(job),
+            TurnState::Complete => None,
         };
         if job.is_some() && has_begun {
             self.end_begun(id);
@@ -232,10 +232,10 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     pub fn phase(&self, id: Id) -> Option<Phase> {
         let question = self.questions.get(&id)?;
         Some(match question.state {
-            State::Queued(_) if !question.has_begun => Phase::Waiting,
-            State::Queued(_) | State::Running { .. } => Phase::Running,
-            State::Paused(_) => Phase::Paused,
-            State::Complete => Phase::Complete,
+            TurnState::Queued(_) if !question.has_begun => Phase::Waiting,
+            TurnState::Queued(_) | TurnState::Running { .. } => Phase::Running,
+            TurnState::Paused(_) => Phase::Paused,
+            TurnState::Complete => Phase::Complete,
         })
     }
 
@@ -253,7 +253,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         })
     }
 
-    fn set(&mut self, id: Id, state: State<J>) {
+    fn set(&mut self, id: Id, state: TurnState<J>) {
         if let Some(question) = self.questions.get_mut(&id) {
             question.state = state;
         }
@@ -262,7 +262,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     /// Ends a turn. Returns whether the client made room, and whether the place was released.
     fn end_turn(&mut self, id: Id) -> Option<(bool, bool)> {
         let question = self.questions.get(&id)?;
-        let State::Running { goes_on, is_gone } = question.state else { return None };
+        let TurnState::Running { goes_on, is_gone } = question.state else { return None };
         let state = self.peers.get_mut(&question.peer)?;
         state.running -= 1;
         self.running -= 1;
@@ -300,10 +300,10 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { threads: 4, places: 64 };
+    const SIZES: TurnSizes = TurnSizes { threads: 4, places: 64 };
 
     /// Queues whose queries are named by a peer and a number.
-    fn turns(sizes: Sizes) -> Turns<char, &'static str> {
+    fn turns(sizes: TurnSizes) -> Turns<char, &'static str> {
         Turns::new(sizes)
     }
 
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn one_thread_serves_every_peer() {
-        let mut turns = turns(Sizes { threads: 1, places: 4 });
+        let mut turns = turns(TurnSizes { threads: 1, places: 4 });
         for peer in ['a', 'b'] {
             turns.enter(peer, "x").unwrap();
         }

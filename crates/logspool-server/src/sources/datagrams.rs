@@ -10,7 +10,7 @@ use tokio::net::UdpSocket;
 
 use super::reading::Reader;
 use super::shared::Shared;
-use crate::address::{Listen, Place};
+use crate::address::{Listen, ListenPlace};
 use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::protocol::{Protocol, Unpack};
@@ -46,13 +46,13 @@ impl DatagramReader {
     pub fn open(address: &Listen, at: SocketAddr) -> Result<Self, String> {
         let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
-        Ok(Self { address: Listen { at: Place::Udp(at), protocol: address.protocol }, socket })
+        Ok(Self { address: Listen { at: ListenPlace::Udp(at), protocol: address.protocol }, socket })
     }
 
     /// Reads until the service ends.
     pub async fn serve(self, shared: Arc<Shared>) {
         let mut stop = shared.stop.clone();
-        let mut readers = Readers::new(&shared);
+        let mut readers = ProtocolReaders::new(&shared);
         loop {
             tokio::select! {
                 ready = self.socket.readable() => if ready.is_err() { break },
@@ -71,7 +71,7 @@ impl DatagramReader {
 }
 
 /// A reader for each protocol received until now.
-struct Readers<'a> {
+struct ProtocolReaders<'a> {
     shared: &'a Shared,
     all: Vec<OfProtocol<'a>>,
     /// Dropped messages with missing chunks that are in the metrics already.
@@ -86,7 +86,7 @@ struct OfProtocol<'a> {
     reader: Reader<'a>,
 }
 
-impl<'a> Readers<'a> {
+impl<'a> ProtocolReaders<'a> {
     fn new(shared: &'a Shared) -> Self {
         Self { shared, all: Vec::new(), counted: 0, buffer: vec![0; DATAGRAM_BYTES] }
     }

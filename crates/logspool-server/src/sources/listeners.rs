@@ -17,7 +17,7 @@ use super::admission::{Admission, Door, Slot};
 use super::shared::Shared;
 use super::streams;
 use super::tls;
-use crate::address::{HttpAddress, Listen, Place};
+use crate::address::{HttpAddress, Listen, ListenPlace};
 use crate::peer::Peer;
 use crate::protocol::Protocol;
 use crate::protocols::http::HTTP;
@@ -68,20 +68,20 @@ impl Listener {
         let why = |error: io::Error| format!("cannot listen at {address}: {error}");
         let mut address = address.clone();
         let socket = match &mut address.at {
-            Place::Tcp(at) => {
+            ListenPlace::Tcp(at) => {
                 let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, None)
             }
-            Place::Tls(at) => {
+            ListenPlace::Tls(at) => {
                 let identity =
                     identity.ok_or_else(|| format!("cannot listen at tls://{at}: there is no certificate"))?;
                 let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, Some(identity.clone()))
             }
-            Place::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
-            Place::Unix(path) => {
+            ListenPlace::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
+            ListenPlace::Unix(path) => {
                 remove_stale(path);
                 Socket::Unix(listen_unix(path).map_err(why)?)
             }
@@ -98,7 +98,7 @@ impl Listener {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
+                Self::open(&Listen { at: ListenPlace::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
             }
         }
     }
@@ -151,7 +151,7 @@ impl Listener {
         }
         // From here on connections are refused.
         drop(socket);
-        if let Place::Unix(path) = &address.at {
+        if let ListenPlace::Unix(path) = &address.at {
             drop(std::fs::remove_file(path));
         }
         while connections.join_next().await.is_some() {}
@@ -173,13 +173,13 @@ fn listen_unix(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// A connection that was accepted.
-enum Stream {
+enum AcceptedStream {
     Tcp(TcpStream, Option<TlsAcceptor>),
     Unix(UnixStream),
 }
 
 impl Socket {
-    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    async fn accept(&self) -> io::Result<(AcceptedStream, Peer)> {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
@@ -189,18 +189,18 @@ impl Socket {
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 let acceptor = identity.as_ref().map(tls::Identity::acceptor);
-                Ok((Stream::Tcp(stream, acceptor), Peer::Socket(from)))
+                Ok((AcceptedStream::Tcp(stream, acceptor), Peer::Socket(from)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let user = stream.peer_cred()?.uid();
-                Ok((Stream::Unix(stream), Peer::Local(user)))
+                Ok((AcceptedStream::Unix(stream), Peer::Local(user)))
             }
         }
     }
 }
 
-impl Stream {
+impl AcceptedStream {
     async fn serve(self, peer: Peer, protocol: Option<&'static Protocol>, slot: Slot, shared: Arc<Shared>) {
         match self {
             Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,

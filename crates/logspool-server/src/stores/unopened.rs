@@ -20,10 +20,10 @@ pub(super) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send
 pub(super) struct Unopened {
     name: &'static str,
     open: Open,
-    state: State,
+    state: OpenState,
 }
 
-enum State {
+enum OpenState {
     Closed { why: String, tried: Instant },
     Open(Box<dyn Store>),
 }
@@ -31,17 +31,17 @@ enum State {
 impl Unopened {
     /// A store that failed to open for the reason `why`.
     pub fn new(name: &'static str, open: Open, why: &StoreError) -> Self {
-        Self { name, open, state: State::Closed { why: why.to_string(), tried: Instant::now() } }
+        Self { name, open, state: OpenState::Closed { why: why.to_string(), tried: Instant::now() } }
     }
 
     /// The store, once it can be opened.
     fn opened(&mut self) -> Result<&mut dyn Store, StoreError> {
-        if let State::Closed { why, tried } = &mut self.state {
+        if let OpenState::Closed { why, tried } = &mut self.state {
             if tried.elapsed() < AGAIN {
                 return Err(StoreError::Fatal(why.clone()));
             }
             match (self.open)() {
-                Ok(store) => self.state = State::Open(store),
+                Ok(store) => self.state = OpenState::Open(store),
                 Err(error) => {
                     (*why, *tried) = (error.to_string(), Instant::now());
                     return Err(StoreError::Fatal(why.clone()));
@@ -49,8 +49,8 @@ impl Unopened {
             }
         }
         match &mut self.state {
-            State::Open(store) => Ok(store.as_mut()),
-            State::Closed { why, .. } => Err(StoreError::Fatal(why.clone())),
+            OpenState::Open(store) => Ok(store.as_mut()),
+            OpenState::Closed { why, .. } => Err(StoreError::Fatal(why.clone())),
         }
     }
 }
@@ -66,29 +66,29 @@ impl Store for Unopened {
 
     fn maintain(&mut self) -> Result<(), StoreError> {
         match &mut self.state {
-            State::Open(store) => store.maintain(),
-            State::Closed { .. } => Ok(()),
+            OpenState::Open(store) => store.maintain(),
+            OpenState::Closed { .. } => Ok(()),
         }
     }
 
     fn check(&mut self) -> Option<Result<(), StoreError>> {
         match &mut self.state {
-            State::Open(store) => store.check(),
-            State::Closed { .. } => Some(self.opened().map(drop)),
+            OpenState::Open(store) => store.check(),
+            OpenState::Closed { .. } => Some(self.opened().map(drop)),
         }
     }
 
     fn problems(&self) -> Vec<String> {
         match &self.state {
-            State::Open(store) => store.problems(),
-            State::Closed { .. } => Vec::new(),
+            OpenState::Open(store) => store.problems(),
+            OpenState::Closed { .. } => Vec::new(),
         }
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         match self.state {
-            State::Open(store) => store.close(),
-            State::Closed { .. } => Ok(()),
+            OpenState::Open(store) => store.close(),
+            OpenState::Closed { .. } => Ok(()),
         }
     }
 }
@@ -131,7 +131,7 @@ mod tests {
         });
         let mut store = Unopened::new("empty", open, &StoreError::Fatal("locked".to_owned()));
         let tried_before = |store: &mut Unopened| {
-            if let State::Closed { tried, .. } = &mut store.state {
+            if let OpenState::Closed { tried, .. } = &mut store.state {
                 *tried -= AGAIN;
             }
         };

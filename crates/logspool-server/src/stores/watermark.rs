@@ -1,6 +1,6 @@
 //! Decides what a store does with a chunk, from the last stored record of the chunk's stream.
 
-use crate::delivery::{Chunk, Place};
+use crate::delivery::{Chunk, ChunkPlace};
 
 /// The position up to which a stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
     }
     match (chunk.first.saturating_sub(last.saturating_add(1)), chunk.place) {
         (0, _) => Verdict::Store { skip: (last + 1).saturating_sub(chunk.first), missing: 0 },
-        (missing, Place::Opening) => Verdict::Store { skip: 0, missing },
-        (_, Place::Following) => Verdict::Refuse,
+        (missing, ChunkPlace::Opening) => Verdict::Store { skip: 0, missing },
+        (_, ChunkPlace::Following) => Verdict::Refuse,
     }
 }
 
@@ -51,13 +51,13 @@ pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
 mod tests {
     use super::*;
 
-    fn chunk(epoch: u64, first: u64, last: u64, place: Place) -> Chunk {
+    fn chunk(epoch: u64, first: u64, last: u64, place: ChunkPlace) -> Chunk {
         Chunk { stream: "s".to_owned(), epoch, first, last, place, end: false }
     }
 
     #[test]
     fn a_chunk_is_stored_once_and_in_order() {
-        use Place::{Following, Opening};
+        use ChunkPlace::{Following, Opening};
         let stored = Some(Watermark { epoch: 2, last: 10 });
         let whole = Verdict::Store { skip: 0, missing: 0 };
         for (expected, stored, chunk) in [
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_stream_that_is_sent_again_tells_of_no_missing_records() {
-        for place in [Place::Opening, Place::Following] {
+        for place in [ChunkPlace::Opening, ChunkPlace::Following] {
             let end = Chunk { end: true, ..chunk(1, 101, 100, place) };
 
             assert_eq!(Verdict::Known, judge(None, &end));

@@ -28,7 +28,7 @@ const WAITING_BYTES: usize = 256 * 1024;
 
 /// State shared by the intake, the thread and the followers.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct TailState {
     pub groups: Groups,
     /// Number of followers.
     pub followers: AtomicUsize,
@@ -153,7 +153,7 @@ impl Group {
 }
 
 /// Compares new batches with the filters until the service ends.
-pub(super) fn run(shared: &Shared, batches: &Receiver<Arc<Batch>>) {
+pub(super) fn run(shared: &TailState, batches: &Receiver<Arc<Batch>>) {
     // On Linux this affects only the calling thread.
     if let Err(error) = rustix::process::nice(NICE) {
         tracing::debug!("live tails are served at the usual priority: {error}");
@@ -164,7 +164,7 @@ pub(super) fn run(shared: &Shared, batches: &Receiver<Arc<Batch>>) {
     }
 }
 
-fn tell(shared: &Shared, batch: &Batch) {
+fn tell(shared: &TailState, batch: &Batch) {
     let groups = shared.groups.now();
     // The event of each row, encoded when the first filter matches the row.
     let mut events: Vec<Option<String>> = vec![None; batch.len()];

@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::Filter;
 use crate::share::Refusal;
-use groups::{Group, Shared};
+use groups::{Group, TailState};
 
 /// Batches that wait for the thread. A batch is one read of a connection, some 64 KiB, or one request. The batches are
 /// outside the intake's budget, so they are few.
@@ -35,7 +35,7 @@ const WAITING_BYTES: usize = WAITING * 64 * 1024;
 /// The followers.
 #[derive(Debug, Default)]
 pub struct Tails {
-    shared: Arc<Shared>,
+    shared: Arc<TailState>,
     /// Sends to the thread, which starts with the first follower and ends with this value.
     thread: OnceLock<SyncSender<Arc<Batch>>>,
 }
@@ -43,7 +43,7 @@ pub struct Tails {
 /// The records of one follower. Dropping it ends the following.
 #[derive(Debug)]
 pub struct Tail {
-    shared: Arc<Shared>,
+    shared: Arc<TailState>,
     group: Arc<Group>,
     id: u64,
     from: Receiver<Bytes>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
 use logspool_server::query::{Filter, Query};
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
@@ -35,7 +35,7 @@ pub fn loose(records: &[Record<'_>]) -> Arc<Delivery> {
 }
 
 /// A chunk whose records are `stream/epoch/number`.
-pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: Place) -> Arc<Delivery> {
+pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: ChunkPlace) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for number in first..=last {
         let record = Record { message: format!("{stream}/{epoch}/{number}").into(), level: 20, ..Record::default() };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
 use logspool_server::query::{Query, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
@@ -63,12 +63,12 @@ pub fn delivery(records: &[Record<'_>], chunk: Option<Chunk>) -> Arc<Delivery> {
 
 /// A later chunk of a connection.
 pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { stream: stream.to_owned(), epoch, first, last, place: Place::Following, end: false }
+    Chunk { stream: stream.to_owned(), epoch, first, last, place: ChunkPlace::Following, end: false }
 }
 
 /// The first chunk of a connection.
 pub fn opening(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { place: Place::Opening, ..chunk(stream, epoch, first, last) }
+    Chunk { place: ChunkPlace::Opening, ..chunk(stream, epoch, first, last) }
 }
 
 /// A delivery of the records of a chunk. The message of each record has its number.

@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// What a recoverer needs to deliver there, with `parts` as the options: see [`query`].
+    /// What a recoverer needs to deliver there, with `parts` as the options: see `query.rs`.
     pub fn lasting<'a>(&self, kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
         match self {
             Self::File(path) => Some(path.clone()),

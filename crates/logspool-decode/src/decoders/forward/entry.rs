@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::msgpack::{self, Reader, Token};
-use super::problem::Problem;
+use super::problem::ForwardProblem;
 use crate::decoders::json_line::{self, Has};
 use crate::decoders::words::{self, into_text};
 use crate::record::Record;
@@ -24,7 +24,7 @@ pub struct Entry<'a> {
 
 impl<'t> Entry<'t> {
     /// Reads an entry. Returns its record and the number of bytes of the tag in it.
-    pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), Problem>
+    pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), ForwardProblem>
     where
         't: 'a,
     {
@@ -36,7 +36,7 @@ impl<'t> Entry<'t> {
                     msgpack::take_items(&mut items, list)?;
                     u64::from(count) - 2
                 }
-                _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
+                _ => return Err(ForwardProblem::Unexpected("an entry: a list of a time and a map")),
             },
         };
         let (mut record, has) = record(reader, items)?;
@@ -54,7 +54,7 @@ impl<'t> Entry<'t> {
 }
 
 /// Reads a time and a map with at most `items` values.
-fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
+fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), ForwardProblem> {
     let mut record = Record { time_ns: time(reader)?, ..Record::default() };
     let mut has = Has::default();
     let map = reader.token()?;
@@ -102,7 +102,7 @@ fn set<'a>(
 }
 
 /// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
-fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, Problem> {
+fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, ForwardProblem> {
     let at = match reader.token()? {
         // Fluent Bit's newer form: the time, and a map with metadata of the entry.
         Token::List(count @ 1..) => {
@@ -118,7 +118,7 @@ fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, Problem> {
         Token::Extension(kind, bytes) => msgpack::time(kind, bytes)
             .and_then(|(seconds, nanoseconds)| seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds.into())),
         Token::Nil | Token::Large(_) => None,
-        _ => return Err(Problem::Unexpected("a time")),
+        _ => return Err(ForwardProblem::Unexpected("a time")),
     };
     Ok(nanoseconds.filter(|time| *time != 0))
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::msgpack::{Reader, Token};
-use super::problem::{ForwardError, Problem};
+use super::problem::{ForwardError, ForwardProblem};
 use crate::decoders::words;
 
 /// Random bytes of the server, which the client's proof includes.
@@ -121,9 +121,9 @@ impl Challenge {
         result.map_err(|problem| problem.at(reader.at()))
     }
 
-    fn parts(reader: &mut Reader<'_>) -> Result<Self, Problem> {
+    fn parts(reader: &mut Reader<'_>) -> Result<Self, ForwardProblem> {
         begin(reader, "HELO", 2)?;
-        let Token::Map(count) = reader.token()? else { return Err(Problem::Unexpected("a map")) };
+        let Token::Map(count) = reader.token()? else { return Err(ForwardProblem::Unexpected("a map")) };
         let (mut nonce, mut auth) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let name = reader.token()?;
@@ -154,7 +154,7 @@ impl<'a> Ping<'a> {
         result.map_err(|problem| problem.at(reader.at()))
     }
 
-    fn parts(reader: &mut Reader<'a>) -> Result<Self, Problem> {
+    fn parts(reader: &mut Reader<'a>) -> Result<Self, ForwardProblem> {
         begin(reader, "PING", 6)?;
         Ok(Self {
             hostname: text_of(reader)?,
@@ -242,25 +242,25 @@ struct Pong<'a> {
 }
 
 impl<'a> Pong<'a> {
-    fn parts(reader: &mut Reader<'a>) -> Result<Self, Problem> {
+    fn parts(reader: &mut Reader<'a>) -> Result<Self, ForwardProblem> {
         begin(reader, "PONG", 5)?;
-        let Token::Bool(is_welcome) = reader.token()? else { return Err(Problem::Unexpected("true or false")) };
+        let Token::Bool(is_welcome) = reader.token()? else { return Err(ForwardProblem::Unexpected("true or false")) };
         Ok(Self { is_welcome, reason: text_of(reader)?, hostname: text_of(reader)?, digest: text_of(reader)? })
     }
 }
 
 /// Reads the start of a message: a list with at least `values` values, the first of which is `word`.
-fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), Problem> {
+fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), ForwardProblem> {
     match (reader.token()?, reader.token()?) {
         (Token::List(count), Token::Text(text)) if count >= values && text == word.as_bytes() => Ok(()),
-        _ => Err(Problem::Unexpected(word)),
+        _ => Err(ForwardProblem::Unexpected(word)),
     }
 }
 
-fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
+fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], ForwardProblem> {
     match reader.token()? {
         Token::Text(text) => Ok(text),
-        _ => Err(Problem::Unexpected("a text")),
+        _ => Err(ForwardProblem::Unexpected("a text")),
     }
 }
 

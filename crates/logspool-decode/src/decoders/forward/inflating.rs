@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::problem::Problem;
+use super::problem::ForwardProblem;
 use crate::decoders::inflate::InflateError;
 
 /// Bytes decompressed at a time. Chosen: they stay in a core's cache while their entries are decoded. A message that is
@@ -59,21 +59,21 @@ impl<'a> Inflating<'a> {
     /// # Errors
     ///
     /// An entry fills the whole buffer, all entries together are too large, or the bytes are not gzip.
-    pub fn fill(&mut self) -> Result<(), Problem> {
+    pub fn fill(&mut self) -> Result<(), ForwardProblem> {
         self.buffer.drain(..self.at);
         self.removed += std::mem::take(&mut self.at);
         let length = self.buffer.len();
         if length >= self.most_buffer {
-            return Err(Problem::LongEntry(self.most_buffer));
+            return Err(ForwardProblem::LongEntry(self.most_buffer));
         }
         // Double the buffer each time, so that a long entry is not scanned again for every piece of 64 KiB.
         let more = length.max(PIECE_BYTES).min(self.most_buffer - length);
         self.buffer.reserve_exact(more);
         let read = self.from.by_ref().take(more as u64).read_to_end(self.buffer);
-        let read = read.map_err(|error| Problem::Inflate(InflateError::Malformed(error)))?;
+        let read = read.map_err(|error| ForwardProblem::Inflate(InflateError::Malformed(error)))?;
         self.has_ended = read < more;
         match self.removed + self.buffer.len() > self.most_bytes {
-            true => Err(Problem::Inflate(InflateError::TooLarge(self.most_bytes))),
+            true => Err(ForwardProblem::Inflate(InflateError::TooLarge(self.most_bytes))),
             false => Ok(()),
         }
     }

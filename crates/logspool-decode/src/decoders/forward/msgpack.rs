@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chrono::DateTime;
 use logspool_record::msgpack::{Item, Missing, Reader as Items};
 
-use super::problem::Problem;
+use super::problem::ForwardProblem;
 use crate::decoders::words::lossy;
 use crate::value::Value;
 
@@ -75,8 +75,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a token. On an error the position does not change.
     #[inline]
-    pub fn token(&mut self) -> Result<Token<'a>, Problem> {
-        let mut items = Items::new(self.bytes.get(self.at..).ok_or(Problem::Truncated)?);
+    pub fn token(&mut self) -> Result<Token<'a>, ForwardProblem> {
+        let mut items = Items::new(self.bytes.get(self.at..).ok_or(ForwardProblem::Truncated)?);
         let token = match items.item() {
             Ok(Item::Nil) => Token::Nil,
             Ok(Item::Bool(value)) => Token::Bool(value),
@@ -88,8 +88,8 @@ impl<'a> Reader<'a> {
             Ok(Item::Array(count)) => Token::List(count as u32),
             Ok(Item::Map(count)) => Token::Map(count as u32),
             Ok(Item::Extension(kind, bytes)) => Token::Extension(kind, bytes),
-            Err(Missing::Incomplete) => return Err(Problem::Truncated),
-            Err(Missing::Invalid) => return Err(Problem::Malformed),
+            Err(Missing::Incomplete) => return Err(ForwardProblem::Truncated),
+            Err(Missing::Invalid) => return Err(ForwardProblem::Malformed),
         };
         self.at = self.bytes.len() - items.rest().len();
         Ok(token)
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips this number of values with all values nested in them.
-    pub fn skip(&mut self, values: u64) -> Result<(), Problem> {
+    pub fn skip(&mut self, values: u64) -> Result<(), ForwardProblem> {
         let mut left = values;
         while left > 0 {
             left = left - 1 + self.token()?.values();
@@ -114,25 +114,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a value. `items` is the number of values that may still be created.
-    pub fn value(&mut self, items: &mut usize) -> Result<Value<'a>, Problem> {
+    pub fn value(&mut self, items: &mut usize) -> Result<Value<'a>, ForwardProblem> {
         let token = self.token()?;
         self.value_of(token, items)
     }
 
     /// Reads a value whose first token has already been read.
-    pub fn value_of(&mut self, token: Token<'a>, items: &mut usize) -> Result<Value<'a>, Problem> {
+    pub fn value_of(&mut self, token: Token<'a>, items: &mut usize) -> Result<Value<'a>, ForwardProblem> {
         self.nested(token, items, DEPTH)
     }
 
     /// Reads the key of a map.
-    pub fn key(&mut self, items: &mut usize) -> Result<Cow<'a, str>, Problem> {
+    pub fn key(&mut self, items: &mut usize) -> Result<Cow<'a, str>, ForwardProblem> {
         match self.token()? {
             Token::Text(text) => Ok(lossy(text)),
             other => Ok(Cow::Owned(self.value_of(other, items)?.printed())),
         }
     }
 
-    fn nested(&mut self, token: Token<'a>, items: &mut usize, depth: usize) -> Result<Value<'a>, Problem> {
+    fn nested(&mut self, token: Token<'a>, items: &mut usize, depth: usize) -> Result<Value<'a>, ForwardProblem> {
         Ok(match token {
             Token::Nil => Value::Null,
             Token::Bool(value) => Value::Bool(value),
@@ -172,9 +172,9 @@ impl<'a> Reader<'a> {
 }
 
 /// Subtracts the values of a list or map from `items`, before memory is allocated for them.
-pub fn take_items(items: &mut usize, token: Token<'_>) -> Result<(), Problem> {
+pub fn take_items(items: &mut usize, token: Token<'_>) -> Result<(), ForwardProblem> {
     let values = usize::try_from(token.values()).ok();
-    *items = values.and_then(|values| items.checked_sub(values)).ok_or(Problem::TooMany)?;
+    *items = values.and_then(|values| items.checked_sub(values)).ok_or(ForwardProblem::TooMany)?;
     Ok(())
 }
 

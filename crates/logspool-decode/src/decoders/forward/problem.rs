@@ -11,12 +11,12 @@ pub struct ForwardError {
     /// Position of the error in bytes: in the message, or in its entries if they are packed.
     pub at: usize,
     /// The problem at that position.
-    pub problem: Problem,
+    pub problem: ForwardProblem,
 }
 
 /// See [`ForwardError`].
 #[derive(Debug)]
-pub enum Problem {
+pub enum ForwardProblem {
     /// The message ends within a value.
     Truncated,
     /// The bytes are not MessagePack.
@@ -39,7 +39,7 @@ pub enum Problem {
     Inflate(InflateError),
 }
 
-impl Problem {
+impl ForwardProblem {
     pub(super) fn at(self, at: usize) -> ForwardError {
         ForwardError { at, problem: self }
     }
@@ -49,26 +49,30 @@ impl fmt::Display for ForwardError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at;
         match &self.problem {
-            Problem::Truncated => write!(to, "the Forward message is cut off at byte {at}"),
-            Problem::Malformed => write!(to, "byte {at} of the Forward message is no MessagePack"),
-            Problem::Unexpected(wanted) => {
+            ForwardProblem::Truncated => write!(to, "the Forward message is cut off at byte {at}"),
+            ForwardProblem::Malformed => write!(to, "byte {at} of the Forward message is no MessagePack"),
+            ForwardProblem::Unexpected(wanted) => {
                 write!(to, "the Forward message holds something else than {wanted} before byte {at}")
             }
-            Problem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
-            Problem::TooMany => write!(to, "an entry of the Forward message holds too many values, at byte {at}"),
-            Problem::TooLarge => {
+            ForwardProblem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
+            ForwardProblem::TooMany => {
+                write!(to, "an entry of the Forward message holds too many values, at byte {at}")
+            }
+            ForwardProblem::TooLarge => {
                 to.write_str("the Forward message holds too many records, or its tag is too long to be in each")
             }
-            Problem::TooDense(entries, bytes) => write!(
+            ForwardProblem::TooDense(entries, bytes) => write!(
                 to,
                 "the Forward message holds {entries} entries in {bytes} bytes, which is more than one for \
                  {MIN_RECORD_BYTES} bytes"
             ),
-            Problem::LongEntry(bytes) => {
+            ForwardProblem::LongEntry(bytes) => {
                 write!(to, "an entry of the Forward message is longer than {bytes} bytes, decompressed")
             }
-            Problem::Compression(name) => write!(to, "the Forward message is compressed with {name:?}: send gzip"),
-            Problem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
+            ForwardProblem::Compression(name) => {
+                write!(to, "the Forward message is compressed with {name:?}: send gzip")
+            }
+            ForwardProblem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
         }
     }
 }

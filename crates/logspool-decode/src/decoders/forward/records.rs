@@ -4,7 +4,7 @@
 use super::entry::Entry;
 use super::inflating::Inflating;
 use super::msgpack::Reader;
-use super::{ChunkId, Entries, ForwardError, Message, Problem};
+use super::{ChunkId, Entries, ForwardError, ForwardProblem, Message};
 use crate::batch::ROW_BYTES;
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
@@ -117,7 +117,7 @@ fn read_compressed(
         match read {
             Ok(Progress::Paused) => return Ok(Progress::Paused),
             // The rest of the entry may not be decompressed yet.
-            Ok(Progress::Done) | Err((Problem::Truncated, _)) if has_more => {
+            Ok(Progress::Done) | Err((ForwardProblem::Truncated, _)) if has_more => {
                 inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;
             }
             Ok(Progress::Done) => return Ok(Progress::Done),
@@ -134,7 +134,7 @@ fn read<'a>(
     entry: &Entry<'a>,
     count: &mut Count,
     each: &mut impl FnMut(&Record<'_>) -> Next,
-) -> Result<Progress, (Problem, usize)> {
+) -> Result<Progress, (ForwardProblem, usize)> {
     loop {
         match &mut count.left {
             Some(0) => return Ok(Progress::Done),
@@ -161,11 +161,11 @@ fn read<'a>(
 
 impl Count {
     /// Counts an entry. `bytes` is the position of its end in the bytes of all entries.
-    fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), Problem> {
-        self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(Problem::TooLarge)?;
+    fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), ForwardProblem> {
+        self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(ForwardProblem::TooLarge)?;
         self.read += 1;
         if is_too_dense(self.read, bytes) {
-            return Err(Problem::TooDense(self.read, bytes));
+            return Err(ForwardProblem::TooDense(self.read, bytes));
         }
         if let Some(left) = &mut self.left {
             *left -= 1;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
+use super::{BEYOND, Budget, DEPTH, Draft, OtlpError, OtlpLimits, Resource, Unread};
 use crate::batch::ROW_BYTES;
 use crate::decoders::words;
 use crate::record::Record;
@@ -18,7 +18,7 @@ use crate::value::Value;
 /// The body is not a request, or is too large. `each` was called with the records before the error.
 pub fn read<'a>(
     body: &'a [u8],
-    limits: &Limits,
+    limits: &OtlpLimits,
     mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
@@ -115,7 +115,7 @@ struct LogRecord<'a> {
 }
 
 /// A resource, and the size of its JSON in bytes.
-fn resource<'a>(raw: Option<&'a RawValue>, limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
+fn resource<'a>(raw: Option<&'a RawValue>, limits: &OtlpLimits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
     let Some(raw) = raw else { return Ok((resource, 0)) };
     let mut items = Budget(limits.items);
@@ -126,7 +126,7 @@ fn resource<'a>(raw: Option<&'a RawValue>, limits: &Limits) -> Result<(Resource<
     Ok((resource, raw.get().len()))
 }
 
-fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &Limits) -> Result<Draft<'a>, OtlpError> {
+fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &OtlpLimits) -> Result<Draft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
     let time = |value: Option<Value<'_>>| value.and_then(|value| whole(&value)).filter(|time| *time != 0);
     draft.record.time_ns = time(sent.time_unix_nano).or_else(|| time(sent.observed_time_unix_nano));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
+use super::{BEYOND, Budget, DEPTH, Draft, OtlpError, OtlpLimits, Resource, Unread};
 use crate::batch::ROW_BYTES;
 use crate::decoders::words::lossy;
 use crate::record::Record;
@@ -15,7 +15,7 @@ use crate::value::Value;
 /// The body is not a request, or is too large. `each` was called with the records before the error.
 pub fn read<'a>(
     body: &'a [u8],
-    limits: &Limits,
+    limits: &OtlpLimits,
     mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
@@ -37,7 +37,7 @@ pub fn read<'a>(
 }
 
 /// The resource of a `ResourceLogs`, and its size in bytes. The resource may be after its records.
-fn resource<'a>(resource_logs: &'a [u8], limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
+fn resource<'a>(resource_logs: &'a [u8], limits: &OtlpLimits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
     let mut bytes = 0;
     let mut items = Budget(limits.items);
@@ -64,7 +64,7 @@ fn scope(scope_logs: &[u8]) -> Result<Cow<'_, str>, OtlpError> {
 }
 
 /// Parses a `LogRecord`.
-fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &Limits) -> Result<Draft<'a>, OtlpError> {
+fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &OtlpLimits) -> Result<Draft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
     let (mut time, mut observed, mut severity, mut severity_name) = (0, 0, 0, Cow::Borrowed(""));
     for part in Parts(bytes) {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::problem::Limits;
+use super::problem::PickleLimits;
 use crate::value::Value;
 
 /// Maximum number of memoised texts. A log record of `logging` has some 30.
@@ -15,7 +15,7 @@ const PAIRS: usize = 256;
 
 /// Calls `each` with the pairs of a flat dict. `None`: the frame has another shape, or is not a pickle. The caller then
 /// discards the pairs it got, and runs the machine.
-pub fn read<'a>(frame: &'a [u8], limits: Limits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
+pub fn read<'a>(frame: &'a [u8], limits: PickleLimits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
     let mut code = Code { frame, at: 0, memo: [None; MEMO], memo_length: 0 };
     let mut pairs = PAIRS.min(limits.items);
     let mut bytes = frame.len().checked_mul(limits.expansion)?;
@@ -164,7 +164,7 @@ mod tests {
 
     fn pairs(frame: &[u8]) -> Option<Vec<(&str, Value<'_>)>> {
         let mut found = Vec::new();
-        read(frame, Limits::default(), |name, value| found.push((name, value)))?;
+        read(frame, PickleLimits::default(), |name, value| found.push((name, value)))?;
         Some(found)
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::problem::Limits;
+use super::problem::PickleLimits;
 
 /// Index of a node in [`Pickle::nodes`].
 pub type Id = u32;
@@ -28,7 +28,7 @@ pub enum Node<'a> {
 pub struct Pickle<'a> {
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) root: Id,
-    pub(super) limits: Limits,
+    pub(super) limits: PickleLimits,
     pub(super) bytes: usize,
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use num_bigint::BigInt;
 
 use super::graph::{Id, Node, Object};
-use super::problem::{Limits, PickleError, Problem};
+use super::problem::{PickleError, PickleLimits, Problem};
 use super::text;
 
 /// The stack machine; see `pickle.rs`.
@@ -23,7 +23,7 @@ type Step<T> = Result<T, Problem>;
 
 impl<'a> Machine<'a> {
     /// Creates a machine at the start of a frame.
-    pub fn new(frame: &'a [u8], limits: Limits) -> Self {
+    pub fn new(frame: &'a [u8], limits: PickleLimits) -> Self {
         // Capacity: a log record has some 24 keys, and some six bytes of frame per node.
         let most = limits.items.min(frame.len() / 6);
         Self {

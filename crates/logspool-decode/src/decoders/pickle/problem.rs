@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Limits of a pickle.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct PickleLimits {
     /// Maximum nesting depth.
     pub depth: usize,
     /// Maximum number of values; a value counts each time it is shown.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub expansion: usize,
 }
 
-impl Default for Limits {
+impl Default for PickleLimits {
     /// Depth 32, 10,000 values, four bytes of text for each byte of the frame.
     fn default() -> Self {
         Self { depth: 32, items: 10_000, expansion: 4 }

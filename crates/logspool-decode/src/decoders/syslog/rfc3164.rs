@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeZone};
 
 /// The parts of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct LegacyMessage<'a> {
     /// Time of sending, in nanoseconds since 1970.
     pub time_ns: Option<i64>,
     /// Name of the machine.
@@ -22,13 +22,14 @@ pub struct Message<'a> {
 }
 
 /// Reads the text after the priority. `None`: it has no header.
-pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<Message<'_>> {
+pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<LegacyMessage<'_>> {
     let (time, rest) = time(text.trim_start_matches(' '), arrived)?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     if !rest.is_empty() && !rest.starts_with(' ') {
         return None;
     }
-    let mut message = Message { time_ns: time.timestamp_nanos_opt(), host: None, tag: None, process: None, text: rest };
+    let mut message =
+        LegacyMessage { time_ns: time.timestamp_nanos_opt(), host: None, tag: None, process: None, text: rest };
     if let Some(tag) = word(rest).and_then(Tag::alone) {
         message.take(tag);
     } else if let Some(host) = word(rest) {
@@ -45,7 +46,7 @@ pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<Message<'_>> {
     Some(message)
 }
 
-impl<'a> Message<'a> {
+impl<'a> LegacyMessage<'a> {
     fn take(&mut self, tag: Tag<'a>) {
         self.tag = Some(tag.name).filter(|name| *name != "-");
         self.process = tag.process;

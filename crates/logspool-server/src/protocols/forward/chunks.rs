@@ -1,7 +1,7 @@
 //! The streams that one connection sends, and the positions of their chunks.
 
 use crate::decoders::forward;
-use crate::delivery::{Chunk, Place};
+use crate::delivery::{Chunk, ChunkPlace};
 use crate::fence::Fence;
 use crate::sources::shared::{End, Shared};
 
@@ -22,7 +22,7 @@ impl Chunks {
     /// Sets the position of a chunk in its stream as seen by this connection.
     pub fn place(&mut self, mut chunk: Chunk, shared: &Shared) -> Result<Numbered, End> {
         if let Some((_, fence)) = self.streams.iter().find(|(stream, _)| *stream == chunk.stream) {
-            chunk.place = Place::Following;
+            chunk.place = ChunkPlace::Following;
             return Ok((chunk, fence.clone()));
         }
         if self.streams.len() == STREAMS {

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 use super::chunks::Chunks;
 use crate::budget::Room;
-use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
-use crate::delivery::{Chunk, Place};
+use crate::decoders::forward::{self, ChunkId, ForwardError, ForwardProblem, Message, Next, Progress};
+use crate::delivery::{Chunk, ChunkPlace};
 use crate::sources::acks::Waiting;
 use crate::sources::reading::Reader;
 use crate::sources::shared::{End, Shared};
@@ -132,12 +132,12 @@ impl MessageDelivery<'_> {
                         }
                     }
                     Ok(Progress::Done) => return self.last(reader, Some(count as u64), room).await,
-                    Err(ForwardError { problem: Problem::LongEntry(_), .. }) if most_buffer < most => {
+                    Err(ForwardError { problem: ForwardProblem::LongEntry(_), .. }) if most_buffer < most => {
                         reader.discard();
                         break;
                     }
                     Err(error) => {
-                        if matches!(error.problem, Problem::TooDense(..)) {
+                        if matches!(error.problem, ForwardProblem::TooDense(..)) {
                             shared.intake.metrics.drop_records("too_dense", reader.discard());
                         }
                         return self.fail(reader, &error.to_string(), room).await;
@@ -226,7 +226,7 @@ impl Numbers {
     fn of(message: &Message<'_>) -> Option<Self> {
         let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
         let stream = stream.to_owned();
-        let rest = Chunk { stream, epoch, first, last, place: Place::Opening, end: message.end };
+        let rest = Chunk { stream, epoch, first, last, place: ChunkPlace::Opening, end: message.end };
         Some(Self { rest, is_whole: true })
     }
 

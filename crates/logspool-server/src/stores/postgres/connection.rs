@@ -187,10 +187,10 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
 
 /// A connection; `None` once it is closed.
 #[derive(Debug)]
-pub(super) struct Link(Option<Open>);
+pub(super) struct Link(Option<OpenConnection>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     runtime: Runtime,
     client: Client,
     connection: JoinHandle<()>,
@@ -218,7 +218,7 @@ impl Link {
         let (client, driver) =
             connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
         let connection = runtime.spawn(driver);
-        Ok(Self(Some(Open { runtime, client, connection })))
+        Ok(Self(Some(OpenConnection { runtime, client, connection })))
     }
 
     /// Runs `work` on the connection and waits for it.
@@ -232,7 +232,7 @@ impl Link {
     /// Asks the server to cancel the current query and closes the connection. Without the request the query would run
     /// until it has a row to send.
     pub(super) fn abandon(mut self, address: &Address) {
-        let Some(Open { runtime, client, .. }) = self.0.take() else { return };
+        let Some(OpenConnection { runtime, client, .. }) = self.0.take() else { return };
         let token = client.cancel_token();
         drop(client);
         // A runtime cannot block inside another one. In that case the query ends with its next row, or at its time
@@ -252,7 +252,7 @@ impl Link {
 
     /// Closes the connection cleanly.
     pub(super) fn close(mut self) {
-        let Some(Open { runtime, client, connection }) = self.0.take() else { return };
+        let Some(OpenConnection { runtime, client, connection }) = self.0.take() else { return };
         // Dropping the client ends the connection.
         drop(client);
         runtime.block_on(async { drop(timeout(GOODBYE_TIMEOUT, connection).await) });

@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
     use crate::batch::Arrival;
-    use crate::delivery::{Chunk, Place};
+    use crate::delivery::{Chunk, ChunkPlace};
     use crate::record::Record;
 
     fn delivery(stream: &str, first: u64, last: u64, end: bool) -> Arc<Delivery> {
@@ -117,7 +117,7 @@ mod tests {
             let record = Record { message: number.to_string().into(), ..Record::default() };
             batch.push(&record, Arrival { time_ns: 1, host: "" });
         }
-        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, place: Place::Opening, end };
+        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, place: ChunkPlace::Opening, end };
         Delivery::new(batch, Some(chunk), 1, None).0
     }
 

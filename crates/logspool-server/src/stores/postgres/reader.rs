@@ -30,11 +30,11 @@ const CANCELED: &str = "57014";
 
 /// Answers queries from PostgreSQL. It blocks, so it must not be called on threads that run async code.
 #[derive(Debug)]
-pub struct PostgresReader(Arc<Shared>);
+pub struct PostgresReader(Arc<ReaderParts>);
 
 /// The part of a reader that its answers share.
 #[derive(Debug)]
-struct Shared {
+struct ReaderParts {
     config: PostgresConfig,
     idle: Mutex<Vec<Link>>,
 }
@@ -42,7 +42,7 @@ struct Shared {
 impl PostgresReader {
     /// A reader that connects at its first query. The writer creates the tables.
     pub fn new(config: &PostgresConfig) -> Self {
-        Self(Arc::new(Shared { config: config.clone(), idle: Mutex::default() }))
+        Self(Arc::new(ReaderParts { config: config.clone(), idle: Mutex::default() }))
     }
 }
 
@@ -65,7 +65,7 @@ impl Answers for PostgresReader {
             }
             Some(_) => vec![(query.since_ns, query.until_ns)],
         };
-        Ok(Box::new(Asked {
+        Ok(Box::new(PostgresAnswer {
             shared: self.0.clone(),
             link: Some(link),
             until,
@@ -77,7 +77,7 @@ impl Answers for PostgresReader {
     }
 }
 
-impl Shared {
+impl ReaderParts {
     /// A connection with a transaction.
     fn begin(&self, until: &Until) -> Result<Link, Failure> {
         // No JIT: compiling a query costs more than it saves, because rows of a log are rarely read twice. And each
@@ -126,8 +126,8 @@ impl Shared {
 }
 
 /// An answer, with its own connection and transaction.
-struct Asked {
-    shared: Arc<Shared>,
+struct PostgresAnswer {
+    shared: Arc<ReaderParts>,
     /// `None` once the answer has ended.
     link: Option<Link>,
     until: Until,
@@ -141,7 +141,7 @@ struct Asked {
     left: u64,
 }
 
-impl Answer for Asked {
+impl Answer for PostgresAnswer {
     fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
         let Some(mut link) = self.link.take() else { return Ok(Progress::Ended) };
         let (shared, until) = (self.shared.clone(), self.until.clone());
@@ -166,7 +166,7 @@ impl Answer for Asked {
     }
 }
 
-impl Asked {
+impl PostgresAnswer {
     /// Passes rows to `each`. `More`: all rows were passed on and the transaction has ended.
     async fn read(&mut self, client: &Client, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, Failure> {
         while self.left > 0 {
@@ -202,7 +202,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for PostgresAnswer {
     fn drop(&mut self) {
         if let Some(link) = self.link.take() {
             self.abandon(link);

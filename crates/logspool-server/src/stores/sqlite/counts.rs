@@ -213,13 +213,13 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
 /// Counts, returned one after the other.
 #[derive(Debug)]
 pub(super) struct Counts {
-    left: Left,
+    left: UnreturnedCounts,
     _memory: MemoryPart,
 }
 
 /// Counts not returned yet.
 #[derive(Debug)]
-enum Left {
+enum UnreturnedCounts {
     Values(IntoIter<(Option<String>, u64)>),
     /// Interval numbers with their counts, and the interval's length in nanoseconds.
     Intervals(IntoIter<(i64, u64)>, i64),
@@ -231,7 +231,7 @@ impl Counts {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: Left::Values(counts.into_iter()), _memory: memory }
+        Self { left: UnreturnedCounts::Values(counts.into_iter()), _memory: memory }
     }
 
     /// Oldest interval first.
@@ -239,14 +239,16 @@ impl Counts {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: Left::Intervals(counts.into_iter(), interval_ns), _memory: memory }
+        Self { left: UnreturnedCounts::Intervals(counts.into_iter(), interval_ns), _memory: memory }
     }
 
     /// Passes on the next count; `None`: there are no more.
     fn tell(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Option<Next> {
         match &mut self.left {
-            Left::Values(counts) => counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count))),
-            Left::Intervals(counts, interval_ns) => {
+            UnreturnedCounts::Values(counts) => {
+                counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count)))
+            }
+            UnreturnedCounts::Intervals(counts, interval_ns) => {
                 counts.next().map(|(number, count)| each(Found::Interval(number.saturating_mul(*interval_ns), count)))
             }
         }

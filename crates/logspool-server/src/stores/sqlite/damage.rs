@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Noted damage; see the file head. Shared by all parts of a store.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Damages(Arc<Mutex<Found>>);
+pub(super) struct Damages(Arc<Mutex<FoundDamage>>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct FoundDamage {
     /// Damaged files by name.
     files: BTreeMap<String, Damage>,
     /// Lost records. They cannot be recovered, so these notes stay until the service ends.
@@ -83,7 +83,7 @@ impl Damages {
         found.files.values().map(|damage| damage.why.clone()).chain(found.losses.iter().cloned()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, FoundDamage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ const FORGOTTEN_AFTER_NS: i64 = 7 * 86_400_000_000_000;
 
 /// A stream's watermark as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stream {
+pub(super) struct StoredStream {
     name: String,
     epoch: i64,
     last: i64,
@@ -61,7 +61,13 @@ pub(super) struct FileState {
 
 impl DayFile {
     /// Creates a file, with its tables and streams, in one transaction.
-    pub fn create(folder: &Path, name: &str, day: Day, sequence: i64, streams: &[Stream]) -> Result<Self, StoreError> {
+    pub fn create(
+        folder: &Path,
+        name: &str,
+        day: Day,
+        sequence: i64,
+        streams: &[StoredStream],
+    ) -> Result<Self, StoreError> {
         let path = folder.join(name);
         let connection = database::open(DatabaseKind::Day, &path)?;
         let create = || {
@@ -116,7 +122,7 @@ impl DayFile {
     }
 
     /// The active streams; all streams if `now_ns` is `None` because the clock is in doubt.
-    pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
+    pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<StoredStream>, StoreError> {
         read_streams(&self.connection, &self.path, now_ns)
     }
 
@@ -165,9 +171,10 @@ impl DayFile {
     }
 }
 
-fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
-    let read =
-        |row: &Row<'_>| Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? });
+fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<StoredStream>, StoreError> {
+    let read = |row: &Row<'_>| {
+        Ok(StoredStream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
+    };
     // Age counts from the newest `seen_ns` rather than from the clock, which may be wrong by years. Times after now are
     // ignored: they come from a wrong clock, and all other streams would look old beside them. If all times are after
     // now, or now is unknown, no stream is forgotten.
@@ -182,7 +189,11 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
 
 /// The streams of the newest file that can be read. If a stream went on in a newer, unreadable file, some of its
 /// records may be stored twice.
-pub(super) fn newest_streams(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
+pub(super) fn newest_streams(
+    folder: &Path,
+    entries: &[Entry],
+    damages: &Damages,
+) -> Result<Vec<StoredStream>, StoreError> {
     for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
         let path = folder.join(&entry.name);
         let read = database::open_read(DatabaseKind::Day, &path, None);

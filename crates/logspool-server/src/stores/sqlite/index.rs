@@ -74,10 +74,10 @@ impl Index {
         let day = path.clone();
         let path = index_of(&path);
         match find(&path, state.identity, state.entry.rows) {
-            Ok(Found::Finished) => return Ok(None),
-            Ok(Found::Unfinished) => {}
-            Ok(Found::None) => start(&path, state.identity)?,
-            Ok(Found::Ahead(records)) => {
+            Ok(IndexState::Finished) => return Ok(None),
+            Ok(IndexState::Unfinished) => {}
+            Ok(IndexState::None) => start(&path, state.identity)?,
+            Ok(IndexState::Ahead(records)) => {
                 damages.note_loss(format!(
                     "{} has lost the last {records} records that were in it: its index has them; check the disk, \
                      and restore the file from a backup if there is one",
@@ -184,7 +184,7 @@ impl Index {
 
 /// The state of an existing index.
 #[derive(Debug)]
-enum Found {
+enum IndexState {
     /// There is no index of this file.
     None,
     /// The index is not finished.
@@ -196,23 +196,23 @@ enum Found {
 }
 
 /// Looks for the index of a file.
-fn find(path: &Path, identity: i64, rows: i64) -> Result<Found, StoreError> {
+fn find(path: &Path, identity: i64, rows: i64) -> Result<IndexState, StoreError> {
     if !path.exists() {
-        return Ok(Found::None);
+        return Ok(IndexState::None);
     }
     let index = database::open_as_is(DatabaseKind::Index, path)?;
     if !database::has_schema(DatabaseKind::Index, &index, path)? {
-        return Ok(Found::None);
+        return Ok(IndexState::None);
     }
     let sql = "SELECT finished, indexed_to FROM progress WHERE identity = ?";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let found: Option<(bool, i64)> =
         index.query_one(sql, [identity], read).optional().map_err(|error| failed("read", path, &error))?;
     Ok(match found {
-        None => Found::None,
-        Some((_, indexed_to)) if indexed_to > rows => Found::Ahead(indexed_to - rows),
-        Some((true, _)) => Found::Finished,
-        Some((false, _)) => Found::Unfinished,
+        None => IndexState::None,
+        Some((_, indexed_to)) if indexed_to > rows => IndexState::Ahead(indexed_to - rows),
+        Some((true, _)) => IndexState::Finished,
+        Some((false, _)) => IndexState::Unfinished,
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Stored {
 
 /// Records that may belong to a trace, after the end of an index.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct RecentMatches {
     /// Records up to this number are not known.
     pub after: i64,
     /// Numbers of records that may be of the trace.
@@ -93,7 +93,7 @@ impl Recent {
 
     /// The records of a trace after `after`, in a file that was opened before this call. `None`: the table is of
     /// another file.
-    pub fn find(&self, sequence: i64, trace: &str, after: i64) -> Option<Found> {
+    pub fn find(&self, sequence: i64, trace: &str, after: i64) -> Option<RecentMatches> {
         let traces = self.lock();
         if traces.sequence != sequence {
             return None;
@@ -104,7 +104,7 @@ impl Recent {
             let found = stored.traces.iter().filter(|packed| **packed & ((1 << HASH_BITS) - 1) == hash);
             records.extend(found.map(|packed| (packed >> HASH_BITS).cast_signed()).filter(|record| *record > after));
         }
-        Some(Found { after: traces.after.max(after), records })
+        Some(RecentMatches { after: traces.after.max(after), records })
     }
 
     fn lock(&self) -> MutexGuard<'_, Traces> {

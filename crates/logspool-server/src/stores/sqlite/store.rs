@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::answers::SqliteAnswers;
 use super::catalog::{Catalog, Entry};
 use super::damage::Damages;
-use super::day_file::{DayFile, Stream, newest_streams};
+use super::day_file::{DayFile, StoredStream, newest_streams};
 use super::failure::{failed, is_damage};
 use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
@@ -233,7 +233,7 @@ fn create(
     folder: &Path,
     day: Day,
     after: i64,
-    streams: &[Stream],
+    streams: &[StoredStream],
     half_made: &mut Option<PathBuf>,
 ) -> Result<DayFile, StoreError> {
     let is_free = |name: &String| folder::is_free(&folder.join(name));
