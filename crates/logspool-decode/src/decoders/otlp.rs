@@ -63,9 +63,9 @@ pub enum OtlpError {
     Protobuf(&'static str),
     /// The body is not JSON, or not this message.
     Json(serde_json::Error),
-    /// A record or a resource has more values than [`Limits::items`].
+    /// A record or a resource has more values than [`OtlpLimits::items`].
     TooMany,
-    /// The records take more memory than [`Limits::repeated`].
+    /// The records take more memory than [`OtlpLimits::repeated`].
     TooLarge,
 }
 

@@ -40,7 +40,7 @@ pub type Job = Box<dyn FnMut(&Cancel) -> Turn + Send>;
 /// The result of a turn of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The job is called again when its reader has made room: see [`Place::go_on`].
+    /// The job is called again when its reader has made room: see [`QueryPlace::go_on`].
     Paused,
     /// The answer is complete, or it failed.
     Complete,

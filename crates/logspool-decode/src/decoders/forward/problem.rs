@@ -23,11 +23,11 @@ pub enum ForwardProblem {
     Malformed,
     /// Another value was found than this one.
     Unexpected(&'static str),
-    /// The message is longer than [`Limits::frame`].
+    /// The message is longer than [`super::Limits::frame`].
     TooLong(usize),
-    /// An entry has more values than [`Limits::items`].
+    /// An entry has more values than [`super::Limits::items`].
     TooMany,
-    /// The records take more memory than [`Limits::repeated`].
+    /// The records take more memory than [`super::Limits::repeated`].
     TooLarge,
     /// This number of entries in this number of bytes is too dense: see `decoders/density.rs`.
     TooDense(usize, usize),

@@ -42,7 +42,7 @@ pub enum Problem {
     Malformed,
     /// The pickle refers to external buffers, an extension registry or a persistent object.
     Outside,
-    /// The pickle has more values than [`Limits::items`].
+    /// The pickle has more values than [`PickleLimits::items`].
     TooMany,
 }
 
