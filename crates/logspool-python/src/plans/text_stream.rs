@@ -8,13 +8,11 @@
 //!
 //! Atomics outside `queue`: offsets are written once at install.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
@@ -108,11 +106,12 @@ impl Word {
 
 /// True if the object is an exact `io.TextIOWrapper`, so that no foreign code implements its methods.
 pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(object.py(), || {
-        PyResult::Ok(object.py().import("io")?.getattr("TextIOWrapper")?.cast_into::<PyType>()?.unbind())
-    });
-    class.is_ok_and(|class| object.get_type().is(class))
+    static CLASS: OnceLock<Owned> = OnceLock::new();
+    if CLASS.get().is_none() {
+        let Ok(class) = object.py().import("io").and_then(|io| io.getattr("TextIOWrapper")) else { return false };
+        drop(CLASS.set(Owned::of(&class)));
+    }
+    CLASS.get().is_some_and(|class| object.get_type().as_ptr() == class.as_ptr())
 }
 
 /// The offset is not known.
