@@ -7,7 +7,7 @@
 mod field;
 mod row;
 
-pub use field::{OptionField, next_field};
+pub use field::{FOR_EVER, OptionField, next_field};
 pub use logspool_record::definition::OptionValue;
 pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, meant, ordered};
 
@@ -17,6 +17,12 @@ pub trait OptionTable: Sized {
     const ABOUT: &'static str;
     /// Its options, in the order of the struct.
     const ROWS: &'static [OptionRow];
+
+    /// The options where none is given; `None` where one has to be.
+    fn defaults() -> Option<Self> {
+        let values: Option<Vec<_>> = Self::ROWS.iter().map(OptionRow::default_value).collect();
+        Self::from_values(&values?).ok()
+    }
 
     /// The values in the order of the rows.
     fn values(&self) -> Vec<OptionValue>;
@@ -32,8 +38,10 @@ pub trait OptionTable: Sized {
 /// Declares a struct of options and its rows.
 ///
 /// Each option is a documented field: `name: type`, then `as Path` where text is a path, then `["unit", least..=most]` for a
-/// number, then `= Whole(0)` or another [`OptionDefault`]; one without a default has to be given. Ranges are literals
-/// or constants in braces.
+/// number or `[seconds 0.5..=2.0]` for a number of seconds, then `= Whole(0)` or another [`OptionDefault`]; one without a
+/// default has to be given. The upper end of a range is a literal or a constant in braces.
+///
+/// Fields after a `;` are not options: they have no row, and their value where none is set.
 ///
 /// ```
 /// logspool::options! {
@@ -43,6 +51,8 @@ pub trait OptionTable: Sized {
 ///         pub path: String as Path,
 ///         /// Records that fit.
 ///         pub records: u32 ["records", 1..=1000] = Whole(10),
+///         /// How long the jar stays open.
+///         pub open: std::time::Duration [seconds 0.5..=2.0] = Seconds(1.5),
 ///     }
 /// }
 /// use logspool::option::OptionTable;
@@ -60,6 +70,16 @@ pub trait OptionTable: Sized {
 ///     }
 /// }
 /// ```
+///
+/// ```compile_fail
+/// logspool::options! {
+///     /// Keeps records in a jar.
+///     pub struct JarOptions {
+///         /// How long the jar stays open.
+///         pub open: std::time::Duration [seconds 0.5..=2.0] = Seconds(2.5),
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! options {
     (
@@ -68,14 +88,16 @@ macro_rules! options {
             $(
                 $(#[doc = $doc:literal])+
                 pub $field:ident: $type:ty $(as $shape:ident)?
-                $([$unit:literal $(, $least:literal..=$most:tt)?])? $(= $default:ident $(($value:expr))?)?
+                $([$($bounds:tt)+])? $(= $default:ident $(($value:expr))?)?
             ),* $(,)?
+            $(; $($(#[doc = $more_doc:literal])+ pub $more:ident: $more_type:ty = $more_value:expr),+ $(,)?)?
         }
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name {
             $($(#[doc = $doc])+ pub $field: $type,)*
+            $($($(#[doc = $more_doc])+ pub $more: $more_type,)+)?
         }
 
         impl $crate::option::OptionTable for $name {
@@ -83,9 +105,10 @@ macro_rules! options {
             const ROWS: &'static [$crate::option::OptionRow] = &[$($crate::option::OptionRow {
                 name: stringify!($field),
                 shape: $crate::options!(@shape $type $(, $shape)?),
+                is_optional: <$type as $crate::option::OptionField>::IS_OPTIONAL,
                 default: $crate::options!(@default $($default $(($value))?)?),
-                unit: concat!("" $(, $unit)?),
-                range: $crate::options!(@range $($($least, $most)?)?),
+                unit: $crate::options!(@unit $($($bounds)+)?),
+                range: $crate::options!(@range $($($bounds)+)?),
                 meaning: concat!($($doc, "\n"),+),
             }),*];
 
@@ -98,7 +121,10 @@ macro_rules! options {
             ) -> Result<Self, $crate::option::OptionError> {
                 #[allow(unused_variables, unused_mut, reason = "a struct may have no options")]
                 let mut values = values.iter();
-                Ok(Self { $($field: $crate::option::next_field(stringify!($field), &mut values)?),* })
+                Ok(Self {
+                    $($field: $crate::option::next_field(stringify!($field), &mut values)?,)*
+                    $($($more: $more_value,)+)?
+                })
             }
         }
 
@@ -108,6 +134,10 @@ macro_rules! options {
     (@shape $type:ty, $shape:ident) => { $crate::option::OptionShape::$shape };
     (@default) => { $crate::option::OptionDefault::Required };
     (@default $default:ident $(($value:expr))?) => { $crate::option::OptionDefault::$default $(($value))? };
-    (@range) => { $crate::option::OptionRange::Any };
-    (@range $least:literal, $most:tt) => { $crate::option::OptionRange::Whole($least, $most as i128) };
+    (@unit) => { "" };
+    (@unit seconds $($range:tt)+) => { "seconds" };
+    (@unit $unit:literal $($range:tt)*) => { $unit };
+    (@range seconds $least:literal..=$most:tt) => { $crate::option::OptionRange::Seconds($least, $most) };
+    (@range $unit:literal, $least:literal..=$most:tt) => { $crate::option::OptionRange::Whole($least, $most as i128) };
+    (@range $($unit:literal)?) => { $crate::option::OptionRange::Any };
 }

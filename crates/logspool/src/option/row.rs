@@ -12,6 +12,8 @@ pub struct OptionRow {
     pub name: &'static str,
     /// Which values it takes.
     pub shape: OptionShape,
+    /// Whether it may be absent.
+    pub is_optional: bool,
     /// Its value where none is given.
     pub default: OptionDefault,
     /// Unit of a number, empty where it has none.
@@ -22,7 +24,7 @@ pub struct OptionRow {
     pub meaning: &'static str,
 }
 
-/// The type of an option. Where the default is [`OptionDefault::Nothing`] the option may also be absent.
+/// The type of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionShape {
     /// Any text.
@@ -96,7 +98,8 @@ impl OptionRow {
 
     const fn check_default(&self) {
         match (self.default, self.shape) {
-            (OptionDefault::Required | OptionDefault::Nothing, _) => {}
+            (OptionDefault::Required, _) => {}
+            (OptionDefault::Nothing, _) => assert!(self.is_optional, "a default is absent, and its option may not be"),
             (OptionDefault::Switch(_), OptionShape::Switch) => {}
             (OptionDefault::Whole(number), OptionShape::Whole) => match self.range {
                 OptionRange::Any => {}
@@ -123,10 +126,11 @@ impl OptionRow {
     /// The value that stands for an option that is not given; `None` where it has to be given.
     pub fn default_value(&self) -> Option<OptionValue> {
         Some(match self.default {
-            OptionDefault::Required | OptionDefault::Seconds(_) => return None,
+            OptionDefault::Required => return None,
             OptionDefault::Nothing => OptionValue::Nothing,
             OptionDefault::Switch(value) => OptionValue::Switch(value),
             OptionDefault::Whole(value) => OptionValue::Whole(value),
+            OptionDefault::Seconds(value) => OptionValue::Seconds(value),
             OptionDefault::Text(value) => OptionValue::Text(value.to_owned()),
         })
     }
@@ -137,32 +141,70 @@ impl OptionRow {
     ///
     /// Says what was given and what is allowed.
     pub fn check(&self, value: &OptionValue) -> Result<(), OptionError> {
-        let (name, unit) = (self.name, if self.unit.is_empty() { "" } else { " of " });
-        let wrong = |wanted: &str| Err(OptionError::Type(format!("{name} must be {wanted}, not {value}")));
+        let name = self.name;
         match (self.shape, value) {
-            (_, OptionValue::Nothing) if self.default == OptionDefault::Nothing => Ok(()),
-            (OptionShape::Text | OptionShape::Path, OptionValue::Text(_)) => Ok(()),
+            (_, OptionValue::Nothing) if self.is_optional => Ok(()),
+            (OptionShape::Text, OptionValue::Text(_)) => Ok(()),
+            (OptionShape::Path, OptionValue::Text(_) | OptionValue::Path(_)) => Ok(()),
             (OptionShape::Switch, OptionValue::Switch(_)) => Ok(()),
+            (OptionShape::Levels, OptionValue::Levels(_)) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) if words.contains(&word.as_str()) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) => {
-                let near = meant(word, words.iter().copied());
-                Err(OptionError::Value(format!("{name} has no value {word:?}; {near}")))
+                Err(OptionError::Value(match nearest(word, words.iter().copied()) {
+                    Some(near) => format!("{name} has no value {word:?}; the nearest one is {near:?}"),
+                    None => format!("{name} must be {}, not {word:?}", listed(words)),
+                }))
             }
             (OptionShape::Whole, OptionValue::Whole(number)) => match self.range {
                 OptionRange::Whole(least, most) if !(least..=most).contains(number) => {
-                    let unit = self.unit;
-                    let space = if unit.is_empty() { "" } else { " " };
-                    Err(OptionError::Value(format!("{name} must be {least} to {most}{space}{unit}, not {number}")))
+                    self.out_of_range(&format!("{least} to {most}"), value)
                 }
                 _ => Ok(()),
             },
-            (OptionShape::Text | OptionShape::Choice(_), _) => wrong("text"),
-            (OptionShape::Path, _) => wrong("a path"),
-            (OptionShape::Switch, _) => wrong("true or false"),
-            (OptionShape::Whole, _) => wrong(&format!("a whole number{unit}{}", self.unit)),
-            (OptionShape::Seconds, _) => wrong("a number of seconds"),
-            (OptionShape::Levels, _) => wrong("a collection of levels"),
+            (OptionShape::Seconds, OptionValue::Seconds(number)) => self.check_seconds(*number, value),
+            (OptionShape::Seconds, OptionValue::Whole(number)) => self.check_seconds(*number as f64, value),
+            _ => Err(self.wrong_type(&value.to_string())),
         }
+    }
+
+    fn check_seconds(&self, number: f64, value: &OptionValue) -> Result<(), OptionError> {
+        match self.range {
+            OptionRange::Seconds(least, most) if !(least..=most).contains(&number) => {
+                let upper = if most.is_finite() { format!(" to {most}") } else { " or more".to_owned() };
+                self.out_of_range(&format!("{least}{upper}"), value)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn out_of_range(&self, range: &str, value: &OptionValue) -> Result<(), OptionError> {
+        let (name, unit) = (self.name, self.unit);
+        let space = if unit.is_empty() { "" } else { " " };
+        Err(OptionError::Value(format!("{name} must be {range}{space}{unit}, not {value}")))
+    }
+
+    /// The error for a value of another type, which is shown as `value`.
+    pub fn wrong_type(&self, value: &str) -> OptionError {
+        let (name, unit) = (self.name, if self.unit.is_empty() { "" } else { " of " });
+        let wanted = match self.shape {
+            OptionShape::Text | OptionShape::Choice(_) => "text",
+            OptionShape::Path => "a path",
+            OptionShape::Switch => "true or false",
+            OptionShape::Whole => &format!("a whole number{unit}{}", self.unit),
+            OptionShape::Seconds => &format!("a number{unit}{}", self.unit),
+            OptionShape::Levels => "a collection of levels",
+        };
+        OptionError::Type(format!("{name} must be {wanted}, not {value}"))
+    }
+}
+
+/// The words as in a sentence.
+fn listed(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -228,3 +270,58 @@ impl fmt::Display for OptionError {
 }
 
 impl std::error::Error for OptionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: OptionRow = OptionRow {
+        name: "patience",
+        shape: OptionShape::Seconds,
+        is_optional: false,
+        default: OptionDefault::Seconds(0.5),
+        unit: "seconds",
+        range: OptionRange::Seconds(0.02, 3600.0),
+        meaning: "",
+    };
+
+    fn refused(row: OptionRow, value: OptionValue) -> String {
+        row.check(&value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_refused_value_is_an_error_that_says_what_is_allowed() {
+        let open = OptionRow { range: OptionRange::Seconds(0.0, f64::INFINITY), ..ROW };
+        let mode = OptionRow { name: "mode", shape: OptionShape::Choice(&["none", "some", "all"]), unit: "", ..ROW };
+        let text = |text: &str| OptionValue::Text(text.to_owned());
+
+        for (row, value, expected) in [
+            (ROW, OptionValue::Seconds(0.01), "patience must be 0.02 to 3600 seconds, not 0.01"),
+            (ROW, OptionValue::Whole(3601), "patience must be 0.02 to 3600 seconds, not 3601"),
+            (ROW, OptionValue::Seconds(f64::NAN), "patience must be 0.02 to 3600 seconds, not NaN"),
+            (open, OptionValue::Seconds(-1.0), "patience must be 0 or more seconds, not -1"),
+            (ROW, OptionValue::Nothing, "patience must be a number of seconds, not nothing"),
+            (ROW, text("1"), "patience must be a number of seconds, not \"1\""),
+            (mode, text("nnoe"), "mode has no value \"nnoe\"; the nearest one is \"none\""),
+            (mode, text("disk"), "mode must be \"none\", \"some\" or \"all\", not \"disk\""),
+            (mode, OptionValue::Switch(true), "mode must be text, not true"),
+        ] {
+            assert_eq!(expected, refused(row, value));
+        }
+    }
+
+    #[test]
+    fn a_value_in_its_range_is_accepted() {
+        let optional = OptionRow { is_optional: true, default: OptionDefault::Nothing, ..ROW };
+
+        for (row, value) in [
+            (ROW, OptionValue::Seconds(0.02)),
+            (ROW, OptionValue::Whole(3600)),
+            (optional, OptionValue::Nothing),
+            (OptionRow { shape: OptionShape::Path, ..ROW }, OptionValue::Path("/a".into())),
+            (OptionRow { shape: OptionShape::Levels, ..ROW }, OptionValue::Levels(vec![40])),
+        ] {
+            assert_eq!(Ok(()), row.check(&value));
+        }
+    }
+}
