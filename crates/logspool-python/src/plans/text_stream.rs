@@ -11,14 +11,15 @@
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use logspool::pipeline;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
+use crate::flushing;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
-use crate::{flushing, options};
 
 /// Text streams whose own buffers are written before a record is queued, borrowed from a plan or its builder.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +193,7 @@ unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failur
             continue;
         }
         if let Some(sink) = stream.after {
-            flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
+            flushing::flush(py, Some(sink), Some(pipeline::shutdown_timeout()))
                 .map_err(|error| Failure::interrupted(py, error))?;
         }
         leaving::method(text.bind(py), &names().flush).ok_or_else(|| Failure::of_error(py))?;
