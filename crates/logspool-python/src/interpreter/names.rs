@@ -57,6 +57,7 @@ names! {
     get_running_loop = "_get_running_loop",
     handlers = "handlers",
     is_enabled_for = "isEnabledFor",
+    items = "items",
     level = "level",
     levelname = "levelname",
     levelno = "levelno",
