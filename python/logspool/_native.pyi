@@ -40,6 +40,7 @@ __all__ = [
     "dict_state_offset",
     "drain",
     "end",
+    "entry",
     "flush",
     "flush_durable",
     "flush_handler",
@@ -50,6 +51,7 @@ __all__ = [
     "install_crash_drain",
     "install_options",
     "install_signal_drain",
+    "json_object",
     "keep",
     "keep_memory",
     "metrics_text",
@@ -145,6 +147,11 @@ def service_address(
 def set_own_classes(classes: tuple[type, ...]) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
+
+# Records of Python's, written with the formats of the core.
+
+def json_object(members: list[tuple[Any, Any]], /) -> str: ...
+def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes: ...
 
 # Methods and hooks that replace stock ones.
 

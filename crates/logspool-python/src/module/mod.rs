@@ -6,6 +6,7 @@ mod keeping;
 mod pools;
 mod running;
 mod watching;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -46,6 +47,8 @@ mod native {
     use super::watching::{
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
+    #[pymodule_export]
+    use super::writing::{entry, json_object};
     #[pymodule_export]
     use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
 
