@@ -47,7 +47,7 @@ mod native {
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
+    use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
