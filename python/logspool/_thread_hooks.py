@@ -40,7 +40,7 @@ _exited = False
 
 
 def add(writer: Writer) -> bool:
-    """Care for a new writer. Returns False when queues were drained for the end of the process; then none opens again."""
+    """Register a new writer. Returns False after the drain at the end of the process: then no queue opens again."""
     known[id(writer)] = writer
     if not _exited:
         writers.add(writer)

@@ -17,8 +17,8 @@ from typing import Any
 #: 3.13: 1.0 to 1.3 KiB).
 RECORD_BYTES = 1200
 
-#: Bytes a kept traceback adds. It holds frames, whose locals nobody can weigh; chosen as the size of the frames alone of
-#: a stack of about ten.
+#: Bytes a kept traceback adds. It holds frames, whose locals nobody can weigh. Chosen: the frames alone of a stack of
+#: about ten.
 TRACEBACK_BYTES = 5000
 
 #: Exact types whose values never change and weigh next to nothing.

@@ -6,9 +6,9 @@ r"""The thread behind a `ThreadHandler`: takes records from the queue and hands 
 Open: the first record starts the thread; it leaves for a fork and returns. Finishing: the queue is shut and drained.
 Given up: the deadline passed with the handler still busy. Each step is one flag that is set once.
 
-Invariants: exactly one thread, that of `RecordQueue.claim`, takes from the queue and calls the handler until the end. It
-wakes up by a nap's end while records keep coming and by the bell only after a pause, at half a queue, or for a flush:
-never for each record.
+Invariants: exactly one thread, that of `RecordQueue.claim`, takes from the queue and calls the handler until the end.
+It wakes up by a nap's end while records keep coming and by the bell only after a pause, at half a queue, or for a
+flush: never for each record.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
 from ._thread_queue import NEVER, RecordQueue
 from ._thread_record import Entry, restored
 
-#: Seconds of the first nap after records and of the longest before the writer asks to be woken. Chosen: a record after a
-#: pause of less than the longest costs no wake-up; half the first doubles the naps under load without a record being
+#: Seconds of the first nap after records, and of the longest before the writer asks to be woken. Chosen: a record after
+#: a shorter pause than the longest costs no wake-up; half the first doubles the naps under load without a record being
 #: written earlier in a burst.
 FIRST_NAP = 0.004
 LONGEST_NAP = 0.032
