@@ -134,7 +134,7 @@ class ThreadHandler(logging.Handler):
         super().__init__()
         self._wrapped_handler = wrapped
         self._writer = Writer(wrapped, size, size_bytes, interval, timeout)
-        finalizer = weakref.finalize(self, self._writer.end_without_handler)
+        finalizer = weakref.finalize(self, self._writer.begin_finish)
         finalizer.atexit = False  # the exit hooks do it, with a deadline
 
     @property

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import deque
+from collections.abc import Callable
 from threading import Lock, Thread, current_thread, get_ident
 from time import monotonic
 
@@ -92,6 +93,10 @@ class Writer:
         """Tell whether the caller is the thread that runs the handler."""
         return self.thread is current_thread()
 
+    def is_finishing(self) -> bool:
+        """Tell whether the queue is shut and being drained."""
+        return not (self.queue.limit or self.ended or self.given_up.locked())
+
     def wake(self) -> None:
         """Wake the thread, or start it."""
         if not self.queue.ring() and not self.ended and not hooks.forking:  # else return_from_fork starts it
@@ -104,8 +109,8 @@ class Writer:
 
         def is_settled() -> bool:
             nonlocal outcome
-            outcome = queue.put_reserved(entry, size)
-            if outcome == "wake" or queue.thread is None:
+            outcome = self.queue.put_reserved(entry, size)  # a signal handler may have forked
+            if outcome == "wake" or self.thread is None:
                 self.wake()
             return outcome in (None, "wake", "shut")
 
@@ -122,14 +127,9 @@ class Writer:
             return False
         queue = self.queue
         target = queue.accepted
-
-        def is_settled() -> bool:
-            if queue.written < target:
-                self._rescue()
-            return queue.written >= target or self.given_up.locked()
-
         queue.ring()
-        queue.wait(is_settled, None if timeout is None else monotonic() + timeout)
+        deadline = None if timeout is None else monotonic() + timeout
+        self._wait_for_work(lambda: queue.written >= target or self.given_up.locked(), deadline)
         return queue.written >= target
 
     def handle_late(self, entry: Entry, size: int) -> None:
@@ -137,18 +137,15 @@ class Writer:
         queue = self.queue
         record = restored(entry)
         me = get_ident()
-        is_own_thread = self.is_own_thread()
-        if is_own_thread and not self.ended and not self.given_up.locked():
-            if queue.put_own(entry, size) not in (None, "wake"):
-                queue.note_refused("own_thread", record.levelno, True)
-            return
-        if not self.ended:  # what was accepted before goes first
-            queue.wait(lambda: self.ended or self.given_up.locked(), self.deadline)
-        if not self.ended:
-            queue.note_refused("shutdown", record.levelno, False)
-            return
-        if is_own_thread or me in self.directly_busy:
-            queue.note_refused("recursion", record.levelno, False)
+        if self.is_finishing():
+            if self.is_own_thread():
+                if queue.put_own(entry, size) not in (None, "wake"):
+                    queue.note_refused("own_thread", record.levelno, True)
+                return
+            # What was accepted before goes first.
+            queue.wait(lambda: not self.is_finishing(), self.deadline)
+        if not self.ended or me in self.directly_busy:
+            queue.note_refused("recursion" if self.ended else "shutdown", record.levelno, False)
             return
         self.directly_busy.add(me)
         try:
@@ -163,14 +160,14 @@ class Writer:
     # -- the end ---------------------------------------------------------------------------
 
     def begin_finish(self) -> None:
-        """Take no further record into the queue; the thread drains it and ends."""
+        """Take no further record into the queue; the thread drains it and ends. Does not wait for it."""
         queue = self.queue
         if queue.limit:
             self.deadline = None if self.shutdown_timeout is None else monotonic() + self.shutdown_timeout
             queue.shut()
         if not queue:
             self._rescue()
-        queue.ring()
+        self.wake()
 
     def finish(self) -> None:
         """Wait for the drain that `begin_finish` began; at the deadline give up the rest."""
@@ -178,16 +175,11 @@ class Writer:
         thread = self.thread
         if self.is_own_thread():
             return
-
-        def has_ended() -> bool:
-            self._rescue()
-            return self.ended or self.given_up.locked()
-
-        queue.wait(has_ended, self.deadline)
+        self._wait_for_work(lambda: not self.is_finishing(), self.deadline)
         if self.ended:
             if isinstance(thread, WriterThread) and thread.ident is not None:
                 thread.join(JOIN_PATIENCE)
-        elif self.given_up.acquire(False):
+        elif self.is_finishing() and self.given_up.acquire(False):
             missing = queue.accepted - queue.written
             while queue:
                 entries, size = queue.take(1)
@@ -201,12 +193,6 @@ class Writer:
         self.closing.append(None)
         if self.ended:
             self._close()
-
-    def end_without_handler(self) -> None:
-        """Drain and end because the ThreadHandler is gone. Does not wait."""
-        self.begin_finish()
-        if not self.ended:
-            self.wake()
 
     def _close(self) -> None:
         try:
@@ -237,7 +223,7 @@ class Writer:
         """Wait until the thread has left the handler, at most until `deadline`."""
         queue = self.queue
         thread = self.thread
-        if thread is None or self.is_own_thread():
+        if thread is None or thread is current_thread():
             return
         queue.ring()
         left = queue.wait(lambda: queue.thread is not thread, deadline)
@@ -247,7 +233,7 @@ class Writer:
 
     def return_from_fork(self) -> None:
         """Go on after a fork, in the parent."""
-        if not self.ended and (self.queue or not self.queue.limit) and self.thread is None:
+        if self.queue or not self.queue.limit:
             self.wake()
 
     # -- the thread ------------------------------------------------------------------------
@@ -256,32 +242,36 @@ class Writer:
         queue = self.queue
         # A daemon: at the deadline the process ends although the handler is stuck. Nothing is lost by it, because the
         # hooks drain before the interpreter stops daemons.
-        thread = WriterThread(target=self._run, name="logspool-thread-handler", daemon=True)
+        thread = WriterThread(target=self._empty, name="logspool-thread-handler", daemon=True)
         try:
             if queue.claim(thread):
-                queue.wake_at = NEVER
                 thread.start()
         except RuntimeError:
-            # No more threads, or the interpreter is ending: the caller does the work.
-            queue.leave(thread)
-            self._rescue()
+            pass  # no more threads, or the interpreter is ending: the caller does the work
         finally:
             if thread.ident is None:
                 queue.leave(thread)
-
-    def _run(self) -> None:
-        me = current_thread()
-        if self.thread is me:
-            self._empty(me)
+        self._rescue()
 
     def _rescue(self) -> None:
         """Empty the queue in the caller if no thread does."""
         while self.thread is None and not self.ended and not hooks.forking:
-            self._empty(current_thread())
+            self._empty()
             if self.queue.limit and not self.queue:
                 return
 
-    def _empty(self, me: Thread) -> None:
+    def _wait_for_work(self, is_done: Callable[[], bool], deadline: float | None) -> None:
+        """Wait until `is_done()` or `deadline`; do the work here if no thread does."""
+
+        def is_settled() -> bool:
+            if not is_done():
+                self._rescue()
+            return is_done()
+
+        self.queue.wait(is_settled, deadline)
+
+    def _empty(self) -> None:
+        me = current_thread()
         queue = self.queue
         nap = FIRST_NAP
         try:
@@ -293,7 +283,7 @@ class Writer:
                 if queue:
                     self._write(queue)
                     nap = FIRST_NAP
-                elif self._rest(queue, nap):
+                elif self._rest(queue, me, nap):
                     nap *= 2
                 else:
                     return
@@ -301,7 +291,7 @@ class Writer:
             # Also after a fault of this file, or an exception thrown into the thread from outside.
             queue.leave(me)
 
-    def _rest(self, queue: RecordQueue, nap: float) -> bool:
+    def _rest(self, queue: RecordQueue, me: Thread, nap: float) -> bool:
         """Rest until there may be something to do. Returns False when the thread is to leave."""
         queue.open_gates()
         self._summarise()
@@ -312,7 +302,7 @@ class Writer:
             if is_shut:
                 self._end()
                 return False
-            if not isinstance(current_thread(), WriterThread):
+            if not isinstance(me, WriterThread):
                 return False
             queue.bell.acquire(True, nap if napping else self.flush_interval)
         queue.wake_at = NEVER
