@@ -224,11 +224,14 @@ class RecordQueue:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
-    def take(self, most: int) -> tuple[list[Any], int]:
-        """Take at most `most` of the oldest records. Return them and their bytes; they keep their places."""
+    def take(self, most: int) -> list[Any]:
+        """Take at most `most` of the oldest records.
 
-    def note_written(self, count: int, bytes: int) -> None:
-        """Count taken records as written; their places become free."""
+        They keep their places until the next call, which counts them as written.
+        """
+
+    def remove_oldest(self) -> Any:
+        """Remove and return the oldest record, or None; `note_dropped` counts it."""
 
     def note_direct(self) -> None:
         """Count a record that was accepted and written without the queue."""
@@ -236,8 +239,8 @@ class RecordQueue:
     def note_refused(self, reason: str, level: int, mention: bool) -> None:
         """Count a refused record. With `mention` it is one of `missed`."""
 
-    def note_dropped(self, reason: str, level: int, bytes: int) -> None:
-        """Count a taken record as dropped; its place becomes free."""
+    def note_dropped(self, reason: str, level: int) -> None:
+        """Count a removed record as dropped; its place becomes free."""
 
     def shut(self) -> None:
         """Accept no more records."""

@@ -47,6 +47,7 @@ class RecordQueue(_native.RecordQueue):
     def leave(self, thread: Thread) -> None:
         """End the claim of `thread`, if it has one. From then on the first record asks for a thread."""
         if self.thread is thread:
+            self.take(0)
             del self.lock["thread"]
             self.wake_at = 1
         self.open_gates()

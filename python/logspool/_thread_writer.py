@@ -181,10 +181,8 @@ class Writer:
                 thread.join(JOIN_PATIENCE)
         elif self.is_finishing() and self.given_up.acquire(False):
             missing = queue.accepted - queue.written
-            while queue:
-                entries, size = queue.take(1)
-                for entry in entries:
-                    queue.note_dropped("shutdown_timeout", restored(entry).levelno, size)
+            while (entry := queue.remove_oldest()) is not None:
+                queue.note_dropped("shutdown_timeout", restored(entry).levelno)
             queue.open_gates()
             self._give_up(missing)
 
@@ -280,8 +278,10 @@ class Writer:
             queue.wake_at = NEVER
             # A handler may fork: in the child the queue is another one.
             while queue.thread is me and queue is self.queue and not hooks.forking:
-                if queue:
-                    self._write(queue)
+                as_stream = is_plain_stream(self.handler)
+                entries = queue.take(BATCH_RECORDS if as_stream else 1)
+                if entries:
+                    self._write(entries, as_stream=as_stream)
                     nap = FIRST_NAP
                 elif self._rest(queue, me, nap):
                     nap *= 2
@@ -317,26 +317,22 @@ class Writer:
         except Exception:
             pass  # nobody is left to tell
 
-    def _write(self, queue: RecordQueue) -> None:
+    def _write(self, entries: list[Entry], *, as_stream: bool) -> None:
         """Hand a batch of records to the handler."""
-        handler = self.handler
-        as_stream = is_plain_stream(handler)
-        entries, size = queue.take(BATCH_RECORDS if as_stream else 1)
-        try:
-            records = [restored(entry) for entry in entries]
-            if as_stream:
-                write_joined(handler, records)
-            else:
-                for record in records:
-                    self._deliver(record)
-        except BaseException:
-            report(handler, *records)
-        finally:
-            queue.note_written(len(entries), size)
+        queue = self.queue
         if queue.gates and queue.accepted - queue.written <= queue.capacity // 2:
             queue.open_gates()
         if queue.missed != self.reported:
             self._summarise(overloaded=True)
+        records = [restored(entry) for entry in entries]
+        if not as_stream:
+            for record in records:
+                self._deliver(record)
+            return
+        try:
+            write_joined(self.handler, records)
+        except BaseException:
+            report(self.handler, *records)
 
     def _deliver(self, record: logging.LogRecord) -> None:
         try:

@@ -20,11 +20,13 @@ struct Records {
     /// Most records, with those in hand; 0: shut.
     limit: u64,
     accepted: u64,
+    /// Given to the thread; those that are not written are in hand.
     taken: u64,
     written: u64,
     dropped_count: u64,
     /// Estimated bytes of the records, with those in hand.
     bytes: u64,
+    bytes_in_hand: u64,
     /// Callers that wait for room. Each has a place that later records do not get.
     reserved: u64,
     /// Depth from which a record wakes the thread.
@@ -133,22 +135,26 @@ impl RecordQueue {
         self.records().reserved -= 1;
     }
 
-    /// Take at most `most` of the oldest records. Return them and their bytes; they keep their places.
-    fn take(&self, most: usize) -> (Vec<Py<PyAny>>, u64) {
+    /// Take at most `most` of the oldest records. They keep their places until the next call, which counts them as
+    /// written.
+    fn take(&self, most: usize) -> Vec<Py<PyAny>> {
         let mut records = self.records();
+        records.written = records.taken;
+        records.bytes -= std::mem::take(&mut records.bytes_in_hand);
         let count = most.min(records.queued.len());
         records.taken += count as u64;
         let taken: Vec<_> = records.queued.drain(..count).collect();
+        records.bytes_in_hand = taken.iter().map(|(_, size)| size).sum();
         drop(records);
-        let bytes = taken.iter().map(|(_, size)| size).sum();
-        (taken.into_iter().map(|(record, _)| record).collect(), bytes)
+        taken.into_iter().map(|(record, _)| record).collect()
     }
 
-    /// Count taken records as written; their places become free.
-    fn note_written(&self, count: u64, bytes: u64) {
+    /// Remove and return the oldest record; `note_dropped` counts it.
+    fn remove_oldest(&self) -> Option<Py<PyAny>> {
         let mut records = self.records();
-        records.written += count;
-        records.bytes -= bytes;
+        let (record, size) = records.queued.pop_front()?;
+        records.bytes -= size;
+        Some(record)
     }
 
     /// Count a record that was accepted and written without the queue.
@@ -167,12 +173,11 @@ impl RecordQueue {
         *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
     }
 
-    /// Count a taken record as dropped; its place becomes free.
-    fn note_dropped(&self, reason: String, level: &Bound<'_, PyAny>, bytes: u64) {
+    /// Count a removed record as dropped; its place becomes free.
+    fn note_dropped(&self, reason: String, level: &Bound<'_, PyAny>) {
         let level = level_number(level);
         let mut records = self.records();
         records.dropped_count += 1;
-        records.bytes -= bytes;
         *records.dropped.entry(reason).or_default().entry(level).or_default() += 1;
     }
 
