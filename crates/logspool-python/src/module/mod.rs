@@ -50,7 +50,7 @@ mod native {
     #[pymodule_export]
     use super::writing::{entry, json_object};
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
+    use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
