@@ -363,6 +363,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri takes minutes for megabytes of text")]
     fn a_record_that_no_receiver_would_take_is_cut() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, &"\u{20ac}".repeat(2_000_000)).context_str(tag::STACK, "the stack");
