@@ -18,7 +18,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
     let all: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(|error| unusable(path, "the certificates", &error))?;
-    if all.is_empty() { Err(format!("{} holds no certificate in PEM form", path.display())) } else { Ok(all) }
+    if all.is_empty() { Err(format!("{} contains no certificate in PEM form", path.display())) } else { Ok(all) }
 }
 
 /// Reads the first private key of a file.

@@ -133,7 +133,7 @@ def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
         (415, "send application/x-protobuf or application/json", post("/v1/logs", good, *kind("ndjson"))),
         (415, "gzip, or none", post("/ingest", good, *kind("json"), "--header", "Content-Encoding: br")),
         (400, "EOF while parsing", post("/ingest", b'{"message": "cut o', *kind("json"))),
-        (400, "the line is no JSON", post("/ingest", b"{bad}\n{worse}\n", *kind("ndjson"))),
+        (400, "the line is not JSON", post("/ingest", b"{bad}\n{worse}\n", *kind("ndjson"))),
         (400, "holds no JSON object", post("/ingest", b'"text"', *kind("json"))),
         (400, "the body is no JSON list", post("/ingest", b'[{"message": "cut off"},', *kind("json"))),
         (400, "no JSON", post("/v1/logs", b"{bad", *kind("json"))),
