@@ -303,7 +303,7 @@ fn errors_have_the_reason_and_the_position() {
         read(b"\x93\xA1t\xA0\x81\xAAcompressed\xA4zstd").unwrap_err().to_string()
     );
     assert_eq!(
-        "the Forward message holds something else than an entry: a list of a time and a map before byte 1",
+        "the Forward message has another value instead of an entry: a list of a time and a map before byte 1",
         read(b"\x92\xA1t\xA1\x05").unwrap_err().to_string()
     );
 }

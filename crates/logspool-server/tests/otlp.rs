@@ -186,7 +186,7 @@ fn an_empty_request_has_no_records_and_others_are_none() {
         assert!(json_of(none.as_bytes()).is_err(), "{none}");
     }
     assert_eq!(
-        "the body is not protobuf with log records: it is cut off",
+        "the body is not protobuf with log records: it is truncated",
         protobuf(b"\x0A\x05").unwrap_err().to_string()
     );
 }
@@ -231,7 +231,7 @@ fn a_record_that_cannot_be_read_stands_back_alone() {
     assert_eq!(
         vec![
             ("good".to_owned(), Vec::new()),
-            ("the body is not protobuf with log records: it is cut off".to_owned(), cut),
+            ("the body is not protobuf with log records: it is truncated".to_owned(), cut),
             ("a log record or its resource has too many values".to_owned(), many),
             ("good".to_owned(), Vec::new()),
         ],

@@ -37,17 +37,17 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         (
             "ALTER TABLE logspool.records RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO records",
-            "there is no table logspool.records",
+            "the table logspool.records does not exist",
         ),
         (
             "ALTER TABLE logspool.streams RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO streams",
-            "there is no table logspool.streams",
+            "the table logspool.streams does not exist",
         ),
         (
             "ALTER TABLE logspool.quarantine RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO quarantine",
-            "there is no table logspool.quarantine",
+            "the table logspool.quarantine does not exist",
         ),
         (
             "ALTER TABLE logspool.records RENAME host TO away",
@@ -57,7 +57,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         (
             "ALTER TABLE logspool.records ALTER level TYPE text",
             "ALTER TABLE logspool.records ALTER level TYPE integer USING level::integer",
-            "the column level of logspool.records is text, and not integer",
+            "the column level of logspool.records is text instead of integer",
         ),
         (
             "ALTER TABLE logspool.streams ADD customer text NOT NULL",

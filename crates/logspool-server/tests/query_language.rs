@@ -105,7 +105,7 @@ fn stages_follow_a_bar() {
 
 #[test]
 fn errors_have_the_position_and_a_fix() {
-    let no_time = "this is no time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
     for (position, message, query) in [
         (0, "expected a field before `=`: write FIELD=VALUE", "=5"),
         (6, "expected a value", "level="),
@@ -125,14 +125,14 @@ fn errors_have_the_position_and_a_fix() {
             "time*",
         ),
         (2, "no letter or digit to search for: for other characters write message~\"...\"", "a ---"),
-        (0, "`and` stands between two conditions: to look for the word itself, write \"and\"", "and"),
+        (0, "`and` joins two conditions: to search for the word, write \"and\"", "and"),
         (4, "expected a word, a phrase or a comparison", "a or"),
         (5, "expected a word, a phrase or a comparison", "(not )"),
         (2, "this parenthesis is not closed: write `)` at its end", "a (b c"),
         (3, "no parenthesis is open here: remove `)`", "a b) c"),
         (2, "this quote is not closed: write \" at its end", "a \"b"),
         (1, "a query cannot contain a NUL character: remove it", "a\0"),
-        (5, "this is no regular expression: unclosed group", r#"host~"a(b""#),
+        (5, "invalid regular expression: unclosed group", r#"host~"a(b""#),
         (4, "expected `count by FIELD` or `histogram 1m`", "a | top 5"),
         (3, "expected `count by FIELD` or `histogram 1m`", "a |"),
         (8, "expected `by`: write | count by FIELD", "| count level"),

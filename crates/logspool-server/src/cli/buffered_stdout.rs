@@ -63,7 +63,7 @@ impl BufferedStdout {
         done
     }
 
-    /// Waits until there is room for [`AT_ONCE`] bytes. Returns false if there is still no room at `until`.
+    /// Waits until there is room for [`PIPE_WRITE_BYTES`] bytes. Returns false if there is still no room at `until`.
     fn has_room(&self, until: Instant) -> io::Result<bool> {
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -55,7 +55,7 @@ enum Command {
 /// reads, a supervisor can still restart the program after this time.
 const ERROR_PRINT_TIME: Duration = Duration::from_secs(5);
 
-/// Prints an error to stderr. Does not wait longer than [`ERROR_LIMIT`] for its reader.
+/// Prints an error to stderr. Does not wait longer than [`ERROR_PRINT_TIME`] for its reader.
 fn print_error(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let (done, told) = mpsc::channel();
     let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {

@@ -36,7 +36,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long an answer may be unread while the service ends.
 const SHUTDOWN_READ_TIME: Duration = Duration::from_millis(500);
 
-/// Writes a part of an answer: to its end, or until [`Pieces::are_full`].
+/// Writes a part of an answer: to its end, or until [`AnswerWriter::is_full`] returns true.
 pub(super) type WriteAnswer =
     Box<dyn FnMut(&CancelToken, &mut AnswerWriter) -> Result<AnswerProgress, HttpError> + Send>;
 

@@ -25,7 +25,7 @@ use crate::share::Refusal;
 /// on a busy machine.
 const NICE: i32 = 5;
 
-/// Niceness once the query has taken [`QUICK`]: the thread gets a thirtieth.
+/// Niceness once the query has taken [`QUICK_TIME`]: the thread gets a thirtieth.
 const LONG_QUERY_NICE: i32 = 15;
 
 /// Time for which a query counts as quick. Chosen: longer than an indexed query, shorter than a scan.
@@ -40,7 +40,7 @@ pub type Job = Box<dyn FnMut(&CancelToken) -> TurnResult + Send>;
 /// The result of a turn of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnResult {
-    /// The job is called again when its reader has made room: see [`QueryPlace::go_on`].
+    /// The job is called again when its reader has made room: see [`QueryPlace::resume`].
     Paused,
     /// The answer is complete, or it failed.
     Complete,
@@ -276,7 +276,7 @@ enum PriorityState {
     TurnEnded,
 }
 
-/// Lowers the priority of a thread if its turn takes longer than [`QUICK`].
+/// Lowers the priority of a thread if its turn takes longer than [`QUICK_TIME`].
 async fn lower_priority(thread: Pid, nice: i32, late: Arc<Mutex<PriorityState>>) {
     tokio::time::sleep(QUICK_TIME).await;
     let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);

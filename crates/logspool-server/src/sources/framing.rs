@@ -63,7 +63,7 @@ pub enum FrameScan {
     Incomplete,
 }
 
-/// The end that [`Framer::rest`] is asked about.
+/// The end that [`Framer::last_frame`] is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputEnd {
     /// The peer has been silent for a moment.

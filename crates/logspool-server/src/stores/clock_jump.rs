@@ -2,7 +2,7 @@
 //!
 //! A clock can be wrong by years for a moment, for example on a machine that has just started and has not synchronised
 //! yet. All records would then seem old, and their removal cannot be undone. So code that removes by age asks here
-//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT`]. A
+//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT_TIME`]. A
 //! service that was down for days looks the same; it keeps old records for that time longer.
 
 use std::time::{Duration, Instant};

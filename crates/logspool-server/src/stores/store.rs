@@ -82,7 +82,7 @@ pub trait QueryReader: Send + Sync {
         threads
     }
 
-    /// Calls `each` with each row of the answer until there are no more rows or `each` returns [`Next::Enough`].
+    /// Calls `each` with each row of the answer until there are no more rows or `each` returns [`RowFlow::Stop`].
     ///
     /// # Errors
     ///
