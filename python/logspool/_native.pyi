@@ -30,6 +30,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "check_options",
     "check_sink",
     "claim",
     "class_state",
@@ -47,6 +48,7 @@ __all__ = [
     "frame_self_check",
     "go_on",
     "install_crash_drain",
+    "install_options",
     "install_signal_drain",
     "keep",
     "keep_memory",
@@ -157,6 +159,8 @@ def watch_part(part: object) -> int: ...
 
 # The life of the process.
 
+def install_options() -> list[dict[str, Any]]: ...
+def check_options(options: dict[str, Any], /) -> dict[str, Any]: ...
 def configure(options: dict[str, Any]) -> None: ...
 def start() -> None: ...
 def stop() -> None: ...

@@ -38,9 +38,6 @@ const MAX_NAME_BYTES: usize = 250;
 /// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
 const MAX_PARTS: u16 = 1000;
 
-/// First minor version of Python whose records have a task name.
-const TASK_NAME_MINOR: u8 = 12;
-
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryLayout {
@@ -60,7 +57,7 @@ impl EntryLayout {
             msgpack::push_int(&mut process, i64::from(spec.process_id));
         }
         push_part(&mut process, b"host", host_name().as_bytes());
-        Self { process: process.into(), process_parts, has_task: spec.python_minor >= TASK_NAME_MINOR }
+        Self { process: process.into(), process_parts, has_task: spec.cpython.has_task_name() }
     }
 
     pub(super) fn add_needs(&self, needs: &mut Needs) {

@@ -29,6 +29,7 @@ use super::spec::Extras;
 use super::steady::Steady;
 use super::unsupported::Unsupported;
 use super::view::OpenRecord;
+use crate::cpython::CpythonRules;
 use crate::record::Value;
 
 /// The value of a key.
@@ -85,7 +86,11 @@ pub(super) struct JsonLayout {
 }
 
 impl JsonLayout {
-    pub(super) fn compile(fields: &[(String, String)], extras: Extras, python_minor: u8) -> Result<Self, Unsupported> {
+    pub(super) fn compile(
+        fields: &[(String, String)],
+        extras: Extras,
+        cpython: CpythonRules,
+    ) -> Result<Self, Unsupported> {
         let member = |(key, attribute): &(String, String)| {
             let source = match attribute.as_str() {
                 "time" => Source::Time,
@@ -93,7 +98,7 @@ impl JsonLayout {
                 "stack" => Source::Stack,
                 "level" => Source::Attribute(Attribute::LevelName),
                 "logger" => Source::Attribute(Attribute::Name),
-                name => Source::Attribute(Attribute::parse(name, python_minor)?),
+                name => Source::Attribute(Attribute::parse(name, cpython)?),
             };
             let mut written_key = vec![b','];
             push_string(&mut written_key, key);

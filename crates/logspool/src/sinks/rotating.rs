@@ -60,7 +60,7 @@ impl SinkOptions for RotatingFileOptions {
     fn samples(path: &str, _: i32) -> Vec<Self> {
         let sample =
             |rules| Self { path: path.to_owned(), max_bytes: 500, backup_count: 1000, terminator_chars: 1, rules };
-        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+        vec![sample(RotationRules::EARLY), sample(RotationRules::CURRENT)]
     }
 }
 
@@ -115,10 +115,8 @@ impl RotatingFileSink {
         }
         let end = self.file.end()?;
         if first == First::Judged && !lines.marks.is_empty() {
-            let position = match self.rules {
-                RotationRules::Early | RotationRules::Together { .. } => end,
-                RotationRules::Current => self.file.position()?,
-            };
+            let is_of_file = self.rules.is_together() || self.rules.cpython().measures_the_file();
+            let position = if is_of_file { end } else { self.file.position()? };
             if self.is_due(position, lines, 0) {
                 return Ok(0);
             }
@@ -136,7 +134,7 @@ impl RotatingFileSink {
 
     /// Whether the record at `index` makes a rollover due, with the file at `position` before it.
     fn is_due(&self, position: u64, lines: &Lines<'_>, index: usize) -> bool {
-        let nothing_to_rotate = self.rules != RotationRules::Early && position == 0;
+        let nothing_to_rotate = !self.rules.cpython().rotates_empty_files() && position == 0;
         let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
         !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
     }
@@ -183,7 +181,7 @@ impl RotatingFileSink {
     fn last_to_shift(&self) -> u32 {
         let last = self.backup_count - 1;
         match self.rules {
-            RotationRules::Early | RotationRules::Current => last,
+            RotationRules::Alone(_) => last,
             RotationRules::Together { compress } => {
                 let is_free = |number: &u32| {
                     let path = format!("{}.{number}", self.file.path());

@@ -77,7 +77,7 @@ impl SinkOptions for TimedRotatingFileOptions {
             rollover_at: Some(1),
             rules,
         };
-        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+        vec![sample(RotationRules::EARLY), sample(RotationRules::CURRENT)]
     }
 }
 
@@ -125,7 +125,8 @@ impl TimedRotatingFileSink {
         let TimedRotatingFileOptions { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules } =
             options;
         let (interval, zone, at_time_seconds, rules) = (*interval, *zone, *at_time_seconds, *rules);
-        let schedule = Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules })?;
+        let schedule =
+            Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules: rules.cpython() })?;
         let file = NamedFile::open(path, descriptor)?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
         let naming = Naming::Stamps(schedule.precision);
@@ -150,8 +151,8 @@ impl TimedRotatingFileSink {
         }
         let backup = format!("{}.{}", self.file.path(), self.schedule.suffix(self.rollover_at, now));
         match self.rules {
-            RotationRules::Early => make_way(&backup)?,
-            RotationRules::Current if Path::new(&backup).exists() => return Ok(Outcome::Taken),
+            RotationRules::Alone(cpython) if cpython.replaces_backups() => make_way(&backup)?,
+            RotationRules::Alone(_) if Path::new(&backup).exists() => return Ok(Outcome::Taken),
             RotationRules::Together { compress }
                 if Path::new(&backup).exists() || compress.is_some() && forms::any_exists(&backup) =>
             {
@@ -161,7 +162,7 @@ impl TimedRotatingFileSink {
                 self.file.shared().agree_anew(self.rollover_at);
                 return Ok(Outcome::Irregular);
             }
-            RotationRules::Current | RotationRules::Together { .. } => {}
+            RotationRules::Alone(_) | RotationRules::Together { .. } => {}
         }
         rename_existing(self.file.path(), &backup)?;
         reach(Step::Renamed);
