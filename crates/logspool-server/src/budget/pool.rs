@@ -236,7 +236,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Marks the room as used by records that wait for a store, which [`Budget::fill_level`] counts. Its size must not
+    /// Marks the room as used by records that wait for a store, which [`super::Budget::fill_level`] counts. Its size must not
     /// change any more.
     pub fn mark_queued(&mut self) {
         if !std::mem::replace(&mut self.is_queued, true) {
