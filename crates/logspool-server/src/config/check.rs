@@ -77,7 +77,8 @@ impl Config {
         match self.http {
             HttpAddress::On(address) if !self.insecure && !address.ip().is_loopback() => Err(format!(
                 "http {address} can be reached from other machines without TLS: let it listen on 127.0.0.1 behind a \
-                 proxy, add a tls:// listener (it accepts HTTP too), or set insecure (--insecure) if the network is trusted"
+                 proxy, add a tls:// listener (it accepts HTTP too), or set insecure (--insecure) if the \
+                 network is trusted"
             )),
             _ => Ok(()),
         }
@@ -113,7 +114,8 @@ fn check_listeners(config: &Config) -> Result<(), String> {
             && is_same_place(&Endpoint::Tcp(http), &listen.endpoint)
         {
             return Err(format!(
-                "http is {http}, where {listen} listens already: set http = \"off\" (that listener accepts HTTP too), or \
+                "http is {http}, where {listen} listens already: set http = \"off\" (that listener accepts HTTP \
+                 too), or \
                  use another port"
             ));
         }
