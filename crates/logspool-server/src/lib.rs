@@ -25,7 +25,6 @@ mod kernel_drops;
 pub mod metrics;
 pub mod origin;
 pub mod peer;
-mod pem;
 pub mod protocol;
 pub mod protocols;
 pub mod query;

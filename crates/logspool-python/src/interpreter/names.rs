@@ -65,6 +65,7 @@ names! {
     handlers = "handlers",
     init = "__init__",
     is_enabled_for = "isEnabledFor",
+    items = "items",
     level = "level",
     levelname = "levelname",
     levelno = "levelno",

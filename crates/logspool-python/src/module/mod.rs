@@ -6,6 +6,7 @@ mod keeping;
 mod pools;
 mod running;
 mod watching;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -47,7 +48,9 @@ mod native {
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
+    use super::writing::{entry, json_object};
+    #[pymodule_export]
+    use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

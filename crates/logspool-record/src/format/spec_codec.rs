@@ -212,7 +212,8 @@ mod tests {
         for spec in specs() {
             let mut encoder = Encoder::new();
             spec.encode(&mut encoder);
-            for position in 0..encoder.bytes.len() {
+            // Miri takes minutes for all of them.
+            for position in (0..encoder.bytes.len()).step_by(if cfg!(miri) { 31 } else { 1 }) {
                 assert_eq!(None, decoded(&encoder.bytes[..position]));
                 for change in [1, 0x40, 0xff] {
                     let mut bytes = encoder.bytes.clone();

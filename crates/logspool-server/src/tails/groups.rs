@@ -212,6 +212,7 @@ impl Groups {
     }
 
     /// True if there are no followers.
+    #[cfg(test)]
     pub fn are_empty(&self) -> bool {
         let joined = lock(&self.0);
         joined.groups.is_empty() && joined.of_peers.is_empty() && joined.followers == 0
