@@ -30,7 +30,7 @@ fn the_page_matches_the_source() {
     }
 
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(page == found, "the page differs from the source: see the head of this file for how to write it anew");
+    assert!(page == found, "the page differs from the source: see the head of this file for how to write it again");
 }
 
 #[test]
