@@ -16,8 +16,8 @@ pub trait Store: Send {
     /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
     /// batch.
     ///
-    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record that the
-    /// store cannot take goes to its quarantine, with the reason, in the same transaction.
+    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record
+    /// that the store cannot take goes to its quarantine, with the reason, in the same transaction.
     ///
     /// # Errors
     ///
