@@ -237,6 +237,14 @@ def default_queue_dir() -> str:
     return f"/dev/shm/logspool-{os.getuid()}"
 
 
+def absolute(name: str, value: Any) -> str:
+    """Return the absolute path of an option."""
+    try:
+        return os.path.abspath(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"{name} must be a path, not {value!r}") from None
+
+
 def queue_dir(value: Any) -> str | None:
     """Return the checked folder of the queue, from the option or the environment; None is the default one."""
     source = "queue_dir"
@@ -245,10 +253,7 @@ def queue_dir(value: Any) -> str | None:
         source = "LOGSPOOL_QUEUE_DIR"
     if value is None:
         return None
-    try:
-        path = os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"{source} must be a path, not {value!r}") from None
+    path = absolute(source, value)
     parent = path if os.path.isdir(path) else os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
         raise ValueError(f"{source}={path!r} is no folder")
@@ -268,10 +273,7 @@ def _spool_dir(value: Any, durability: str) -> str | None:
         return None
     if durability == "memory":
         raise ValueError('spool_dir needs a durability other than "memory": what a spool holds is found by the queue')
-    try:
-        path = os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"spool_dir must be a path, not {value!r}") from None
+    path = absolute("spool_dir", value)
     there = path
     while not os.path.lexists(there):
         there = os.path.dirname(there)

@@ -38,12 +38,7 @@ def split(owner: str, kind: str, given: dict[str, Any], of_install: tuple[str, .
 
 
 def _read(name: str, shape: str, value: Any) -> Any:
-    if shape != "path" or value is None:
-        return value
-    try:
-        return os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"{name} must be a path, not {value!r}") from None
+    return value if shape != "path" or value is None else _options.absolute(name, value)
 
 
 def describe(handler: Any, known: type) -> _adopt.Adoption:

@@ -356,16 +356,14 @@ def _ignore(item: tuple[Entry, int] | None) -> None:
     pass
 
 
-#: Reasons for a refusal, with what they mean.
-REASONS = {
-    "queue_full": "queue_size records were queued and the level does not wait",
-    "queue_bytes": "queue_bytes bytes were queued and the level does not wait",
-    "blocking_timeout": "no room within blocking_timeout",
-    "own_thread": "made by the writer thread itself, which never waits, and there was no room",
-    "bad_arguments": "the message could not be made; reported by the wrapped handler's handleError",
-    "shutdown": "made after shutdown_timeout had passed with the wrapped handler still busy",
-    "recursion": "made by the wrapped handler while it handled a record in the caller",
-}
+# Reasons for a refusal:
+#
+# - `queue_full`, `queue_bytes`: `queue_size` records or `queue_bytes` bytes were queued, and the level does not wait.
+# - `blocking_timeout`: no room within `blocking_timeout`.
+# - `own_thread`: made by the writer thread itself, which never waits, and there was no room.
+# - `bad_arguments`: the message could not be made; reported by the wrapped handler's `handleError`.
+# - `shutdown`: made after `shutdown_timeout` had passed with the wrapped handler still busy.
+# - `recursion`: made by the wrapped handler while it handled a record in the caller.
 
-#: Of these the ones that the summary record tells the reader of the log about.
+#: The reasons that the summary record tells the reader of the log about.
 MISSED_REASONS = frozenset(("queue_full", "queue_bytes", "blocking_timeout", "own_thread"))
