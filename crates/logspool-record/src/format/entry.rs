@@ -43,9 +43,6 @@ pub const MAX_PARTS: u16 = 1000;
 /// Chosen: more than programs log; a list that contains itself ends there.
 pub const MAX_DEPTH: usize = 16;
 
-/// First minor version of Python whose records have a task name.
-const TASK_NAME_MINOR: u8 = 12;
-
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryLayout {
@@ -65,7 +62,7 @@ impl EntryLayout {
             msgpack::push_int(&mut process, i64::from(spec.process_id));
         }
         push_part(&mut process, b"host", host_name().as_bytes());
-        Self { process: process.into(), process_parts, has_task: spec.python_minor >= TASK_NAME_MINOR }
+        Self { process: process.into(), process_parts, has_task: spec.cpython.has_task_name() }
     }
 
     pub(super) fn add_needs(&self, needs: &mut Needs) {
@@ -371,6 +368,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri takes minutes for megabytes of text")]
     fn a_record_that_no_receiver_would_take_is_cut() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, &"\u{20ac}".repeat(2_000_000)).context_str(tag::STACK, "the stack");

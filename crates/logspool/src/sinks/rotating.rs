@@ -60,7 +60,7 @@ impl SinkOptions for RotatingFileOptions {
     fn samples(path: &str, _: i32) -> Vec<Self> {
         let sample =
             |rules| Self { path: path.to_owned(), max_bytes: 500, backup_count: 1000, terminator_chars: 1, rules };
-        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+        vec![sample(RotationRules::EARLY), sample(RotationRules::CURRENT)]
     }
 }
 
@@ -92,10 +92,8 @@ impl SizeRule {
         }
         let end = log.file.end()?;
         if first == First::Judged && !lines.marks.is_empty() {
-            let position = match log.rules {
-                RotationRules::Early | RotationRules::Together { .. } => end,
-                RotationRules::Current => log.file.position()?,
-            };
+            let is_of_file = log.rules.is_together() || log.rules.cpython().measures_the_file();
+            let position = if is_of_file { end } else { log.file.position()? };
             if self.is_due(log.rules, position, lines, 0) {
                 return Ok(0);
             }
@@ -113,7 +111,7 @@ impl SizeRule {
 
     /// Whether the record at `index` makes a rollover due, with the file at `position` before it.
     fn is_due(&self, rules: RotationRules, position: u64, lines: &Lines<'_>, index: usize) -> bool {
-        let nothing_to_rotate = rules != RotationRules::Early && position == 0;
+        let nothing_to_rotate = !rules.cpython().rotates_empty_files() && position == 0;
         let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
         !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
     }

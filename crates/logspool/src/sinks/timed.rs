@@ -58,7 +58,8 @@ impl SinkOptions for TimedRotatingFileOptions {
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>> {
         let Self { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules } = self;
         let (interval, zone, at_time_seconds, rules) = (*interval, *zone, *at_time_seconds, *rules);
-        let schedule = Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules })?;
+        let schedule =
+            Schedule::parse(ScheduleOptions { when, interval, zone, at_time_seconds, rules: rules.cpython() })?;
         let log = RotatedFile::open(path, descriptor, rules, Naming::Stamps(schedule.precision))?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
         let rule = TimeRule { schedule, backup_count: *backup_count, rollover_at, under_way: None };
@@ -80,7 +81,7 @@ impl SinkOptions for TimedRotatingFileOptions {
             rollover_at: Some(1),
             rules,
         };
-        vec![sample(RotationRules::Early), sample(RotationRules::Current)]
+        vec![sample(RotationRules::EARLY), sample(RotationRules::CURRENT)]
     }
 }
 
@@ -123,8 +124,8 @@ impl TimeRule {
         }
         let backup = format!("{}.{}", log.file.path(), self.schedule.suffix(self.rollover_at, now));
         match log.rules {
-            RotationRules::Early => make_way(&backup)?,
-            RotationRules::Current if log.has_backup(&backup) => return Ok(Outcome::Taken),
+            RotationRules::Alone(cpython) if cpython.replaces_backups() => make_way(&backup)?,
+            RotationRules::Alone(_) if log.has_backup(&backup) => return Ok(Outcome::Taken),
             RotationRules::Together { .. } if log.has_backup(&backup) => {
                 // Rotated for this time already, by a process that was killed before it wrote the new time to the
                 // sidecar.
@@ -132,7 +133,7 @@ impl TimeRule {
                 log.file.shared().agree_anew(self.rollover_at);
                 return Ok(Outcome::Irregular);
             }
-            RotationRules::Current | RotationRules::Together { .. } => {}
+            RotationRules::Alone(_) | RotationRules::Together { .. } => {}
         }
         move_to(log.file.path(), &backup)?;
         self.finish(log, Turn { now, expired_removed: self.backup_count == 0 })

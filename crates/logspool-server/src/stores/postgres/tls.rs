@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_with_its_mend() {
+    fn contradicting_options_are_refused_with_a_fix() {
         for (why, options) in [
             ("disable, prefer, require", &[("sslmode", "allow")][..]),
             ("sslrootcert=FILE", &[("sslmode", "verify-full")]),
