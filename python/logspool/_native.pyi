@@ -31,6 +31,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "check_options",
     "check_sink",
     "claim",
     "class_state",
@@ -40,6 +41,7 @@ __all__ = [
     "dict_state_offset",
     "drain",
     "end",
+    "entry",
     "flush",
     "flush_durable",
     "flush_handler",
@@ -48,7 +50,9 @@ __all__ = [
     "frame_self_check",
     "go_on",
     "install_crash_drain",
+    "install_options",
     "install_signal_drain",
+    "json_object",
     "keep",
     "keep_memory",
     "metrics_text",
@@ -145,6 +149,11 @@ def set_own_classes(classes: tuple[type, ...]) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
+# Records of Python's, written with the formats of the core.
+
+def json_object(members: list[tuple[Any, Any]], /) -> str: ...
+def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes: ...
+
 # Methods and hooks that replace stock ones.
 
 def native_methods() -> list[tuple[str, str]]: ...
@@ -158,6 +167,8 @@ def watch_part(part: object) -> int: ...
 
 # The life of the process.
 
+def install_options() -> list[dict[str, Any]]: ...
+def check_options(options: dict[str, Any], /) -> dict[str, Any]: ...
 def configure(options: dict[str, Any]) -> None: ...
 def start() -> None: ...
 def stop() -> None: ...

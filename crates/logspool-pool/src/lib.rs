@@ -20,13 +20,13 @@ pub mod times;
 
 pub use channel::Channel;
 pub use jobs::{Counts, Jobs};
-pub use promise::{JobState, Locked, Promise};
+pub use promise::{JobState, Promise};
 #[cfg(not(loom))]
 pub use reading::PoolReading;
-pub use semaphore::{MOST_PERMITS, Semaphore, TooManyPermits};
+pub use semaphore::{Semaphore, TooManyPermits};
 pub use timers::Timers;
 #[cfg(not(loom))]
-pub use times::{BUCKETS, Times};
+pub use times::Times;
 
 #[cfg(all(test, loom))]
 mod models;

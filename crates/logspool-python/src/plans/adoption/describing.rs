@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::state::{Adoption, Inputs, Sink, State, Verdict};
 use crate::interpreter::object::Owned;
+use crate::option_values::refused;
 use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
 use crate::plans::plan::ClassVersion;
@@ -120,8 +121,8 @@ impl State {
             "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
             "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
             kind => {
-                let given = sink_options::given(get("options")?.cast::<PyDict>()?)?;
-                sinks::define(kind, given, descriptor).map_err(sink_options::refused)?
+                let given = sink_options::given(kind, get("options")?.cast::<PyDict>()?)?;
+                sinks::define(kind, given, descriptor).map_err(refused)?
             }
         };
         let format = self.formatting.read(&get("format")?)?;
