@@ -24,12 +24,12 @@ pub struct Lateness {
 
 impl Lateness {
     /// How long to wait, if `timeout` covers all waits that belong together.
-    pub fn share(&self, timeout: Duration) -> Duration {
+    pub fn remaining(&self, timeout: Duration) -> Duration {
         timeout.saturating_sub(self.spent()).max(MOMENT.min(timeout))
     }
 
     /// Notes that a wait timed out after `spent`.
-    pub fn note(&self, spent: Duration) {
+    pub fn note_timeout(&self, spent: Duration) {
         let spent = self.spent() + spent;
         self.spent_ns.store(spent.as_nanos().min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
         self.late_ns.store(monotonic_ns(), Ordering::Relaxed);
@@ -50,14 +50,14 @@ mod tests {
     fn only_waits_right_behind_each_other_share_their_time() {
         let [two, five] = [2, 5].map(Duration::from_secs);
         let lateness = Lateness::default();
-        assert_eq!(five, lateness.share(five));
-        lateness.note(two);
-        assert_eq!(five - two, lateness.share(five));
-        lateness.note(two);
-        assert_eq!((five - two - two, MOMENT), (lateness.share(five), lateness.share(two)));
-        assert_eq!(Duration::ZERO, lateness.share(Duration::ZERO));
+        assert_eq!(five, lateness.remaining(five));
+        lateness.note_timeout(two);
+        assert_eq!(five - two, lateness.remaining(five));
+        lateness.note_timeout(two);
+        assert_eq!((five - two - two, MOMENT), (lateness.remaining(five), lateness.remaining(two)));
+        assert_eq!(Duration::ZERO, lateness.remaining(Duration::ZERO));
 
         lateness.late_ns.store(monotonic_ns() - TOGETHER_NS, Ordering::Relaxed);
-        assert_eq!(five, lateness.share(five));
+        assert_eq!(five, lateness.remaining(five));
     }
 }

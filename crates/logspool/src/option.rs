@@ -150,7 +150,7 @@ impl OptionRow {
             (OptionShape::Switch, OptionValue::Switch(_)) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) if words.contains(&word.as_str()) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) => {
-                let near = meant(word, words.iter().copied());
+                let near = suggestion(word, words.iter().copied());
                 Err(OptionError::Value(format!("{name} has no value {word:?}; {near}")))
             }
             (OptionShape::Whole, OptionValue::Whole(number)) => match self.range {
@@ -174,7 +174,7 @@ impl OptionRow {
 const fn is_among(word: &str, words: &[&str]) -> bool {
     let mut index = 0;
     while index < words.len() {
-        if same(word.as_bytes(), words[index].as_bytes()) {
+        if is_same_text(word.as_bytes(), words[index].as_bytes()) {
             return true;
         }
         index += 1;
@@ -182,7 +182,7 @@ const fn is_among(word: &str, words: &[&str]) -> bool {
     false
 }
 
-const fn same(one: &[u8], other: &[u8]) -> bool {
+const fn is_same_text(one: &[u8], other: &[u8]) -> bool {
     let mut index = 0;
     while index < one.len() && index < other.len() && one[index] == other[index] {
         index += 1;
@@ -191,7 +191,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Names the known word that is most like `word`, or all of them where none is like it.
-pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("the nearest one is {near:?}"),
         None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
@@ -211,7 +211,7 @@ pub fn ordered(
     let mut values: Vec<Option<OptionValue>> = rows.iter().map(|_| None).collect();
     for (name, value) in given {
         let Some(index) = rows.iter().position(|row| row.name == name) else {
-            let near = meant(&name, rows.iter().map(|row| row.name));
+            let near = suggestion(&name, rows.iter().map(|row| row.name));
             return Err(OptionError::Unknown(format!("{owner} has no option {name:?}; {near}")));
         };
         rows[index].check(&value)?;

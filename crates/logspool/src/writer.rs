@@ -45,9 +45,9 @@ use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
 use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
-use entries::{Order, QueuedChunk};
+use entries::{QueuedChunk, TransitFacts};
 pub use outlet::{NONE, Outlet};
-use outlet::{TEXT, Waiting};
+use outlet::{OutletState, TEXT};
 pub use sink_spool::{BacklogRead, SinkSpool};
 pub use spool_state::{Bell, SpoolHome, SpoolTurn};
 pub use syncs::{SyncRule, Syncs};
@@ -76,7 +76,7 @@ const PRESSING_BYTES: usize = 32 * 1024;
 ///
 /// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in
 /// less.
-const BEHIND_NS: u64 = 1_000_000;
+const LAG_NS: u64 = 1_000_000;
 
 /// Bytes of unconfirmed batches on the heap, which occupy lane space until they are confirmed or spilled.
 ///
@@ -89,7 +89,7 @@ const UNCONFIRMED_NS: u64 = 1_000_000_000;
 /// The same while calls wait until their record is durable, which a spool can make it.
 ///
 /// Chosen: a commit of a busy service takes less. If the service is away, a waiting call is delayed by this much.
-const HURRIED_NS: u64 = 100_000_000;
+const AWAITED_NS: u64 = 100_000_000;
 
 /// Bytes of finished chunks on the heap for one sink.
 ///
@@ -165,7 +165,7 @@ impl Outlet {
 
     /// Publishes the sink's progress for the collector and for waiting flushes. Call it after every change of the
     /// entries, when the counters match the change.
-    fn publish_fronts(&self, waiting: &mut Waiting) {
+    fn publish_fronts(&self, waiting: &mut OutletState) {
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
         // Pairs with `observe` above: the collector frees lane space up to these batches, whose bytes were read or stored before.
@@ -194,12 +194,12 @@ impl Outlet {
             self.settle(&[chunk.batch], SyncOutcome::Failed);
             return false;
         }
-        if self.is_unread() {
+        if self.has_no_reader() {
             self.settle(&[chunk.batch], SyncOutcome::Failed);
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
-        let order = std::mem::take(&mut waiting.order);
+        let order = std::mem::take(&mut waiting.transit_facts);
         waiting.entries.push(QueuedChunk {
             batch: chunk.batch,
             counts: chunk.counts,
@@ -222,15 +222,15 @@ impl Outlet {
     /// Counts a batch's records for this sink as dropped without queueing them.
     pub fn drop_chunk(&self, chunk: &Chunk, reason: DropReason) {
         let mut waiting = self.lock();
-        waiting.order = Order { follows_dropped: true, is_told: false };
+        waiting.transit_facts = TransitFacts { follows_dropped: true, ends_with_message: false };
         count(&self.head().accepted, chunk.counts);
         self.count_dropped(reason, chunk.counts);
         self.settle(&[chunk.batch], SyncOutcome::Failed);
     }
 
     /// Notes that the last record of the next chunk is a message on dropped records.
-    pub fn note_told(&self) {
-        self.lock().order.is_told = true;
+    pub fn note_message(&self) {
+        self.lock().transit_facts.ends_with_message = true;
     }
 
     fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {
@@ -238,7 +238,7 @@ impl Outlet {
     }
 
     /// Moves chunks that the writer does not accept to overflow files. Returns whether there is room for more.
-    pub fn relieve(&self, now: u64) -> Capacity {
+    pub fn spill_queued(&self, now: u64) -> Capacity {
         if self.unspilled_batch() == NONE {
             return Capacity::Free;
         }
@@ -247,7 +247,7 @@ impl Outlet {
         let heap_bytes = waiting.entries.heap_bytes();
         let full = heap_bytes >= HEAP_BYTES;
         let (pressing, stands) = if self.confirms {
-            let patience = if self.hurries() { HURRIED_NS } else { UNCONFIRMED_NS };
+            let patience = if self.has_durability_waiters() { AWAITED_NS } else { UNCONFIRMED_NS };
             (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > patience)
         } else {
             let pressing =
@@ -261,11 +261,11 @@ impl Outlet {
         let is_behind = !self.confirms
             && heap_bytes >= PRESSING_BYTES
             && waiting.entries.follows_stored()
-            && now.saturating_sub(oldest) > BEHIND_NS;
+            && now.saturating_sub(oldest) > LAG_NS;
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let Waiting { entries, overflow, .. } = &mut *waiting;
+        let OutletState { entries, overflow, .. } = &mut *waiting;
         entries.store(|chunk| {
             let place = overflow.append(chunk).ok()?;
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
@@ -287,7 +287,7 @@ impl Outlet {
     /// Counters and queue at one moment.
     pub fn counts(&self) -> SinkCounts {
         let waiting = self.lock();
-        let Waiting { entries, spool, .. } = &*waiting;
+        let OutletState { entries, spool, .. } = &*waiting;
         SinkCounts {
             queued: entries.queued(),
             spooled: entries.spooled(),
@@ -355,15 +355,15 @@ mod tests {
         let outlet = outlet();
         let stalled = monotonic_ns();
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
-        assert_eq!(Capacity::Free, outlet.relieve(stalled + 2 * STUCK_NS));
+        assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
         // The sink accepts records again: the writer finished the first chunk, and has two more before the next one.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);
-        assert_eq!((Capacity::Free, 4), (outlet.relieve(now), outlet.unspilled_batch()));
+        assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now), outlet.unspilled_batch()));
 
-        assert_eq!(Capacity::Free, outlet.relieve(now + 2 * BEHIND_NS));
+        assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LAG_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
     }
 
@@ -373,6 +373,6 @@ mod tests {
         let now = monotonic_ns();
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), now)));
 
-        assert_eq!((Capacity::Free, 1), (outlet.relieve(now + 2 * BEHIND_NS), outlet.unspilled_batch()));
+        assert_eq!((Capacity::Free, 1), (outlet.spill_queued(now + 2 * LAG_NS), outlet.unspilled_batch()));
     }
 }

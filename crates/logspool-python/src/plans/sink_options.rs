@@ -1,7 +1,7 @@
 //! Options of sinks between Python and the core's table of sinks.
 
 use logspool::option::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape};
-use logspool::sinks::{self, SinkRow, TABLE, Takes};
+use logspool::sinks::{self, SinkInput, SinkRow, TABLE};
 use logspool_record::definition::{Descriptor, OptionValue};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 /// # Errors
 ///
 /// `TypeError` for a value that no option takes.
-pub fn given(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, OptionValue)>> {
+pub fn option_values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, OptionValue)>> {
     options.iter().map(|(name, value)| Ok((name.extract()?, read(&name.extract::<String>()?, &value)?))).collect()
 }
 
@@ -20,7 +20,7 @@ fn read(name: &str, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
     if value.is_none() {
         return Ok(OptionValue::Nothing);
     }
-    // Before the numbers: True is an int.
+    // Checked before the numbers, because `True` is an int.
     if value.is_instance_of::<PyBool>() {
         return Ok(OptionValue::Switch(value.extract()?));
     }
@@ -48,7 +48,7 @@ pub fn refused(error: OptionError) -> PyErr {
 ///
 /// `ValueError` and `TypeError` that say what is allowed.
 pub fn check(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
-    let definition = sinks::define(kind, given(options)?, Descriptor::Open).map_err(refused)?;
+    let definition = sinks::define(kind, option_values(options)?, Descriptor::Open).map_err(refused)?;
     Ok(definition.name)
 }
 
@@ -65,7 +65,7 @@ fn sink<'py>(py: Python<'py>, row: &SinkRow) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("kind", row.kind)?;
     dict.set_item("about", unwrapped(row.about))?;
-    dict.set_item("takes", if row.traits.takes == Takes::Lines { "lines" } else { "entries" })?;
+    dict.set_item("takes", if row.traits.takes == SinkInput::Lines { "lines" } else { "entries" })?;
     dict.set_item("options", rows(py, row.options)?)?;
     Ok(dict)
 }

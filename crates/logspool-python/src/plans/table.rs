@@ -212,7 +212,7 @@ fn find_in_table(py: Python<'_>, logger: usize) -> Option<Reference> {
 ///
 /// On GIL builds a call borrows its plan from the table; on free-threaded builds the call holds a reference.
 #[derive(Clone, Copy)]
-pub struct Lender {
+pub struct BorrowedPlan {
     #[cfg(not(Py_GIL_DISABLED))]
     removals: u64,
     #[cfg(not(Py_GIL_DISABLED))]
@@ -222,7 +222,7 @@ pub struct Lender {
 /// How often plans were removed from the table. Changes only under the GIL; free-threaded builds do not read it.
 static REMOVALS: AtomicU64 = AtomicU64::new(0);
 
-impl Lender {
+impl BorrowedPlan {
     /// Remembers a plan that is in the table now.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]

@@ -18,6 +18,7 @@ mod future;
 mod future_type;
 mod intake;
 mod job;
+mod job_options;
 mod methods;
 mod results;
 mod schedule;
@@ -27,7 +28,6 @@ mod timer_type;
 mod timers;
 mod verbs;
 mod view;
-mod wishes;
 mod worker;
 
 use pyo3::prelude::*;

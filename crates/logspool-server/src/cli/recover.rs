@@ -45,11 +45,11 @@ pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
     }
     let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
     if discarded > 0 {
-        writeln!(out, "{} given up: for terminals and pipes that are gone", counted(discarded, "record"))?;
+        writeln!(out, "{} dropped: for terminals and pipes that are gone", counted(discarded, "record"))?;
     }
     if report.torn_lines > 0 {
         let lines = counted(report.torn_lines, "line");
-        writeln!(out, "{lines} torn by a kill ended: their rest could not be told")?;
+        writeln!(out, "{lines} torn by a kill ended: their rest is unknown")?;
     }
     if report.delivered.is_empty() && discarded == 0 && report.kept.is_empty() {
         writeln!(out, "nothing to deliver")?;

@@ -92,7 +92,7 @@ pub enum Fallback {
 pub const QUEUE_BYTES: std::ops::RangeInclusive<usize> = 32 * 1024..=16 * 1024 * 1024;
 
 /// Least bytes of a spool: eight segments with room for a frame of 100 KiB each.
-pub const LEAST_SPOOL_BYTES: u64 = 1024 * 1024;
+pub const MIN_SPOOL_BYTES: u64 = 1024 * 1024;
 
 /// Why options were rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,9 +150,9 @@ impl Options {
                 self.queue_bytes
             )));
         }
-        if self.spool_bytes < LEAST_SPOOL_BYTES {
+        if self.spool_bytes < MIN_SPOOL_BYTES {
             return Err(OptionsError::Range(format!(
-                "spool_bytes must be at least {LEAST_SPOOL_BYTES} bytes, not {}",
+                "spool_bytes must be at least {MIN_SPOOL_BYTES} bytes, not {}",
                 self.spool_bytes
             )));
         }

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
-use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::in_handler::{SIGNAL_TIMEOUT, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 use super::{crash, door};
@@ -106,7 +106,7 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     while let Some(pipeline) = own {
         match write_queued(pipeline) {
-            SignalWait::Again(moment_ns) if comes_again(signal, moment_ns) => {
+            SignalWait::Again(moment_ns) if raise_again_later(signal, moment_ns) => {
                 // SAFETY: as above: errno of this thread.
                 unsafe { *libc::__errno_location() = errno };
                 return;
@@ -148,10 +148,10 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let end = END_NS.load(Ordering::Relaxed);
     // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
     // this thread either never finishes, or finishes before the next wait.
-    door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_PATIENCE);
+    door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_TIMEOUT);
     if !pipeline.collector_runs.is_running() {
         // Nothing was logged yet, or nothing since a fork.
-        return if holds_nothing(pipeline) { SignalWait::Written } else { SignalWait::Over };
+        return if is_queue_empty(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
     // Request a new ticket each time, to include records that the thread pushed during its moment.
     let ticket = pipeline.request();
@@ -168,12 +168,12 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
         if now >= until {
             return SignalWait::Again((FIRST_MOMENT_NS << shift).min(end - now));
         }
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
 }
 
 /// Makes the signal come to this process again after `nanoseconds`. Returns whether it will. Async-signal-safe.
-fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
+fn raise_again_later(signal: libc::c_int, nanoseconds: u64) -> bool {
     // Direct system calls, since the C library's timer functions may allocate.
     // SAFETY: all-zero structs are valid, and the kernel reads and writes locals only.
     unsafe {
@@ -192,7 +192,7 @@ fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
 }
 
 /// Whether every record is written or dropped for every sink, judged by the segment alone. Async-signal-safe.
-fn holds_nothing(pipeline: &Pipeline) -> bool {
+fn is_queue_empty(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.observe() as usize;
     let mut lanes = (0..lanes).map(|index| pipeline.segment.lane(index));

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_spool::pointer;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
 use super::state::Pipeline;
@@ -21,7 +21,7 @@ impl Pipeline {
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
         // A load first, since the collector calls this in every turn.
-        if spooler.runs.seems_running() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_begin() {
+        if spooler.runs.is_running_relaxed() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_start() {
             return;
         }
         spooler.has_files.publish(true);
@@ -55,7 +55,7 @@ impl Pipeline {
         spooler.leave.publish(true);
         spooler.bell.ring();
         while spooler.runs() && Instant::now() < deadline {
-            nap(Duration::from_micros(100));
+            sleep_interruptibly(Duration::from_micros(100));
         }
         let removed = !spooler.runs() && {
             self.outlets().iter().flatten().for_each(|outlet| outlet.close_spool());

@@ -88,7 +88,7 @@ impl Lane {
     /// A reader of the readable part of `[from, to)`. `None` if no part is readable.
     pub fn reader(&self, from: u64, to: u64) -> Option<LaneReader<'_>> {
         let rings = Rings { first: &self.first, second: &self.second, switch: self.switch };
-        LaneReader::over(rings, from.max(self.from), to.min(self.to))
+        LaneReader::from_copies(rings, from.max(self.from), to.min(self.to))
     }
 }
 

@@ -21,11 +21,11 @@ use std::io;
 
 use logspool_record::definition::Descriptor;
 
-use super::compress::{Compressing, Naming, forms};
-use super::named::{NamedFile, make_way, rename_existing};
-use super::torn::Torn;
+use super::compress::{CompressionHandle, Naming, forms};
+use super::named::{NamedFile, remove_existing, rename_existing};
+use super::torn::TornRecord;
 use super::{Place, RotationRules, SinkOptions, Traits};
-use crate::sidecar::steps::{Step, reach};
+use crate::sidecar::steps::{AppendStep, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 crate::options! {
@@ -72,10 +72,10 @@ pub struct RotatingFileSink {
     backup_count: u32,
     terminator_chars: u64,
     rules: RotationRules,
-    compressing: Option<Compressing>,
+    compressing: Option<CompressionHandle>,
     /// The next step of an unfinished rollover.
     next: Option<RolloverStep>,
-    torn: Torn,
+    torn: TornRecord,
 }
 
 /// A step of a rollover.
@@ -101,9 +101,9 @@ impl RotatingFileSink {
             backup_count: *backup_count,
             terminator_chars: u64::from(*terminator_chars),
             rules: *rules,
-            compressing: rules.compression().map(|how| Compressing::new(path, how, Naming::Numbers)),
+            compressing: rules.compression().map(|how| CompressionHandle::new(path, how, Naming::Numbers)),
             next: None,
-            torn: Torn::default(),
+            torn: TornRecord::default(),
         })
     }
 
@@ -143,7 +143,7 @@ impl RotatingFileSink {
 
     /// Continues the unfinished rollover until the new file is open.
     fn turn(&mut self) -> io::Result<()> {
-        let _alone = self.compressing.as_ref().map(Compressing::alone);
+        let _alone = self.compressing.as_ref().map(CompressionHandle::alone);
         while let Some(step) = self.next {
             match step {
                 RolloverStep::Shift(number) => self.shift(number)?,
@@ -165,16 +165,16 @@ impl RotatingFileSink {
         }
         let target = format!("{path}.{}", number + 1);
         if number == 0 {
-            make_way(&target)?;
+            remove_existing(&target)?;
             rename_existing(path, &target)?;
-            reach(Step::Renamed);
+            reach(AppendStep::Renamed);
             return Ok(());
         }
         let source = format!("{path}.{number}");
         if std::path::Path::new(&source).exists() {
-            make_way(&target)?;
+            remove_existing(&target)?;
             rename_existing(&source, &target)?;
-            reach(Step::Renamed);
+            reach(AppendStep::Renamed);
         }
         Ok(())
     }
@@ -271,7 +271,7 @@ impl Sink for RotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.rotation_count(), || self.file.origin());
+            compressing.note_rotations(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }

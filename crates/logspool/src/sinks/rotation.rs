@@ -5,23 +5,29 @@ use logspool_record::definition::OptionValue;
 
 /// Which rules to follow for rotating files: those of CPython, or those for several processes.
 ///
-/// CPython's changed inside the minor versions, so capture tells them apart by the code of the handler's class:
+/// CPython changed its rules within minor versions, so capture tells them apart by the code of the handler's class:
 /// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
 /// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RotationRules {
-    /// Compared with 3.10.13, 3.11.7 and 3.12.1. An empty file is rotated too; the size is that of the file.
-    /// A backup that exists is overwritten; `interval` does not count for `midnight` and weekdays.
+    /// The rules of CPython 3.10.13, 3.11.7 and 3.12.1.
+    ///
+    /// - By size: an empty file is rotated too, and the size is read from the file.
+    /// - By time: an existing backup is overwritten, and `interval` is ignored for `midnight` and weekdays.
     Early,
-    /// Compared with 3.12.10 and 3.13.0. An empty file is never rotated; the size is the handler's own position.
-    /// While a backup of that name exists the file is not rotated; `interval` counts for every `when`.
+    /// The rules of CPython 3.12.10 and 3.13.0.
+    ///
+    /// - By size: an empty file is never rotated, and the size is the position of the handler's own stream.
+    /// - By time: the file is not rotated while a backup of that name exists, and `interval` counts for every `when`.
     #[default]
     Current,
-    /// Of no release: several processes rotate one file, under the lock of its sidecar. As `Current`, but the size is
-    /// that of the file; a rotation by another process is noticed before each write; the next time of a rotation by
-    /// time is agreed on; backups close up to the first number that is free.
+    /// Rules of logspool: several processes rotate one file, under the lock of its sidecar. As `Current`, except:
+    ///
+    /// - The size is read from the file, and each write first checks for a rotation by another process.
+    /// - All processes agree on the next time of a rotation.
+    /// - Backups are renamed only up to the first free number.
     Together {
-        /// What becomes of a backup.
+        /// How backups are compressed.
         compress: Option<Compression>,
     },
 }
@@ -44,9 +50,9 @@ impl RotationRules {
 /// How a backup is compressed once it has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As `gzip` does: `.gz` behind the name.
+    /// As `gzip` does: `.gz` after the name.
     Gzip,
-    /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
+    /// As `zstd` does: `.zst` after the name. Smaller and several times faster.
     Zstd,
 }
 

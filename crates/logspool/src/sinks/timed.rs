@@ -21,13 +21,13 @@ use std::time::SystemTime;
 
 use logspool_record::definition::{Descriptor, Zone};
 
-use super::compress::{Compressing, Naming, forms};
+use super::compress::{CompressionHandle, Naming, forms};
 use super::expired;
-use super::named::{NamedFile, make_way, rename_existing};
+use super::named::{NamedFile, remove_existing, rename_existing};
 use super::schedule::{Schedule, ScheduleOptions};
-use super::torn::Torn;
+use super::torn::TornRecord;
 use super::{Place, RotationRules, SinkOptions, Traits};
-use crate::sidecar::steps::{Step, reach};
+use crate::sidecar::steps::{AppendStep, reach};
 use crate::sink::{Lines, Mark, SharedLog, Sink, SinkError, SyncError};
 
 crate::options! {
@@ -88,11 +88,11 @@ pub struct TimedRotatingFileSink {
     schedule: Schedule,
     backup_count: u32,
     rules: RotationRules,
-    compressing: Option<Compressing>,
+    compressing: Option<CompressionHandle>,
     rollover_at: i64,
     /// The unfinished rollover.
     under_way: Option<Turn>,
-    torn: Torn,
+    torn: TornRecord,
 }
 
 /// A rollover after the file was renamed.
@@ -129,7 +129,7 @@ impl TimedRotatingFileSink {
         let file = NamedFile::open(path, descriptor)?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
         let naming = Naming::Stamps(schedule.precision);
-        let compressing = rules.compression().map(|how| Compressing::new(path, how, naming));
+        let compressing = rules.compression().map(|how| CompressionHandle::new(path, how, naming));
         Ok(Self {
             file,
             schedule,
@@ -138,7 +138,7 @@ impl TimedRotatingFileSink {
             compressing,
             rollover_at,
             under_way: None,
-            torn: Torn::default(),
+            torn: TornRecord::default(),
         })
     }
 
@@ -150,7 +150,7 @@ impl TimedRotatingFileSink {
         }
         let backup = format!("{}.{}", self.file.path(), self.schedule.suffix(self.rollover_at, now));
         match self.rules {
-            RotationRules::Early => make_way(&backup)?,
+            RotationRules::Early => remove_existing(&backup)?,
             RotationRules::Current if Path::new(&backup).exists() => return Ok(Outcome::Taken),
             RotationRules::Together { compress }
                 if Path::new(&backup).exists() || compress.is_some() && forms::any_exists(&backup) =>
@@ -158,19 +158,19 @@ impl TimedRotatingFileSink {
                 // Rotated for this time already, by a process that was killed before it wrote the new time to the
                 // sidecar.
                 self.rollover_at = self.schedule.after_rollover(now);
-                self.file.shared().agree_anew(self.rollover_at);
+                self.file.shared().set_due(self.rollover_at);
                 return Ok(Outcome::Irregular);
             }
             RotationRules::Current | RotationRules::Together { .. } => {}
         }
         rename_existing(self.file.path(), &backup)?;
-        reach(Step::Renamed);
+        reach(AppendStep::Renamed);
         self.finish(Turn { now, expired_removed: self.backup_count == 0 })
     }
 
     /// Finishes a rollover after the file was renamed.
     fn finish(&mut self, mut turn: Turn) -> io::Result<Outcome> {
-        let _alone = self.compressing.as_ref().map(Compressing::alone);
+        let _alone = self.compressing.as_ref().map(CompressionHandle::alone);
         self.under_way = Some(turn);
         if !turn.expired_removed {
             turn.expired_removed = true;
@@ -206,7 +206,7 @@ impl TimedRotatingFileSink {
                 }
                 continue;
             }
-            self.rollover_at = self.file.shared().agree(self.rollover_at);
+            self.rollover_at = self.file.shared().propose_due(self.rollover_at);
             let rotation_count = self.file.rotation_count();
             let part = self.prepare(lines).map_err(SinkError::Retry)?;
             if self.file.rotation_count() == rotation_count {
@@ -252,7 +252,7 @@ impl Sink for TimedRotatingFileSink {
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         if let Some(compressing) = &mut self.compressing {
-            compressing.see(self.file.rotation_count(), || self.file.origin());
+            compressing.note_rotations(self.file.rotation_count(), || self.file.origin());
         }
         Ok(count)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::outlet::{NONE, Outlet, Waiting};
+use super::outlet::{NONE, Outlet, OutletState};
 use crate::stats::DropReason;
 use logspool_sys::published::Counted;
 
@@ -83,23 +83,23 @@ impl Outlet {
     /// collector. Returns whether the flush is answered already; then the caller of this function wakes them.
     pub fn answer_after(&self, ticket: u64, batch: u64) -> bool {
         let mut waiting = self.lock();
-        match waiting.asked.back_mut() {
+        match waiting.requested_flushes.back_mut() {
             Some((newest, last)) if *last == batch => *newest = ticket,
-            _ => waiting.asked.push_back((ticket, batch)),
+            _ => waiting.requested_flushes.push_back((ticket, batch)),
         }
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         self.answer_flushes(&mut waiting, front)
     }
 
     /// Answers the flushes that wait for batches before `front`. Returns whether there were any.
-    pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) -> bool {
+    pub(super) fn answer_flushes(&self, waiting: &mut OutletState, front: u64) -> bool {
         let mut is_answered = false;
-        while let Some(&(ticket, batch)) = waiting.asked.front()
+        while let Some(&(ticket, batch)) = waiting.requested_flushes.front()
             && batch < front
         {
             // Publishes as `answer` does.
             self.flushed_ticket.raise(ticket);
-            waiting.asked.pop_front();
+            waiting.requested_flushes.pop_front();
             is_answered = true;
         }
         is_answered
@@ -122,7 +122,7 @@ impl Outlet {
     }
 
     /// Whether the sink was closed and has no more records to write.
-    pub(super) fn is_done(&self, waiting: &Waiting) -> bool {
+    pub(super) fn is_done(&self, waiting: &OutletState) -> bool {
         let is_answered = |ticket| self.flushed_ticket.load(Ordering::Relaxed) >= ticket;
         waiting.entries.is_empty() && waiting.closing.is_some_and(is_answered)
     }
@@ -242,10 +242,10 @@ mod tests {
         let outlet = outlet();
         assert!(outlet.push(chunk(1), 0));
         assert!(!outlet.push(chunk(2), 0));
-        outlet.has_no_thread();
+        outlet.note_failed_start();
 
         assert!(outlet.push(chunk(3), 0));
-        outlet.has_no_thread();
+        outlet.note_failed_start();
         assert!(outlet.wants_thread());
         assert!(!outlet.wants_thread());
         // Lets `run` return once everything is written.

@@ -11,7 +11,7 @@ use logspool_spool::SpoolError;
 use logspool_sys::clock::monotonic_ns;
 
 use super::entries::{QueuedChunk, Spooled};
-use super::outlet::{Outlet, Waiting};
+use super::outlet::{Outlet, OutletState};
 use super::sink_spool::{BacklogRead, SinkSpool};
 use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
 use crate::durable::SyncOutcome;
@@ -41,7 +41,7 @@ const EMPTY_NS: u64 = 10_000_000_000;
 
 /// First and longest pause before the disk is tried again, in nanoseconds.
 const FIRST_PAUSE_NS: u64 = 100_000_000;
-const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
+const MAX_PAUSE_NS: u64 = 5_000_000_000;
 
 impl Outlet {
     /// Whether the spool's thread has work here.
@@ -49,13 +49,13 @@ impl Outlet {
         match self.overflowing_since.load(Ordering::Relaxed) {
             0 => false,
             1 => true,
-            _ if self.hurries() => true,
-            since => self.bell.is_some() && (now.saturating_sub(since) > SPOOL_AFTER_NS || self.budget.is_pressing()),
+            _ if self.has_durability_waiters() => true,
+            since => self.bell.is_some() && (now.saturating_sub(since) > SPOOL_AFTER_NS || self.budget.is_half_used()),
         }
     }
 
     /// Whether calls wait for durability that a spool would provide.
-    pub(super) fn hurries(&self) -> bool {
+    pub(super) fn has_durability_waiters(&self) -> bool {
         self.bell.is_some() && self.syncs.has_waiters()
     }
 
@@ -65,7 +65,7 @@ impl Outlet {
     }
 
     /// Notes that the writer has finished an entry.
-    pub(super) fn note_finished(&self, waiting: &mut Waiting, entry: &QueuedChunk) {
+    pub(super) fn note_finished(&self, waiting: &mut OutletState, entry: &QueuedChunk) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
             waiting.spool.acked = waiting.spool.acked.max(end);
@@ -97,7 +97,7 @@ impl Outlet {
         match self.spool_now(&mut slot, home, now) {
             Ok(turn) => turn,
             Err(error) => {
-                slot.pause = (slot.pause * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+                slot.pause = (slot.pause * 2).clamp(FIRST_PAUSE_NS, MAX_PAUSE_NS);
                 slot.try_at = now + slot.pause;
                 self.lock().spool.error = error.to_string();
                 SpoolTurn::Waits
@@ -153,7 +153,7 @@ impl Outlet {
         let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
         let place = self.definition.lasting.clone();
         // A queue in memory has no path that other processes could check.
-        let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
+        let segment = home.segment.home().filter(|(folder, _)| folder.memory_files().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
             .make()
@@ -169,7 +169,7 @@ impl Outlet {
         while stored < STORE_BYTES {
             let next = {
                 let mut waiting = self.lock();
-                let hands = waiting.hands();
+                let hands = waiting.held_entries();
                 let next = waiting.entries.next_to_spool(hands);
                 next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
@@ -178,7 +178,7 @@ impl Outlet {
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
             let mut waiting = self.lock();
-            let (hands, taken) = (waiting.hands(), waiting.taken);
+            let (hands, taken) = (waiting.held_entries(), waiting.taken);
             match waiting.entries.note_spooled(batch, end, hands, taken) {
                 Spooled::Away => {}
                 Spooled::AtHand => spool.pass(end),

@@ -11,8 +11,8 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use super::delivery::error_number;
-use super::outlet::{Outlet, TEXT, Waiting};
-use super::syncing::Due;
+use super::outlet::{Outlet, OutletState, TEXT};
+use super::syncing::SyncDue;
 use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
@@ -22,7 +22,7 @@ use crate::stats::DropReason;
 
 /// First and longest pause between two tries of a failed write.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Interval at which a sink with a duplicate of a lent descriptor checks whether the program has closed the original.
 ///
@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_millis(100);
 
 /// Next action of the writer.
-enum WriterErrand {
+enum WriterAction {
     /// Write this chunk, from this byte on.
     Write(Arc<Chunk>, usize),
     /// Sync the sink.
@@ -48,7 +48,7 @@ impl Outlet {
     }
 
     /// Notes that the writer thread could not be started.
-    pub fn has_no_thread(&self) {
+    pub fn note_failed_start(&self) {
         self.lock().thread_runs = false;
     }
 
@@ -68,7 +68,7 @@ impl Outlet {
     }
 
     /// Marks the writer thread as gone. Called under the same lock as the check that it may leave.
-    pub(super) fn count_as_gone(&self, waiting: &mut Waiting) {
+    pub(super) fn mark_thread_gone(&self, waiting: &mut OutletState) {
         waiting.thread_runs = false;
         progress::note();
     }
@@ -89,9 +89,9 @@ impl Outlet {
         start
     }
 
-    fn has_work(&self, waiting: &Waiting) -> bool {
+    fn has_work(&self, waiting: &OutletState) -> bool {
         !waiting.entries.is_empty()
-            || self.sync_due(waiting, monotonic_ns()) != Due::Never
+            || self.sync_due(waiting, monotonic_ns()) != SyncDue::Never
             || self.is_done(waiting) && !self.is_closed()
     }
 
@@ -101,7 +101,7 @@ impl Outlet {
     }
 
     /// Whether a writer begins here for the first time. True only once.
-    pub fn begins(&self) -> bool {
+    pub fn begin_once(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
 
@@ -117,7 +117,7 @@ impl Outlet {
         if self.is_done(&waiting) && !self.is_closed() {
             // Under the lock: records that come from here on are counted as dropped, as after `release`.
             self.note_closed();
-            let is_unsynced = self.sync_due(&waiting, monotonic_ns()) != Due::Never;
+            let is_unsynced = self.sync_due(&waiting, monotonic_ns()) != SyncDue::Never;
             drop(waiting);
             if let Some(sink) = sink_slot.as_mut().filter(|_| is_unsynced) {
                 self.sync(sink.as_mut());
@@ -130,14 +130,14 @@ impl Outlet {
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
         let mut rests = sink.is_some() && self.is_lent;
-        while let Some(errand) = self.next_errand(rests) {
-            match (&mut sink, errand) {
-                (Some(sink), WriterErrand::Write(chunk, written)) => {
+        while let Some(action) = self.next_action(rests) {
+            match (&mut sink, action) {
+                (Some(sink), WriterAction::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
                     rests = self.is_lent;
                 }
-                (Some(sink), WriterErrand::Sync) => self.sync(sink.as_mut()),
-                (Some(sink), WriterErrand::Rest) => rests = sink.rest(),
+                (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
+                (Some(sink), WriterAction::Rest) => rests = sink.release_closed_descriptors(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
@@ -145,27 +145,27 @@ impl Outlet {
 
     /// Waits for the oldest chunk, for a due sync, or for [`REST`] if `rests`. `None` means that the thread must leave;
     /// it is marked as gone already.
-    fn next_errand(&self, rests: bool) -> Option<WriterErrand> {
+    fn next_action(&self, rests: bool) -> Option<WriterAction> {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
-                self.count_as_gone(&mut waiting);
+                self.mark_thread_gone(&mut waiting);
                 return None;
             }
             let due = self.sync_due(&waiting, monotonic_ns());
-            if due == Due::Now {
-                return Some(WriterErrand::Sync);
+            if due == SyncDue::Now {
+                return Some(WriterAction::Sync);
             }
             if let Some(entry) = waiting.entries.first() {
                 let written = self.head().offset.load(Ordering::Relaxed) as usize;
                 if let Some(chunk) = &entry.heap {
-                    return Some(WriterErrand::Write(chunk.clone(), written));
+                    return Some(WriterAction::Write(chunk.clone(), written));
                 }
                 let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
                 drop(waiting);
                 let chunk = place.map(|place| place.read(batch, counts));
                 if let Some(Ok(chunk)) = chunk {
-                    return Some(WriterErrand::Write(Arc::new(chunk), written));
+                    return Some(WriterAction::Write(Arc::new(chunk), written));
                 }
                 // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
                 self.finish(0, Some(DropReason::Unreadable));
@@ -173,8 +173,8 @@ impl Outlet {
                 continue;
             }
             let pause = match due {
-                Due::At(then) => Some(Duration::from_nanos(then.saturating_sub(monotonic_ns()))),
-                Due::Now | Due::Never => None,
+                SyncDue::At(then) => Some(Duration::from_nanos(then.saturating_sub(monotonic_ns()))),
+                SyncDue::Now | SyncDue::Never => None,
             };
             let Some(pause) = pause.into_iter().chain(rests.then_some(REST)).min() else {
                 waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -182,7 +182,7 @@ impl Outlet {
             };
             let (woken, timeout) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
             if rests && timeout.timed_out() && woken.entries.is_empty() {
-                return Some(WriterErrand::Rest);
+                return Some(WriterAction::Rest);
             }
             waiting = woken;
         }
@@ -209,9 +209,9 @@ impl Outlet {
                     Ok(count) => {
                         // In this order: a missing intent means that the segment has noted the bytes.
                         self.head().offset.publish((written + count) as u64);
-                        shared.settle();
+                        shared.finish_append();
                     }
-                    Err(_) => shared.give_up(),
+                    Err(_) => shared.abort_append(),
                 }
             }
             match result {
@@ -236,13 +236,13 @@ impl Outlet {
                     if !waits {
                         self.note(&error);
                     }
-                    if self.is_unread() {
+                    if self.has_no_reader() {
                         self.settle_all();
                     }
                     if !self.pause(if waits { Duration::ZERO } else { pause }) {
                         return;
                     }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
                 Err(SinkError::Reject(error)) => {
                     self.note(&error);

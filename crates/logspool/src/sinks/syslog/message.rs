@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::option::{OptionField, OptionShape};
 use logspool_record::definition::OptionValue;
-use logspool_record::msgpack::{Item, Missing, Reader};
+use logspool_record::msgpack::{Item, ReadError, Reader};
 use logspool_record::syslog::FACILITIES;
 
 /// Part of the system that messages come from: a number of RFC 5424.
@@ -78,7 +78,7 @@ const PARTS: [&[u8]; 14] = [
 
 /// What a message shows of an entry.
 #[derive(Default)]
-struct Shown {
+struct ShownEntry {
     seconds: u32,
     nanoseconds: u32,
     level: i128,
@@ -100,7 +100,7 @@ impl Header {
 
     /// Appends the message of an entry, of at most `most` bytes.
     pub fn push_message(&self, out: &mut Vec<u8>, entry: &[u8], most: usize) {
-        let mut shown = Shown::default();
+        let mut shown = ShownEntry::default();
         if shown.read(entry).is_err() && shown.text.is_empty() {
             shown.text = String::from_utf8_lossy(entry).into_owned();
         }
@@ -185,13 +185,13 @@ fn name(text: &[u8]) -> String {
     if shown.is_empty() { "_".to_owned() } else { shown }
 }
 
-impl Shown {
-    fn read(&mut self, entry: &[u8]) -> Result<(), Missing> {
+impl ShownEntry {
+    fn read(&mut self, entry: &[u8]) -> Result<(), ReadError> {
         let mut reader = Reader::new(entry);
         let (Item::Array(2), Item::Extension(0, time), Item::Map(count)) =
             (reader.item()?, reader.item()?, reader.item()?)
         else {
-            return Err(Missing::Invalid);
+            return Err(ReadError::Invalid);
         };
         if let [a, b, c, d, e, f, g, h] = *time {
             self.seconds = u32::from_be_bytes([a, b, c, d]);
@@ -199,7 +199,7 @@ impl Shown {
         }
         let mut seen = [false; PARTS.len()];
         for _ in 0..count {
-            let Item::Text(key) = reader.item()? else { return Err(Missing::Invalid) };
+            let Item::Text(key) = reader.item()? else { return Err(ReadError::Invalid) };
             let part = PARTS.iter().position(|part| *part == key).filter(|part| !seen[*part]);
             let mut value = String::new();
             push_value(&mut value, &mut reader, 0)?;
@@ -231,7 +231,7 @@ impl Shown {
 }
 
 /// Appends a value as text, arrays and maps as JSON has them.
-fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), Missing> {
+fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), ReadError> {
     if depth > MAX_DEPTH {
         out.push_str(CUT);
         return reader.skip();
