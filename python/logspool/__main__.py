@@ -43,7 +43,7 @@ usage: python -m logspool recover [DIR]
 
 Write what killed processes of this user left in the queue folder DIR to the files it was meant for, and remove it
 there. Without DIR: LOGSPOOL_QUEUE_DIR, or this user's folder in /dev/shm. Records of processes that live are left
-alone; records for terminals and pipes that ended with their process are given up and counted.
+alone; records for terminals and pipes that ended with their process are dropped and counted.
 
 exit status: 0 all delivered, 1 something stays (stderr says what and why), 2 usage
 """,

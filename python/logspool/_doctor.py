@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: A write that takes longer counts as hanging. Chosen: a hundred times the time of a busy disk.
-HANGS_SECONDS = 1.0
+STUCK_SECONDS = 1.0
 
 
 class Finding:
@@ -226,7 +226,7 @@ def _sidecars(folder: str) -> Iterator[Finding]:
     for sidecar in sidecars:
         place = str(sidecar["path"] or sidecar["name"])
         inside = sidecar["inside_seconds"]
-        if inside is not None and inside > HANGS_SECONDS:
+        if inside is not None and inside > STUCK_SECONDS:
             yield Finding(
                 place,
                 f"a process is in a write to it since {_messages.age(inside)}; the others that log to it keep their "
@@ -278,7 +278,7 @@ def _handlers() -> Iterator[Finding]:
         if type(path) is str:
             writers.setdefault(path, {})[id(handler)] = name
         adopt = sys.modules.get("logspool._adopt")
-        together = adopt is not None and isinstance(handler, adopt.Together)
+        together = adopt is not None and isinstance(handler, adopt.SharedRotation)
         if rotating is not None and isinstance(handler, rotating) and several and not together:
             yield Finding(
                 str(path),
