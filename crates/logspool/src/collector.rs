@@ -41,7 +41,7 @@ const BATCH_BYTES: u64 = 64 * 1024;
 ///
 /// Chosen: some hundred records, for which one wake-up and one write cost little compared with formatting. A program of
 /// 10,000 records a second used twice as much processor time when each handful was collected at once.
-const FEW_BYTES: u64 = 8 * 1024;
+const SMALL_BATCH_BYTES: u64 = 8 * 1024;
 
 /// Shortest time between two messages about refused records.
 const REPORT_INTERVAL_NS: u64 = 1_000_000_000;
@@ -81,7 +81,7 @@ pub struct Collector {
     calibrator: Calibrator,
     points: Vec<CalibrationPoint>,
     renderer: Renderer,
-    filling: OpenChunks,
+    open_chunks: OpenChunks,
     in_flight: VecDeque<InFlight>,
     newest_stamp: u64,
     pass: Option<FlushPass>,
@@ -111,7 +111,7 @@ impl Collector {
             calibrator: Calibrator::new(first),
             points: vec![first],
             renderer: Renderer::default(),
-            filling: OpenChunks::default(),
+            open_chunks: OpenChunks::default(),
             in_flight: VecDeque::new(),
             newest_stamp: 0,
             pass: None,
@@ -167,7 +167,7 @@ impl Collector {
         };
         if calls != self.seen_calls {
             self.seen_calls = calls;
-            for outlet in self.filling.outlets().filter(|outlet| outlet.nudge()) {
+            for outlet in self.open_chunks.outlets().filter(|outlet| outlet.nudge()) {
                 host.start_writer(outlet.clone());
             }
         }
@@ -181,7 +181,7 @@ impl Collector {
         if self.in_flight.is_empty() {
             return;
         }
-        let oldest = self.filling.outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
+        let oldest = self.open_chunks.outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
         while let Some(front) = self.in_flight.front()
             && front.batch < oldest
         {
@@ -214,7 +214,7 @@ impl Collector {
     fn capacity(&mut self, host: &dyn CollectorHost) -> Capacity {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
-        for outlet in self.filling.outlets() {
+        for outlet in self.open_chunks.outlets() {
             if outlet.wants_spool(now) {
                 host.ensure_spooler();
             }
@@ -250,11 +250,11 @@ impl Collector {
             return CollectorTurn::Idle;
         }
         let number = segment.header().batch.load(Ordering::Relaxed) + 1;
-        let mut tally = BatchCounts::default();
+        let mut batch_counts = BatchCounts::default();
         in_order(&mut shares, cut, |lane, peeked| {
-            self.take(host, lane, peeked, &mut tally);
+            self.take(host, lane, peeked, &mut batch_counts);
             // Take records up to the cut, or until the batch is large enough.
-            if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if batch_counts.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let ranges: Vec<LaneRange> = shares
             .iter()
@@ -269,34 +269,40 @@ impl Collector {
         if ranges.is_empty() {
             return CollectorTurn::Idle;
         }
-        let turn = if tally.bytes < FEW_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
+        let turn = if batch_counts.bytes < SMALL_BATCH_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
         self.report_refusals(host);
-        self.publish(number, ranges, tally);
+        self.publish(number, ranges, batch_counts);
         self.send_chunks(host, number);
         turn
     }
 
-    fn take(&mut self, host: &dyn CollectorHost, lane: usize, peeked: PeekedRecord<'_>, tally: &mut BatchCounts) {
+    fn take(
+        &mut self,
+        host: &dyn CollectorHost,
+        lane: usize,
+        peeked: PeekedRecord<'_>,
+        batch_counts: &mut BatchCounts,
+    ) {
         let head = peeked.head;
-        tally.records += 1;
-        tally.counts[level_class(head.level)] += 1;
+        batch_counts.records += 1;
+        batch_counts.counts[level_class(head.level)] += 1;
         if head.ticks < self.newest_stamp {
-            tally.late += 1;
+            batch_counts.late += 1;
         } else {
             self.newest_stamp = head.ticks;
         }
         let point = clock::point_index(&self.points, head.ticks);
-        tally.point = tally.point.max(point as u32);
+        batch_counts.point = batch_counts.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
         let source = LiveSource { segment: &self.segment, blobs: &self.blobs };
-        let mut open = BatchChunks { filling: &mut self.filling, host, sinks: 0 };
+        let mut open = BatchChunks { open_chunks: &mut self.open_chunks, host, sinks: 0 };
         let taken = self.renderer.take(&source, &mut open, peeked, time_ns);
         if self.pending_sync.is_some() {
-            tally.count_for_sinks(lane, open.sinks);
+            batch_counts.count_for_sinks(lane, open.sinks);
         }
         // Counts the large record that it refers to, so that a chunk is not much longer than its longest record.
-        tally.bytes += u64::from(head.len) + taken.blob_bytes as u64;
-        tally.blobs.extend(taken.blob);
+        batch_counts.bytes += u64::from(head.len) + taken.blob_bytes as u64;
+        batch_counts.blobs.extend(taken.blob);
     }
 
     /// Adds a message about the records refused since the last such message, at most once a second.
@@ -309,36 +315,46 @@ impl Collector {
         let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
         self.refusals_told = refusals;
         self.told_at = now;
-        self.filling.adds_message = true;
-        self.renderer.tell(&mut BatchChunks { filling: &mut self.filling, host, sinks: 0 }, &text, clock::wall_ns());
-        self.filling.adds_message = false;
+        self.open_chunks.adds_message = true;
+        self.renderer.tell(
+            &mut BatchChunks { open_chunks: &mut self.open_chunks, host, sinks: 0 },
+            &text,
+            clock::wall_ns(),
+        );
+        self.open_chunks.adds_message = false;
     }
 
-    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, tally: BatchCounts) {
+    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, batch_counts: BatchCounts) {
         let header = self.segment.header();
         let first_seq = header.next_seq.load(Ordering::Relaxed);
-        let head =
-            ManifestHead { bytes: 0, lanes: 0, batch: number, first_seq, records: tally.records, point: tally.point };
+        let head = ManifestHead {
+            bytes: 0,
+            lanes: 0,
+            batch: number,
+            first_seq,
+            records: batch_counts.records,
+            point: batch_counts.point,
+        };
         let manifest_end = manifest::publish(&self.segment, head, &ranges);
-        header.next_seq.store(first_seq + u64::from(tally.records), Ordering::Relaxed);
+        header.next_seq.store(first_seq + u64::from(batch_counts.records), Ordering::Relaxed);
         header.batch.publish(number);
-        for (class, count) in tally.counts.iter().enumerate() {
+        for (class, count) in batch_counts.counts.iter().enumerate() {
             header.batched[class].fetch_add(*count, Ordering::Relaxed);
         }
-        header.late_records.fetch_add(tally.late, Ordering::Relaxed);
+        header.late_records.fetch_add(batch_counts.late, Ordering::Relaxed);
         for range in &ranges {
             self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
         }
         if let Some(pending_sync) = &self.pending_sync {
-            pending_sync.add_batch(number, ranges.iter().map(|range| tally.share(range)));
+            pending_sync.add_batch(number, ranges.iter().map(|range| batch_counts.share(range)));
         }
-        self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
+        self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: batch_counts.blobs });
     }
 
     fn send_chunks(&mut self, host: &dyn CollectorHost, number: u64) {
         let now = clock::monotonic_ns();
-        let with_message = std::mem::take(&mut self.filling.sinks_with_message);
-        for (outlet, mut chunk) in self.filling.take_all() {
+        let with_message = std::mem::take(&mut self.open_chunks.sinks_with_message);
+        for (outlet, mut chunk) in self.open_chunks.take_all() {
             chunk.batch = number;
             if with_message.contains(&outlet.id) {
                 outlet.note_message();
@@ -360,7 +376,7 @@ impl Collector {
             return;
         }
         self.seen_ticket = ticket;
-        for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
+        for outlet in self.open_chunks.outlets().filter(|outlet| outlet.wants_thread()) {
             host.start_writer(outlet.clone());
         }
         // The heads are read after the ticket was seen, so records pushed before the request are included.
@@ -377,9 +393,9 @@ impl Collector {
             let (ticket, batch) = (pass.ticket, self.segment.header().batch.load(Ordering::Relaxed));
             self.tickets.push_back((ticket, batch));
             self.pass = None;
-            self.filling.refresh(host);
+            self.open_chunks.refresh(host);
             let mut is_answered = false;
-            for outlet in self.filling.outlets() {
+            for outlet in self.open_chunks.outlets() {
                 outlet.set_notify(true);
                 is_answered |= outlet.answer_after(ticket, batch);
             }
@@ -397,7 +413,7 @@ impl Collector {
         // Each front is read once. Otherwise a later value could answer the ticket for all sinks before its
         // outlet was answered.
         let mut oldest = NONE;
-        for outlet in self.filling.outlets() {
+        for outlet in self.open_chunks.outlets() {
             let front = outlet.front_batch();
             oldest = oldest.min(front);
             if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch)
@@ -413,7 +429,7 @@ impl Collector {
             self.tickets.pop_front();
         }
         if self.tickets.is_empty() {
-            for outlet in self.filling.outlets() {
+            for outlet in self.open_chunks.outlets() {
                 outlet.set_notify(false);
             }
         }
@@ -485,7 +501,7 @@ impl Definitions for LiveSource<'_> {
 
 /// The chunks of the batch that is being made.
 struct BatchChunks<'a> {
-    filling: &'a mut OpenChunks,
+    open_chunks: &'a mut OpenChunks,
     host: &'a dyn CollectorHost,
     /// Sinks whose chunks were requested.
     sinks: Sinks,
@@ -493,7 +509,7 @@ struct BatchChunks<'a> {
 
 impl Chunks for BatchChunks<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let chunk = self.filling.chunk(self.host, sink)?;
+        let chunk = self.open_chunks.chunk(self.host, sink)?;
         self.sinks |= 1 << Table::Sinks.slot(sink);
         Some(chunk)
     }

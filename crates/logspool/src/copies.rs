@@ -29,7 +29,7 @@ use crate::stats::PerLevel;
 
 const NAME: &CStr = c"logspool-core";
 /// Names of the two kinds of page in /proc/self/maps.
-const SHOWN: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
+const MAPPING_NAMES: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
 const PATH_BYTES: usize = PAGE - 24;
 
@@ -207,7 +207,7 @@ fn claimed_page() -> Option<&'static CopyPage> {
 fn pages() -> Vec<&'static CopyPage> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
-    let named = lines.filter(|line| SHOWN.iter().any(|shown| line.contains(shown)));
+    let named = lines.filter(|line| MAPPING_NAMES.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
     // SAFETY: a page with this name is a `CopyPage` and is never unmapped. Its path was written before it got the name or
     // was mapped; its state is an atomic.

@@ -53,10 +53,10 @@ const _: () = assert!(MAX_SINKS <= Sinks::BITS as usize);
 /// Number of failed shares that are remembered, for calls that have not looked yet.
 ///
 /// Chosen: a call looks as soon as its thread runs; far more threads than lanes would have to be late.
-const REMEMBERED: usize = 4 * MAX_LANES;
+const MAX_FAILED_SHARES: usize = 4 * MAX_LANES;
 
 /// How often a waiting call restarts the native threads, which leave for a fork of another thread.
-const LOOK: Duration = Duration::from_millis(50);
+const RESTART_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Which calls wait for durability.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -257,7 +257,7 @@ impl PendingSync {
             settled += u64::from(found.share.records);
             if found.failed {
                 failed.push_back((*lane, found.share.from, *to));
-                if failed.len() > REMEMBERED {
+                if failed.len() > MAX_FAILED_SHARES {
                     failed.pop_front();
                 }
             }
@@ -300,12 +300,12 @@ impl PendingSync {
             if let Some(outcome) = returns(&state) {
                 break Some(outcome);
             }
-            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map_or(RESTART_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break None;
             }
             let (guard, timeout) =
-                self.changed.wait_timeout(state, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_timeout(state, left.min(RESTART_INTERVAL)).unwrap_or_else(PoisonError::into_inner);
             state = guard;
             if timeout.timed_out() {
                 drop(state);

@@ -40,7 +40,7 @@ use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 /// Chosen: a kill of a whole group reaches the last process within milliseconds. A worker that checks for its parent
 /// each second ends by itself, and needs no recovery. Double keeps the keeper of a cleanly ended program longer if
 /// other processes use the same folder.
-const DELIVERED_FOLDERS: Duration = Duration::from_secs(2);
+const MAX_SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// First and longest pause between two looks.
 const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(100);
@@ -63,7 +63,7 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
 
 /// Delivers the records of the program, and of other processes that end with it.
 fn deliver_after_end(folder: &Path) {
-    let end = Instant::now() + DELIVERED_FOLDERS;
+    let end = Instant::now() + MAX_SEARCH_TIME;
     let mut pause = *PAUSES.start();
     while let Ok(report) = recover::recover(folder, |_| true, RecoverOptions { undeliverable: Undeliverable::Keep }) {
         if is_settled(folder, &report) || Instant::now() >= end {

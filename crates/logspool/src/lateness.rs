@@ -10,9 +10,9 @@ use logspool_sys::clock::monotonic_ns;
 /// A wait that begins this soon after a timeout belongs to the earlier wait.
 ///
 /// Chosen: an interpreter spends milliseconds between its last hooks; after a longer time the program has continued.
-const TOGETHER_NS: u64 = 1_000_000_000;
+const SAME_WAIT_NS: u64 = 1_000_000_000;
 /// Least duration of such a wait. Chosen: enough to see that everything was written meanwhile.
-const MOMENT: Duration = Duration::from_millis(50);
+const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// When a wait timed out, and how long it had waited.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Lateness {
 impl Lateness {
     /// How long to wait, if `timeout` covers all waits that belong together.
     pub fn remaining(&self, timeout: Duration) -> Duration {
-        timeout.saturating_sub(self.spent()).max(MOMENT.min(timeout))
+        timeout.saturating_sub(self.spent()).max(MIN_WAIT.min(timeout))
     }
 
     /// Notes that a wait timed out after `spent`.
@@ -37,7 +37,7 @@ impl Lateness {
 
     fn spent(&self) -> Duration {
         let late_ns = self.late_ns.load(Ordering::Relaxed);
-        let is_recent = late_ns != 0 && monotonic_ns() < late_ns + TOGETHER_NS;
+        let is_recent = late_ns != 0 && monotonic_ns() < late_ns + SAME_WAIT_NS;
         Duration::from_nanos(if is_recent { self.spent_ns.load(Ordering::Relaxed) } else { 0 })
     }
 }
@@ -54,10 +54,10 @@ mod tests {
         lateness.note_timeout(two);
         assert_eq!(five - two, lateness.remaining(five));
         lateness.note_timeout(two);
-        assert_eq!((five - two - two, MOMENT), (lateness.remaining(five), lateness.remaining(two)));
+        assert_eq!((five - two - two, MIN_WAIT), (lateness.remaining(five), lateness.remaining(two)));
         assert_eq!(Duration::ZERO, lateness.remaining(Duration::ZERO));
 
-        lateness.late_ns.store(monotonic_ns() - TOGETHER_NS, Ordering::Relaxed);
+        lateness.late_ns.store(monotonic_ns() - SAME_WAIT_NS, Ordering::Relaxed);
         assert_eq!(five, lateness.remaining(five));
     }
 }

@@ -29,7 +29,7 @@ pub const ERROR: u16 = 40;
 
 /// Interval of reading the collector's wake-up word on systems without futex. Chosen: a flush that waits for the
 /// collector takes up to that long; half would double the cost for a program that logs nothing.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const WAKE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
 #[derive(Debug)]
@@ -365,7 +365,7 @@ pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     } else {
         let end = clock::monotonic_ns() + nanoseconds;
         while sleeping.load(Ordering::Relaxed) == 1 && clock::monotonic_ns() < end {
-            sleep_interruptibly(LOOK_AGAIN);
+            sleep_interruptibly(WAKE_POLL_INTERVAL);
         }
     }
     sleeping.store(0, Ordering::Relaxed);

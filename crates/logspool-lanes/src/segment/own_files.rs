@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Device and inode of the files that this copy has made in this process. They stay open as long as their segment is in
 /// use, so no other file gets the same numbers.
-static MADE: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
+static OWN_FILES: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
 
 /// Takes this process's lock in a folder, and makes the file of its segment.
 ///
@@ -36,7 +36,7 @@ pub fn make(folder: &Folder, name: &str) -> io::Result<(File, File)> {
     }
     let segment = folder.create(&segment_name).inspect_err(|_| _ = folder.remove(&lock_name))?;
     let made = [id_of(&lock)?, id_of(&segment)?];
-    MADE.with(|all| all.extend(made));
+    OWN_FILES.with(|all| all.extend(made));
     Ok((lock, segment))
 }
 
@@ -48,7 +48,7 @@ fn id_of(file: &File) -> io::Result<(u64, u64)> {
 /// Whether the file `name` exists and was made by this copy.
 fn is_made_by_this_copy(folder: &Folder, name: &str) -> io::Result<bool> {
     match folder.status(name) {
-        Ok(status) => Ok(MADE.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
+        Ok(status) => Ok(OWN_FILES.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

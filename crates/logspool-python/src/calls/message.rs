@@ -42,7 +42,7 @@ thread_local! {
     /// calls, so that a thread that ends, and is not attached then, drops nothing.
     static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
     /// True if the last message could not be formatted.
-    static BROKEN: Cell<bool> = const { Cell::new(false) };
+    static FORMAT_FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The object that replaces `message` in the stock call, if its text was made before formatting failed.
@@ -58,12 +58,12 @@ pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
 
 /// True if the last message could not be formatted. Resets the answer.
 pub fn take_format_failure() -> bool {
-    BROKEN.try_with(Cell::take).unwrap_or(false)
+    FORMAT_FAILED.try_with(Cell::take).unwrap_or(false)
 }
 
 /// Marks the message as broken, because formatting raises; stock logging takes the call.
 fn broken() -> Failure {
-    let _ = BROKEN.try_with(|broken| broken.set(true));
+    let _ = FORMAT_FAILED.try_with(|broken| broken.set(true));
     Failure::Stock
 }
 
@@ -229,7 +229,7 @@ fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>])
     }
     let failed = Failure::of_error(py);
     if matches!(failed, Failure::Stock) {
-        let _ = BROKEN.try_with(|broken| broken.set(true));
+        let _ = FORMAT_FAILED.try_with(|broken| broken.set(true));
         keep_made(message, text.bind(py));
     }
     Err(failed)

@@ -347,8 +347,8 @@ impl RecordSite {
 
 /// The site of records whose format shows no location: it only carries the message.
 fn no_place() -> &'static Site {
-    static NOWHERE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
-    NOWHERE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
+    static NO_SITE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
+    NO_SITE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
 }
 
 /// Nanoseconds per second.

@@ -136,9 +136,9 @@ pub fn share_with_other_thread(object: &Bound<'_, PyAny>) {
     // SAFETY: a `Bound` is live; an immortal object has no count to change.
     unsafe {
         /// `_Py_REF_SHARED_SHIFT` of CPython 3.13 and 3.14: the two bits below the count are flags.
-        const ONE: isize = 1 << 2;
+        const ONE_REFERENCE: isize = 1 << 2;
         if (*object).ob_ref_local.load(Relaxed) != u32::MAX {
-            (*object).ob_ref_shared.fetch_add(ONE, Relaxed);
+            (*object).ob_ref_shared.fetch_add(ONE_REFERENCE, Relaxed);
         }
     }
 }

@@ -126,11 +126,11 @@ impl PoolCore {
         {
             return Ok(Owned::for_other_thread(&event_loop.bind(py)));
         }
-        let way = leaving::method_of_one(slf.as_any().as_borrowed(), &names().event_loop_of, asyncio_loop);
-        let way = way.ok_or_else(|| PyErr::fetch(py))?;
+        let event_loop = leaving::method_of_one(slf.as_any().as_borrowed(), &names().event_loop_of, asyncio_loop);
+        let event_loop = event_loop.ok_or_else(|| PyErr::fetch(py))?;
         let reference = WeakReference::new(&asyncio_loop, None)?;
-        let for_job = Owned::for_other_thread(&way.bind(py));
-        let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, way)));
+        let for_job = Owned::for_other_thread(&event_loop.bind(py));
+        let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, event_loop)));
         drop(before);
         Ok(for_job)
     }

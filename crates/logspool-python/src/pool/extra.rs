@@ -148,7 +148,7 @@ impl Extra {
         if let Some(done) = &self.done {
             call_back(done.bind(py), value.bind(py), by);
         }
-        match self.results.as_ref().map(|results| results.put(py, &shared.takers, value)) {
+        match self.results.as_ref().map(|results| results.put(py, &shared.room_waiters, value)) {
             None => true,
             Some(Ok(taken)) => taken || self.done.is_some(),
             Some(Err(error)) => {

@@ -123,9 +123,9 @@ pub fn run(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     }
     let fetched = || PyErr::fetch(py);
     let asyncio_loop = leaving::call(event_loop::running(py)?.bind(py)).ok_or_else(fetched)?;
-    let way = PoolCore::event_loop_of(origin.pool, asyncio_loop.bind(py))?;
+    let loop_object = PoolCore::event_loop_of(origin.pool, asyncio_loop.bind(py))?;
     let future = leaving::method(asyncio_loop.bind(py), &names().create_future).ok_or_else(fetched)?;
-    let waiting = Box::new((future.clone_ref(py), way));
+    let waiting = Box::new((future.clone_ref(py), loop_object));
     take(&origin, "run", call, true, || Ok(JobTarget::Loop(waiting)))?;
     Ok(future)
 }
@@ -336,7 +336,7 @@ pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> P
 }
 
 /// Jobs that `push_many` adds at a time: it locks the queue and wakes workers once for all of them.
-const TOGETHER: usize = 1024;
+const MAX_BATCH: usize = 1024;
 
 /// `push_many(fn, *iterables)`
 ///
@@ -367,7 +367,7 @@ pub fn push_many(
         let (context, target) = (shared.context(py)?, origin.target(None, None)?);
         jobs.push_back(Job::new(function.as_borrowed(), values, context, target, clock::ticks()));
         count += 1;
-        if jobs.len() == TOGETHER {
+        if jobs.len() == MAX_BATCH {
             push_all(origin, shared, &mut jobs)?;
         }
     }

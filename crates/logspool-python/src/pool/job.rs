@@ -16,19 +16,19 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// Number of values that a job holds without a heap allocation.
-const FEW: usize = 3;
+const INLINE_VALUES: usize = 3;
 
 /// Positional values, then keyword values. Owns a reference to each.
 enum JobArguments {
-    Few(u8, [*mut PyObject; FEW]),
+    Few(u8, [*mut PyObject; INLINE_VALUES]),
     Many(Box<[*mut PyObject]>),
 }
 
 impl JobArguments {
     #[inline]
     fn copy(values: &[Object<'_, '_>]) -> Self {
-        if values.len() <= FEW {
-            let mut few = [ptr::null_mut(); FEW];
+        if values.len() <= INLINE_VALUES {
+            let mut few = [ptr::null_mut(); INLINE_VALUES];
             // In one loop with the counting: alone, the copy becomes calls of `memcpy` and `memset`.
             for (place, value) in few.iter_mut().zip(values) {
                 object::share_with_other_thread(value);
@@ -239,7 +239,7 @@ impl Job {
         let function = self.function.bind(py);
         // The callee may use the place before the values.
         let count = (values.len() - named) | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-        let mut few = [ptr::null_mut(); FEW + 1];
+        let mut few = [ptr::null_mut(); INLINE_VALUES + 1];
         // SAFETY: `count` and `names` describe exactly these values, to all of which the job holds references. The
         // place before them is free. The result is a new reference or null.
         unsafe {

@@ -46,33 +46,39 @@ pub struct Sender {
 
 impl Sender {
     /// Sends a result of a job; waits for room. False: the results are closed, or the wait for room has ended for good.
-    /// `takers` belongs to the pool of the job.
+    /// `room_waiters` belongs to the pool of the job.
     ///
     /// # Errors
     ///
     /// The exception of a signal handler that ran during the wait.
-    pub fn put(&self, py: Python<'_>, takers: &RoomWaiters, result: Owned) -> PyResult<bool> {
+    pub fn put(&self, py: Python<'_>, room_waiters: &RoomWaiters, result: Owned) -> PyResult<bool> {
         // A job can run in its caller, which may be a worker of another pool. Then the wait counts for that pool.
-        with_own(|own| self.put_as(py, own, takers, result))
+        with_own(|own| self.put_as(py, own, room_waiters, result))
     }
 
-    fn put_as(&self, py: Python<'_>, own: Option<&RoomWaiters>, takers: &RoomWaiters, result: Owned) -> PyResult<bool> {
+    fn put_as(
+        &self,
+        py: Python<'_>,
+        own: Option<&RoomWaiters>,
+        room_waiters: &RoomWaiters,
+        result: Owned,
+    ) -> PyResult<bool> {
         let mut value = ResultItem::Result(result);
-        let no_takers = || own.unwrap_or(takers).has_ended();
+        let no_reader = || own.unwrap_or(room_waiters).has_ended();
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
                 Err((_, ValueRefused::Closed)) => return Ok(false),
                 Err((back, ValueRefused::Full)) => value = back,
             }
-            if no_takers() {
+            if no_reader() {
                 self.end_incomplete(py);
                 return Ok(false);
             }
             if let Some(own) = own {
                 own.waiting.fetch_add(1, Ordering::Relaxed);
             }
-            let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_takers());
+            let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_reader());
             if let Some(own) = own {
                 own.waiting.fetch_sub(1, Ordering::Relaxed);
             }
@@ -245,26 +251,26 @@ impl RoomWaiters {
 }
 
 thread_local! {
-    /// The takers of the pool whose worker this thread is; null for other threads.
-    static OWN: Cell<*const RoomWaiters> = const { Cell::new(ptr::null()) };
+    /// The room_waiters of the pool whose worker this thread is; null for other threads.
+    static CURRENT_WAITERS: Cell<*const RoomWaiters> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `act` with the takers of the pool whose worker the calling thread is, or with `None` in other threads.
+/// Runs `act` with the room_waiters of the pool whose worker the calling thread is, or with `None` in other threads.
 fn with_own<T>(act: impl FnOnce(Option<&RoomWaiters>) -> T) -> T {
-    // SAFETY: null, or set by `as_worker`, which borrows the takers until its `work` has returned.
-    act(unsafe { OWN.get().as_ref() })
+    // SAFETY: null, or set by `as_worker`, which borrows the room_waiters until its `work` has returned.
+    act(unsafe { CURRENT_WAITERS.get().as_ref() })
 }
 
-/// Runs `work`, the loop of a worker of the pool with these takers.
-pub fn as_worker(takers: &RoomWaiters, work: impl FnOnce()) {
-    /// Resets the thread's takers even if `work` panics.
+/// Runs `work`, the loop of a worker of the pool with these room_waiters.
+pub fn as_worker(room_waiters: &RoomWaiters, work: impl FnOnce()) {
+    /// Resets the thread's room_waiters even if `work` panics.
     struct ResetOnDrop;
     impl Drop for ResetOnDrop {
         fn drop(&mut self) {
-            OWN.set(ptr::null());
+            CURRENT_WAITERS.set(ptr::null());
         }
     }
-    OWN.set(takers);
+    CURRENT_WAITERS.set(room_waiters);
     let _reset = ResetOnDrop;
     work();
 }

@@ -62,7 +62,7 @@ pub struct Shared {
     /// Jobs that ran longer than their limit.
     pub timed_out: AtomicU64,
     /// Workers that wait for room in results, and whether they may still do so.
-    pub takers: RoomWaiters,
+    pub room_waiters: RoomWaiters,
     /// One entry for each worker. A new worker takes over the entry of a worker that left.
     times: Mutex<Vec<Arc<WorkerTimes>>>,
 }
@@ -76,7 +76,7 @@ impl Shared {
             failed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             timed_out: AtomicU64::new(0),
-            takers: RoomWaiters::default(),
+            room_waiters: RoomWaiters::default(),
             times: Mutex::default(),
         }
     }

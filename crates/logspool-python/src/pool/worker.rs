@@ -73,12 +73,12 @@ impl Worker {
         let JobCounts { pending, workers, busy, .. } = self.shared.jobs.counts();
         // A sleeping worker is about to take a waiting job.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
-        none_begins && busy == self.shared.takers.waiting()
+        none_begins && busy == self.shared.room_waiters.waiting()
     }
 
     /// End the wait of this pool's jobs for room in results, now and for all later values.
     fn forget_takers(&self) {
-        self.shared.takers.forget();
+        self.shared.room_waiters.forget();
     }
 
     /// In a forked child: end the waiting jobs of its pool with an exception, even if the pool object is gone.
@@ -91,7 +91,7 @@ impl Worker {
     /// `breathe` is a Python function with a loop, in which the interpreter checks for requests of other threads.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
-        results::as_worker(&self.shared.takers, || self.do_jobs(py, breathe));
+        results::as_worker(&self.shared.room_waiters, || self.do_jobs(py, breathe));
     }
 }
 

@@ -15,7 +15,7 @@ use logspool_sys::memory_files::MemoryFiles;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::independent::{HANDOVER, WATCHED, become_independent};
-use super::{DELIVERED_FOLDERS, PAUSES};
+use super::{MAX_SEARCH_TIME, PAUSES};
 use crate::recover::{self, Reason, RecoverOptions, Report};
 use crate::sinks;
 
@@ -134,7 +134,7 @@ fn deliver(folder: &Folder) {
     while let Ok(report) = recover::recover_in(folder, RecoverOptions::default()) {
         let longest = match next(&folder.names().unwrap_or_default(), &report) {
             NextTry::End => return,
-            NextTry::Soon if begun.elapsed() >= DELIVERED_FOLDERS => return,
+            NextTry::Soon if begun.elapsed() >= MAX_SEARCH_TIME => return,
             NextTry::Later if begun.elapsed() >= MAX_STAY => return,
             NextTry::Soon => *PAUSES.end(),
             NextTry::Later => MAX_PAUSE,

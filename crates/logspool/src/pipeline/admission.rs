@@ -118,27 +118,27 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 const MIN_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How long a record below WARNING waits while the collector runs.
-const PATIENCE: Duration = Duration::from_millis(50);
+const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long it waits if every sink is stuck and the overflow is full, or if the collector is known not to run.
-const IMPATIENCE: Duration = Duration::from_millis(1);
+const STANDSTILL_TIMEOUT: Duration = Duration::from_millis(1);
 /// How much longer a WARNING waits.
-const WARNING_PATIENCE: Duration = Duration::from_millis(10);
+const WARNING_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest wait on a thread with a running event loop.
 const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
 /// A collector with fewer turns than this during a wait was kept from the processor.
 ///
 /// Chosen: a running collector makes 50 turns or more in 50 ms.
-const FAIR_TURNS: u64 = 20;
-/// How long one caller waits for a collector that makes no turns. After that, callers wait [`IMPATIENCE`] until it
+const MIN_TURNS: u64 = 20;
+/// How long one caller waits for a collector that makes no turns. After that, callers wait [`STANDSTILL_TIMEOUT`] until it
 /// moves.
 ///
 /// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and must not refuse the records of a healthy
 /// burst. A collector that has really stopped costs one caller this much.
-const STARVED_PATIENCE: Duration = Duration::from_millis(250);
+const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
 /// Longest wait at a time. After it the caller handles signals and comes back.
 ///
 /// Chosen: longer than any wait of the levels that do not block, so that such a wait is one piece.
-const SHARE: Duration = Duration::from_millis(400);
+const MAX_WAIT_SLICE: Duration = Duration::from_millis(400);
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
@@ -422,7 +422,7 @@ impl Pipeline {
         let patience = if blocks {
             options().blocking_timeout.max(base)
         } else if level >= WARNING {
-            base + WARNING_PATIENCE
+            base + WARNING_TIMEOUT
         } else {
             base
         };
@@ -435,11 +435,11 @@ impl Pipeline {
             self.standstill.store(false, Ordering::Relaxed);
         }
         if self.saturated.load(Ordering::Relaxed) || self.standstill.load(Ordering::Relaxed) {
-            IMPATIENCE
-        } else if turns < FAIR_TURNS {
-            STARVED_PATIENCE
+            STANDSTILL_TIMEOUT
+        } else if turns < MIN_TURNS {
+            STARVED_TIMEOUT
         } else {
-            PATIENCE
+            ROOM_TIMEOUT
         }
     }
 
@@ -515,14 +515,14 @@ impl Pipeline {
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
             let share = start.elapsed();
             if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns)) {
-                if turns == 0 && share >= STARVED_PATIENCE {
+                if turns == 0 && share >= STARVED_TIMEOUT {
                     self.standstill.store(true, Ordering::Relaxed);
                 }
                 producer.count_refusal(wait.reason as usize, level_class(wait.level));
                 self.refusals.fetch_add(1, Ordering::Relaxed);
                 return Room::Refused(wait.reason);
             }
-            if share >= SHARE {
+            if share >= MAX_WAIT_SLICE {
                 return Room::Retry;
             }
         }

@@ -26,13 +26,13 @@ use super::in_handler::{SIGNAL_TIMEOUT, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 
-/// Signals of a program's own faults: those that Python's faulthandler watches, and [`OF_TOOLS`].
+/// Signals of a program's own faults: those that Python's faulthandler watches, and [`TOOL_SIGNALS`].
 pub(super) const SIGNALS: [libc::c_int; 7] =
     [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
 /// Debuggers and sandboxes handle these by the thousand in a healthy process, so they are handled only at their default
 /// disposition.
-const OF_TOOLS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
+const TOOL_SIGNALS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
 
 /// Longest total wait of a process.
 ///
@@ -44,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 ///
 /// Chosen: faulthandler writes the stacks of a hundred threads in less. If the previous handler leaves by a jump, there
 /// is no signal that the process continues.
-const HELD: Duration = Duration::from_secs(2);
+const MAX_BLOCKED: Duration = Duration::from_secs(2);
 
 /// Bytes of the signal stack for a thread that has none or a smaller one.
 ///
@@ -53,7 +53,7 @@ const HELD: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 64 * 1024;
 
 /// The previous handlers, in the order of [`SIGNALS`]. Never freed, since one may be running.
-static BEFORE: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
+static PREVIOUS_ACTIONS: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
 
 /// Nanoseconds of [`TIMEOUT`] that are used up.
@@ -82,10 +82,10 @@ pub fn install_crash_drain() {
     // Look it up now, since the first lookup must not happen in a handler.
     let _ = existing();
     install_signal_stack();
-    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+    for (place, signal) in PREVIOUS_ACTIONS.iter().zip(SIGNALS) {
         let Some(before) = action_of(signal) else { continue };
         let is_handled = before.sa_sigaction != libc::SIG_DFL;
-        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && OF_TOOLS.contains(&signal) {
+        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && TOOL_SIGNALS.contains(&signal) {
             continue;
         }
         // Pairs with `observe` in `on_crash`. Store before the handler is installed, since it may run at
@@ -104,7 +104,7 @@ pub fn install_crash_drain() {
 
 /// Restores the handlers that [`install_crash_drain`] replaced, unless another handler was set since.
 pub fn remove_crash_drain() {
-    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+    for (place, signal) in PREVIOUS_ACTIONS.iter().zip(SIGNALS) {
         let before = place.observe();
         if !before.is_null() && action_of(signal).is_some_and(|action| is_ours(&action)) {
             // SAFETY: stored by `install_crash_drain` and never freed.
@@ -147,7 +147,7 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let written = own.filter(|pipeline| write_queued(pipeline));
     let Some(index) = SIGNALS.iter().position(|each| *each == signal) else { return };
     // Pairs with `publish` in `install_crash_drain`.
-    let before = BEFORE[index].observe();
+    let before = PREVIOUS_ACTIONS[index].observe();
     // SAFETY: stored before this handler was set, and never freed.
     match unsafe { before.as_ref() } {
         Some(before) if before.sa_sigaction != libc::SIG_DFL => {
@@ -177,7 +177,7 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     // From here on no logging call returns, since its record would miss the wait. If the crash interrupted a push of
     // this thread, that push does not end; its record was never accepted.
     let patience = SIGNAL_TIMEOUT.min(Duration::from_nanos(left));
-    door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, patience);
+    door::shut_for_a_while(pipeline, begun + MAX_BLOCKED.as_nanos() as u64, patience);
     let ticket = pipeline.request();
     let is_answered = || pipeline.answered.observe() >= ticket;
     while !is_answered() && monotonic_ns() < begun + left {

@@ -62,7 +62,7 @@ static DYING: AtomicU64 = AtomicU64::new(0);
 static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Stands for no thread: every thread waits.
-const NOBODY: u32 = 0;
+const NO_THREAD: u32 = 0;
 
 fn thread_id() -> u32 {
     // SAFETY: gettid has no preconditions.
@@ -81,7 +81,7 @@ pub(super) fn open() {
 
 /// Makes every push, of this thread too, wait on its slow path until `until_ns`. Async-signal-safe.
 pub(super) fn shut_for_all(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
-    shut_until(pipeline, until_ns, NOBODY, patience);
+    shut_until(pipeline, until_ns, NO_THREAD, patience);
 }
 
 /// Makes the pushes of all threads except `ender` wait on their slow path until `until_ns`; 0 is for ever.

@@ -20,7 +20,7 @@ use crate::recover::Deliver;
 ///
 /// Chosen: a needless check costs a start one millisecond, a missing one its queue. Below the lower bound a busy
 /// process may lack room for its lanes; above the upper one its overflow files get their full budget.
-const SHARE: u64 = 4;
+const FREE_SHARE: u64 = 4;
 const BOUNDS: (u64, u64) = (4 * 1024 * 1024, 256 * 1024 * 1024);
 
 /// How long a start waits for this; the first record waits too.
@@ -55,5 +55,5 @@ pub(super) fn relieve(path: &Path) {
 
 fn is_short(folder: &Folder) -> bool {
     let (Ok(free), Ok(total)) = (folder.free_bytes(), folder.total_bytes()) else { return false };
-    free < (total / SHARE).clamp(BOUNDS.0, BOUNDS.1)
+    free < (total / FREE_SHARE).clamp(BOUNDS.0, BOUNDS.1)
 }

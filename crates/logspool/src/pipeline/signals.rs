@@ -28,21 +28,21 @@ use super::{crash, door};
 /// Chosen: queued records are mostly written within the first wait, and a lock of the allocator is free within the
 /// first moment. Of five seconds the program gets less than two tenths.
 const FIRST_WAIT_NS: u64 = 50_000_000;
-const FIRST_MOMENT_NS: u64 = 2_000_000;
+const FIRST_RUN_NS: u64 = 2_000_000;
 
 /// How much longer than the end time logging calls are blocked.
 ///
 /// Chosen: a program that installs its own handler during a moment has its logging back after that.
-const HELD_NS: u64 = 1_000_000_000;
+const EXTRA_BLOCKED_NS: u64 = 1_000_000_000;
 
 /// Longest duration of the whole drain, in nanoseconds.
 static TIMEOUT_NS: AtomicU64 = AtomicU64::new(0);
 /// The process that is ending, its latest end on the monotonic clock, and the number of waits until now.
-static ENDING: AtomicU32 = AtomicU32::new(0);
+static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
 static END_NS: AtomicU64 = AtomicU64::new(0);
-static WAITS: AtomicU32 = AtomicU32::new(0);
+static WAIT_COUNT: AtomicU32 = AtomicU32::new(0);
 /// Whether children are to get the handler that this process did not get.
-static FOR_CHILDREN: AtomicBool = AtomicBool::new(false);
+static INSTALL_IN_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this is the first process of its pid namespace. Async-signal-safe.
 fn is_first() -> bool {
@@ -62,7 +62,7 @@ fn drains(signal: libc::c_int) -> bool {
 /// disposition, so it may be called again when one has returned to that.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
-    FOR_CHILDREN.store(is_first(), Ordering::Relaxed);
+    INSTALL_IN_CHILDREN.store(is_first(), Ordering::Relaxed);
     if !is_first() {
         install();
     }
@@ -70,7 +70,7 @@ pub fn install_signal_drain(timeout: Duration) {
 
 /// Call after a fork, in the child.
 pub(super) fn install_in_child() {
-    if !is_first() && FOR_CHILDREN.swap(false, Ordering::Relaxed) {
+    if !is_first() && INSTALL_IN_CHILDREN.swap(false, Ordering::Relaxed) {
         install();
     }
 }
@@ -139,23 +139,23 @@ enum SignalWait {
 /// Waits until all accepted records are written, for a part of the remaining time.
 fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let now = monotonic_ns();
-    let begun = ENDING.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
+    let begun = ENDING_PROCESS.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
     // The program may have survived an earlier announced end.
-    if !begun || now > END_NS.load(Ordering::Relaxed) + HELD_NS {
+    if !begun || now > END_NS.load(Ordering::Relaxed) + EXTRA_BLOCKED_NS {
         END_NS.store(now + TIMEOUT_NS.load(Ordering::Relaxed), Ordering::Relaxed);
-        WAITS.store(0, Ordering::Relaxed);
+        WAIT_COUNT.store(0, Ordering::Relaxed);
     }
     let end = END_NS.load(Ordering::Relaxed);
     // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
     // this thread either never finishes, or finishes before the next wait.
-    door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_TIMEOUT);
+    door::shut_for_all(pipeline, end + EXTRA_BLOCKED_NS, SIGNAL_TIMEOUT);
     if !pipeline.collector_runs.is_running() {
         // Nothing was logged yet, or nothing since a fork.
         return if is_queue_empty(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
     // Request a new ticket each time, to include records that the thread pushed during its moment.
     let ticket = pipeline.request();
-    let shift = WAITS.fetch_add(1, Ordering::Relaxed).min(16);
+    let shift = WAIT_COUNT.fetch_add(1, Ordering::Relaxed).min(16);
     let until = end.min(now + (FIRST_WAIT_NS << shift));
     loop {
         if pipeline.answered.observe() >= ticket {
@@ -166,7 +166,7 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
             return SignalWait::Over;
         }
         if now >= until {
-            return SignalWait::Again((FIRST_MOMENT_NS << shift).min(end - now));
+            return SignalWait::Again((FIRST_RUN_NS << shift).min(end - now));
         }
         sleep_interruptibly(Duration::from_micros(200));
     }

@@ -14,7 +14,7 @@ use crate::writer::SpoolTurn;
 
 /// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
 /// durable.
-const TURN: Duration = Duration::from_millis(100);
+const BELL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Pipeline {
     /// Starts the spool thread if it does not run.
@@ -40,7 +40,7 @@ impl Pipeline {
             let turns = self.outlets().into_iter().flatten().map(|outlet| outlet.spool_turn(&spooler.home));
             match turns.max().unwrap_or(SpoolTurn::Idle) {
                 SpoolTurn::Worked => {}
-                SpoolTurn::Waits => spooler.bell.wait(TURN),
+                SpoolTurn::Waits => spooler.bell.wait(BELL_TIMEOUT),
                 // If an outlet needs the thread later, the collector starts it again.
                 SpoolTurn::Idle => break,
             }

@@ -47,7 +47,7 @@ pub struct Pipeline {
     pub(super) requested: AtomicU64,
     pub(super) answered: AtomicU64,
     pub(super) saturated: AtomicBool,
-    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
+    /// Set by a caller that saw the collector make no turn for `STARVED_TIMEOUT`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
     /// Set when the queued errors were shown on standard error at the end of the process.

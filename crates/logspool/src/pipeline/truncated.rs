@@ -26,13 +26,13 @@ pub fn note_truncated(path: PathBuf) {
     if was_truncated(&path) {
         return;
     }
-    let anew = Box::leak(Box::new(ReopenedFile { path, before: None }));
+    let reopened = Box::leak(Box::new(ReopenedFile { path, before: None }));
     let mut newest = TRUNCATED.observe();
     loop {
         // SAFETY: entries are stored below and never freed.
-        anew.before = unsafe { newest.as_ref() };
+        reopened.before = unsafe { newest.as_ref() };
         // Pairs with `observe`: a reader that finds an entry sees its contents.
-        match TRUNCATED.publish_over(newest, anew) {
+        match TRUNCATED.publish_over(newest, reopened) {
             Ok(()) => return,
             Err(other) => newest = other,
         }
@@ -47,7 +47,7 @@ struct ReopenedFile {
 fn was_truncated(path: &Path) -> bool {
     // SAFETY: entries are never freed.
     let newest = unsafe { TRUNCATED.observe().as_ref() };
-    std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
+    std::iter::successors(newest, |reopened| reopened.before).any(|reopened| reopened.path == path)
 }
 
 /// What to do with records that a dead process left for a wanted file.

@@ -32,7 +32,7 @@ pub(super) const TURN: Duration = Duration::from_millis(500);
 
 /// A look of another process within this time counts, in nanoseconds. It is less than a period, since otherwise two
 /// processes that wake alternately would both skip every second look.
-const LOOKED_NS: i64 = 450_000_000;
+const RECENT_LOOK_NS: i64 = 450_000_000;
 
 /// Result of the last look.
 #[derive(Default)]
@@ -94,7 +94,7 @@ impl Pipeline {
         }
         let folder = Folder::open_existing(&queue_folder())?;
         let (now, times) = (wall_ns(), folder.times()?);
-        if seen.is_alone(times.modified) || now.abs_diff(times.accessed) < LOOKED_NS as u64 {
+        if seen.is_alone(times.modified) || now.abs_diff(times.accessed) < RECENT_LOOK_NS as u64 {
             return Ok(());
         }
         folder.touch()?;

@@ -32,7 +32,7 @@ use crate::render::blob_number;
 /// Fewer releasable bytes than this are not worth making holes.
 ///
 /// Chosen: more than the tables of a small program; every start looks at every dead process.
-const SLACK: u64 = 64 * 1024;
+const MIN_HOLE_BYTES: u64 = 64 * 1024;
 
 /// See the module documentation. Does nothing while other threads of this process work on the same orphan.
 ///
@@ -84,7 +84,7 @@ fn make_holes(segment: &File, image: &Image, passed: &WrittenBatches) -> io::Res
     let status = segment.metadata()?;
     let needed = needed(image, passed);
     let bytes: u64 = needed.iter().map(|range| range.end - range.start).sum();
-    if status.blocks() * 512 <= bytes + SLACK {
+    if status.blocks() * 512 <= bytes + MIN_HOLE_BYTES {
         return Ok(());
     }
     // The tables before the manifests are allocated only for the entries that they hold.

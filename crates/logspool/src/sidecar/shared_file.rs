@@ -39,7 +39,7 @@ const FIRST_PAUSE: Duration = Duration::from_micros(50);
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,
-    beside: SidecarState,
+    sidecar_state: SidecarState,
     birth_ns: u64,
     /// Whether the descriptor appends every write (`O_APPEND`).
     appends: bool,
@@ -82,7 +82,7 @@ impl SharedFile {
     /// Notes that the sink has switched to another file.
     pub fn note_switch(&mut self) {
         self.leave();
-        self.beside = SidecarState::Unknown;
+        self.sidecar_state = SidecarState::Unknown;
         self.has_agreed = false;
     }
 
@@ -104,8 +104,8 @@ impl SharedFile {
         let deadline = Instant::now() + patience;
         let mut pause = FIRST_PAUSE;
         loop {
-            if let SidecarState::Unknown = self.beside {
-                self.beside = match sidecar_of(origin, file) {
+            if let SidecarState::Unknown = self.sidecar_state {
+                self.sidecar_state = match sidecar_of(origin, file) {
                     Some((handle, birth_ns)) => {
                         self.birth_ns = birth_ns;
                         self.appends = is_appending(file);
@@ -114,11 +114,11 @@ impl SharedFile {
                     None => SidecarState::Nothing,
                 };
             }
-            let SidecarState::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+            let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return Ok(()) };
             match sidecar.try_enter() {
                 Ok(true) if sidecar.is_retired() => {
                     sidecar.leave();
-                    self.beside = SidecarState::Unknown;
+                    self.sidecar_state = SidecarState::Unknown;
                     self.has_agreed = false;
                 }
                 Ok(true) => break,
@@ -129,7 +129,7 @@ impl SharedFile {
                 }
                 // The file system has no record locks, or the kernel has no more of them.
                 Err(_) => {
-                    self.beside = SidecarState::Nothing;
+                    self.sidecar_state = SidecarState::Nothing;
                     return Ok(());
                 }
             }
@@ -144,13 +144,13 @@ impl SharedFile {
 
     /// The caller holds the lock. Makes sure that the sidecar belongs to this file and holds no intent.
     fn make_ready(&mut self, file: &File) -> io::Result<()> {
-        let SidecarState::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+        let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return Ok(()) };
         let path = self.origin.as_ref().map_or(Path::new(""), |origin| &origin.path);
         match sidecar.claim_head(self.birth_ns, path) {
             Ok(true) => {}
             Ok(false) | Err(_) => {
                 self.leave();
-                self.beside = SidecarState::Nothing;
+                self.sidecar_state = SidecarState::Nothing;
                 return Ok(());
             }
         }
@@ -160,7 +160,7 @@ impl SharedFile {
     /// Agrees on the time of rotation with all writers of the file: the first one that proposes a time decides. The
     /// caller holds the lock.
     pub fn propose_due(&mut self, due: i64) -> i64 {
-        let SidecarState::Sidecar(sidecar) = &self.beside else { return due };
+        let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return due };
         if self.has_agreed {
             return due;
         }
@@ -170,7 +170,7 @@ impl SharedFile {
 
     /// Sets another time for all writers.
     pub fn set_due(&mut self, due: i64) {
-        if let SidecarState::Sidecar(sidecar) = &self.beside {
+        if let SidecarState::Sidecar(sidecar) = &self.sidecar_state {
             // After an error each process uses its own time.
             let _ = sidecar.set_due(due);
         }
@@ -210,7 +210,7 @@ impl SharedFile {
 
     /// Stores the intent of the next append.
     fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<AppendPiece> {
-        let (SidecarState::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
+        let (SidecarState::Sidecar(sidecar), Some(origin)) = (&self.sidecar_state, &self.origin) else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
         if self.piece.take().is_some_and(|piece| piece.has_intent) {
@@ -251,7 +251,7 @@ impl SharedFile {
     }
 
     fn clear_and_leave(&mut self) {
-        if let (Some(piece), SidecarState::Sidecar(sidecar)) = (self.piece.take(), &self.beside)
+        if let (Some(piece), SidecarState::Sidecar(sidecar)) = (self.piece.take(), &self.sidecar_state)
             && piece.has_intent
         {
             // tmpfs overwrites eight existing bytes without failing. If it does fail, the next process finds the bytes
@@ -264,7 +264,7 @@ impl SharedFile {
 
     fn leave(&mut self) {
         if std::mem::take(&mut self.entered)
-            && let SidecarState::Sidecar(sidecar) = &self.beside
+            && let SidecarState::Sidecar(sidecar) = &self.sidecar_state
         {
             sidecar.leave();
         }

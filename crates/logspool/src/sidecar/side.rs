@@ -30,7 +30,7 @@ const OPEN_PAUSE: Duration = Duration::from_micros(200);
 /// How long a sidecar is assumed to be still in its folder (logind removes a user's shared memory at logout).
 ///
 /// Chosen: a check costs a system call. Within this second two processes may use two sidecars, and so two locks.
-const LINKED_NS: u64 = 1_000_000_000;
+const RECHECK_NS: u64 = 1_000_000_000;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Sidecar {
             return true;
         }
         let now = monotonic_ns();
-        if now.saturating_sub(self.linked_at.load(Ordering::Relaxed)) > LINKED_NS {
+        if now.saturating_sub(self.linked_at.load(Ordering::Relaxed)) > RECHECK_NS {
             self.linked_at.store(now, Ordering::Relaxed);
             if matches!(self.folder.is_named(&self.name, &self.file), Ok(false)) {
                 self.retired.store(true, Ordering::Relaxed);

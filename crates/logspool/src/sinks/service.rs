@@ -38,7 +38,7 @@ use logspool_sys::sleep::sleep_interruptibly;
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
 /// Longest time that a chunk gathers records. Specified.
-const GATHER: Duration = Duration::from_millis(50);
+const MAX_GATHER_TIME: Duration = Duration::from_millis(50);
 
 /// Most chunks in transit. Chosen: 8 of them hold fewer records than one commit of the service, so that each side
 /// waited while the other worked. With 24, one sender stores 1.7 times as many records, as many as over four
@@ -287,7 +287,7 @@ impl Courier for ServiceSink {
 
     fn take(&mut self, lines: Lines<'_>) {
         if self.gathered_batches == 0 {
-            self.due = Instant::now() + GATHER;
+            self.due = Instant::now() + MAX_GATHER_TIME;
         }
         let mut from = 0;
         for mark in lines.marks {
@@ -361,7 +361,7 @@ impl Sink for ServiceSink {
             if Instant::now() >= give_up {
                 return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
             }
-            self.wait(GATHER);
+            self.wait(MAX_GATHER_TIME);
         }
     }
 

@@ -60,7 +60,7 @@ impl SinkOptions for SyslogOptions {
             address: self.address.clone(),
             header: Header::new(self.facility, self.app_name.as_deref(), &self.sd_id),
             max_bytes: self.max_bytes as usize,
-            way: None,
+            socket: None,
             begun: 0,
             message: Vec::new(),
         }))
@@ -135,8 +135,8 @@ pub struct SyslogSink {
     address: SyslogAddress,
     header: Header,
     max_bytes: usize,
-    /// The open way to the server.
-    way: Option<SyslogSocket>,
+    /// The open socket to the server.
+    socket: Option<SyslogSocket>,
     /// Bytes of the first message that the stream has taken already, its length included.
     begun: usize,
     message: Vec<u8>,
@@ -153,7 +153,7 @@ enum SyslogSocket {
 
 impl SyslogSocket {
     fn open(address: &SyslogAddress) -> io::Result<Self> {
-        let way = match address {
+        let socket = match address {
             SyslogAddress::Udp(host, port) => {
                 let place = (host.as_str(), *port).to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
                 let socket = UdpSocket::bind(if place.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
@@ -181,13 +181,13 @@ impl SyslogSocket {
                 }
             }
         };
-        match &way {
+        match &socket {
             Self::Udp(socket) => socket.set_nonblocking(true)?,
             Self::Datagram(socket) => socket.set_nonblocking(true)?,
             Self::Tcp(socket) => socket.set_nonblocking(true)?,
             Self::Stream(socket) => socket.set_nonblocking(true)?,
         }
-        Ok(way)
+        Ok(socket)
     }
 
     fn is_stream(&self) -> bool {
@@ -232,20 +232,20 @@ impl SyslogSocket {
 }
 
 impl SyslogSink {
-    /// The open way; a new one where there is none, or the receiver has closed it.
+    /// The open socket; a new one where there is none, or the receiver has closed it.
     fn open_socket(&mut self) -> io::Result<&mut SyslogSocket> {
-        if self.way.as_mut().is_some_and(SyslogSocket::is_closed) {
+        if self.socket.as_mut().is_some_and(SyslogSocket::is_closed) {
             self.leave();
         }
-        match &mut self.way {
-            Some(way) => Ok(way),
+        match &mut self.socket {
+            Some(socket) => Ok(socket),
             none => Ok(none.insert(SyslogSocket::open(&self.address)?)),
         }
     }
 
     /// Drops the connection, and with it the part of a message that it has taken.
     fn leave(&mut self) {
-        self.way = None;
+        self.socket = None;
         self.begun = 0;
     }
 
@@ -265,13 +265,13 @@ impl SyslogSink {
         let is_stream = self.open_socket()?.is_stream();
         self.make(entry, is_stream);
         while self.begun < self.message.len() {
-            let way = self.way.as_mut().ok_or(ErrorKind::NotConnected)?;
-            match way.send(&self.message[self.begun..]) {
+            let socket = self.socket.as_mut().ok_or(ErrorKind::NotConnected)?;
+            match socket.send(&self.message[self.begun..]) {
                 Ok(count) if is_stream => self.begun += count,
                 Ok(_) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // The way has less room for a datagram than was configured.
+                // The socket has less room for a datagram than was configured.
                 Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && self.max_bytes > MIN_BYTES => {
                     self.max_bytes = (self.max_bytes.min(MAX_DATAGRAM_BYTES) / 2).max(MIN_BYTES);
                     self.make(entry, is_stream);
@@ -297,7 +297,7 @@ impl Sink for SyslogSink {
                     Ok(false) if waited => return Err(SinkError::Retry(ErrorKind::WouldBlock.into())),
                     Ok(false) => {
                         waited = true;
-                        self.way.iter().for_each(SyslogSocket::wait);
+                        self.socket.iter().for_each(SyslogSocket::wait);
                     }
                     Err(error) => {
                         self.leave();

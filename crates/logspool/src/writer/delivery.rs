@@ -50,58 +50,58 @@ impl Outlet {
     }
 
     fn next_courier_action(&self, has_room: bool) -> CourierAction {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         loop {
-            if self.is_over(&waiting) {
-                self.mark_thread_gone(&mut waiting);
+            if self.is_over(&state) {
+                self.mark_thread_gone(&mut state);
                 return CourierAction::Leave;
             }
-            let position = waiting.taken;
-            let Some(entry) = waiting.next_to_take().filter(|_| has_room) else {
+            let position = state.taken;
+            let Some(entry) = state.next_to_take().filter(|_| has_room) else {
                 return CourierAction::Carry;
             };
             if let Some(chunk) = &entry.heap {
                 let chunk = chunk.clone();
-                self.note_transit_facts(&waiting);
-                waiting.taken += 1;
+                self.note_transit_facts(&state);
+                state.taken += 1;
                 return CourierAction::Take(chunk);
             }
             let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
-            drop(waiting);
+            drop(state);
             let chunk = place.map(|place| place.read(batch, counts));
-            waiting = self.lock();
+            state = self.lock();
             // `abandon` may have removed the entries in the meantime.
-            if waiting.entries.get(position).is_none_or(|entry| entry.batch != batch) {
+            if state.entries.get(position).is_none_or(|entry| entry.batch != batch) {
                 continue;
             }
             if let Some(Ok(chunk)) = chunk {
-                self.note_transit_facts(&waiting);
-                waiting.taken += 1;
+                self.note_transit_facts(&state);
+                state.taken += 1;
                 return CourierAction::Take(Arc::new(chunk));
             }
             // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
-            waiting.entries.remove(position);
-            let OutletState { entries, transit_facts, .. } = &mut *waiting;
+            state.entries.remove(position);
+            let OutletState { entries, transit_facts, .. } = &mut *state;
             entries.get_mut(position).map_or(transit_facts, |next| &mut next.order).follows_dropped = true;
             self.count_dropped(DropReason::Unreadable, counts);
             self.settle(&[batch], SyncOutcome::Failed);
-            self.publish_fronts(&mut waiting);
+            self.publish_fronts(&mut state);
         }
     }
 
     /// Notes in the segment what a recoverer must know before the next batch is sent.
-    fn note_transit_facts(&self, waiting: &OutletState) {
-        let Some(entry) = waiting.entries.get(waiting.taken) else { return };
+    fn note_transit_facts(&self, state: &OutletState) {
+        let Some(entry) = state.entries.get(state.taken) else { return };
         if entry.order.follows_dropped {
-            self.head().note_arrival(entry.batch - 1, waiting.number);
+            self.head().note_arrival(entry.batch - 1, state.number);
         }
         if entry.order.ends_with_message {
             self.head().message_batch.publish(entry.batch);
         }
     }
 
-    fn is_over(&self, waiting: &OutletState) -> bool {
-        waiting.leave || waiting.dead || self.is_done(waiting)
+    fn is_over(&self, state: &OutletState) -> bool {
+        state.leave || state.dead || self.is_done(state)
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
@@ -146,17 +146,17 @@ impl Outlet {
 
     /// Waits until `until`, for another batch, or until a caller starts to wait for everything.
     fn wait_for_more(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
-        let waiting = self.lock();
-        let has_more = has_room && waiting.next_to_take().is_some();
+        let state = self.lock();
+        let has_more = has_room && state.next_to_take().is_some();
         let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
-        if has_more || hurries || self.is_over(&waiting) {
+        if has_more || hurries || self.is_over(&state) {
             return;
         }
         match until {
-            None => drop(self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner)),
+            None => drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)),
             Some(until) => {
                 let pause = until.saturating_duration_since(Instant::now());
-                drop(self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner));
+                drop(self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner));
             }
         }
     }

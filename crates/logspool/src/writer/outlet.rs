@@ -84,7 +84,7 @@ pub struct Outlet {
     pub(super) spool: Mutex<SpoolSlot>,
     /// Whether the destination confirms records later.
     pub(super) confirms: bool,
-    pub(super) waiting: Mutex<OutletState>,
+    pub(super) state: Mutex<OutletState>,
     pub(super) changed: Condvar,
     pub(super) front_batch: AtomicU64,
     pub(super) unspilled_batch: AtomicU64,
@@ -141,7 +141,7 @@ impl Outlet {
             budget,
             bell: None,
             spool: Mutex::default(),
-            waiting: Mutex::new(OutletState {
+            state: Mutex::new(OutletState {
                 entries: Entries::default(),
                 taken: 0,
                 transit_facts: TransitFacts::default(),
@@ -179,7 +179,7 @@ impl Outlet {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, OutletState> {
         // Ignore poison: a panicking writer left counters and queue as they are between two statements of this file.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn head(&self) -> &SinkHead {

@@ -65,11 +65,11 @@ impl Outlet {
     }
 
     /// Notes that the writer has finished an entry.
-    pub(super) fn note_finished(&self, waiting: &mut OutletState, entry: &QueuedChunk) {
+    pub(super) fn note_finished(&self, state: &mut OutletState, entry: &QueuedChunk) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
-            waiting.spool.acked = waiting.spool.acked.max(end);
-            let entries = &waiting.entries;
+            state.spool.acked = state.spool.acked.max(end);
+            let entries = &state.entries;
             if entries.loaded_bytes() < LOAD_BYTES / 2 && entries.backlog().chunks > 0 {
                 bell.ring();
             }
@@ -118,13 +118,13 @@ impl Outlet {
         if may_try && self.wants_spool(now) {
             worked |= self.store(spool)?;
             slot.pause = 0;
-            let mut waiting = self.lock();
-            waiting.spool.bytes = spool.bytes();
-            waiting.spool.error.clear();
+            let mut state = self.lock();
+            state.spool.bytes = spool.bytes();
+            state.spool.error.clear();
         }
         let (acked, is_empty) = {
-            let waiting = self.lock();
-            (waiting.spool.acked, self.overflowing_since.load(Ordering::Relaxed) == 0)
+            let state = self.lock();
+            (state.spool.acked, self.overflowing_since.load(Ordering::Relaxed) == 0)
         };
         spool.ack(acked)?;
         if is_empty || now.saturating_sub(slot.saved_at) > SAVE_NS {
@@ -168,28 +168,28 @@ impl Outlet {
         let mut batches = Vec::new();
         while stored < STORE_BYTES {
             let next = {
-                let mut waiting = self.lock();
-                let hands = waiting.held_entries();
-                let next = waiting.entries.next_to_spool(hands);
+                let mut state = self.lock();
+                let hands = state.held_entries();
+                let next = state.entries.next_to_spool(hands);
                 next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
             let Some((batch, bytes, Some(place))) = next else { break };
             // tmpfs does not fail to return stored data. If it does, the writer will find out and count the records.
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
-            let mut waiting = self.lock();
-            let (hands, taken) = (waiting.held_entries(), waiting.taken);
-            match waiting.entries.note_spooled(batch, end, hands, taken) {
+            let mut state = self.lock();
+            let (hands, taken) = (state.held_entries(), state.taken);
+            match state.entries.note_spooled(batch, end, hands, taken) {
                 Spooled::Away => {}
                 Spooled::AtHand => spool.pass(end),
                 Spooled::Gone => {
                     spool.pass(end);
                     // All chunks before it are written too.
-                    waiting.spool.acked = waiting.spool.acked.max(end);
+                    state.spool.acked = state.spool.acked.max(end);
                 }
             }
-            waiting.spool.stored_at = monotonic_ns();
-            self.publish_fronts(&mut waiting);
+            state.spool.stored_at = monotonic_ns();
+            self.publish_fronts(&mut state);
             stored += bytes;
             batches.push(batch);
         }
@@ -205,29 +205,29 @@ impl Outlet {
         let mut worked = false;
         loop {
             {
-                let waiting = self.lock();
-                let entries = &waiting.entries;
+                let state = self.lock();
+                let entries = &state.entries;
                 if entries.backlog().chunks == 0 || entries.loaded_bytes() >= LOAD_BYTES {
                     break;
                 }
             }
             let next = spool.next()?;
-            let mut waiting = self.lock();
+            let mut state = self.lock();
             // `abandon` may have removed the backlog in the meantime.
-            if waiting.entries.backlog().chunks == 0 {
+            if state.entries.backlog().chunks == 0 {
                 break;
             }
             match next {
-                BacklogRead::Chunk(chunk, end) => waiting.entries.load(chunk, end),
+                BacklogRead::Chunk(chunk, end) => state.entries.load(chunk, end),
                 BacklogRead::Nothing => {
-                    let lost = waiting.entries.lose_backlog();
+                    let lost = state.entries.lose_backlog();
                     let drops = &self.head().dropped[DropReason::Unreadable as usize];
                     drops.iter().zip(lost).for_each(|(drops, lost)| {
                         drops.fetch_add(lost, Ordering::Relaxed);
                     });
                 }
             }
-            self.publish_fronts(&mut waiting);
+            self.publish_fronts(&mut state);
             worked = true;
         }
         if worked {

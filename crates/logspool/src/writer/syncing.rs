@@ -32,7 +32,7 @@ const MAX_NS: u64 = 5_000_000;
 const RETRY_NS: u64 = 1_000_000_000;
 
 /// A sync that has not returned for this long is reported as a stuck sink. Chosen: as for a silent service.
-const STUCK_NS: u64 = super::SILENT_NS;
+const STUCK_NS: u64 = super::UNCONFIRMED_STUCK_NS;
 
 /// When the next sync is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl Outlet {
     }
 
     /// When the writer must sync next.
-    pub(super) fn sync_due(&self, waiting: &OutletState, now: u64) -> SyncDue {
-        let unsynced = &waiting.unsynced;
-        if waiting.dead {
+    pub(super) fn sync_due(&self, state: &OutletState, now: u64) -> SyncDue {
+        let unsynced = &state.unsynced;
+        if state.dead {
             return SyncDue::Never;
         }
         if unsynced.requested > unsynced.answered || unsynced.bytes >= MAX_BYTES {
@@ -66,7 +66,7 @@ impl Outlet {
         let next = match self.syncs.rule {
             _ if unsynced.batches.is_empty() => None,
             rule if rule == SyncRule::Always || self.syncs.has_waiters() => {
-                Some(if waiting.entries.is_empty() { now } else { unsynced.since + MAX_NS })
+                Some(if state.entries.is_empty() { now } else { unsynced.since + MAX_NS })
             }
             SyncRule::Every(interval) => Some(unsynced.since + interval.as_nanos() as u64),
             SyncRule::Asked | SyncRule::Always => None,
@@ -81,7 +81,7 @@ impl Outlet {
     /// Notes that a batch is written.
     pub(super) fn note_unsynced(
         &self,
-        waiting: &mut OutletState,
+        state: &mut OutletState,
         batch: u64,
         counts: [u32; LEVEL_CLASSES],
         bytes: usize,
@@ -92,7 +92,7 @@ impl Outlet {
         if self.confirms {
             return self.settle(&[batch], SyncOutcome::Durable);
         }
-        let unsynced = &mut waiting.unsynced;
+        let unsynced = &mut state.unsynced;
         if unsynced.batches.is_empty() {
             unsynced.since = monotonic_ns();
         }
@@ -123,10 +123,10 @@ impl Outlet {
     /// Syncs everything written until now. Called by the writer, which holds the sink.
     pub(super) fn sync(&self, sink: &mut dyn Sink) {
         let (asked, unsynced) = {
-            let mut waiting = self.lock();
-            let asked = waiting.unsynced.requested;
-            let taken = std::mem::take(&mut waiting.unsynced);
-            waiting.unsynced = UnsyncedBatches {
+            let mut state = self.lock();
+            let asked = state.unsynced.requested;
+            let taken = std::mem::take(&mut state.unsynced);
+            state.unsynced = UnsyncedBatches {
                 requested: taken.requested,
                 answered: taken.answered,
                 failed: taken.failed,
@@ -153,10 +153,10 @@ impl Outlet {
     }
 
     fn note_synced(&self, result: Result<(), SyncError>, asked: u64, end: u64) {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         // The writer waited for the disk, not in a write.
-        waiting.finished_at = waiting.finished_at.max(end);
-        let unsynced = &mut waiting.unsynced;
+        state.finished_at = state.finished_at.max(end);
+        let unsynced = &mut state.unsynced;
         unsynced.is_under_way = false;
         match result {
             Ok(()) if !unsynced.is_lost => self.sync_error.store(0, Ordering::Relaxed),
@@ -198,37 +198,37 @@ impl Outlet {
         if self.confirms || self.is_closed() {
             return None;
         }
-        let mut waiting = self.lock();
-        if waiting.dead {
+        let mut state = self.lock();
+        if state.dead {
             return None;
         }
-        waiting.unsynced.requested += 1;
-        let number = waiting.unsynced.requested;
-        let start = !waiting.thread_runs && !waiting.leave;
-        waiting.thread_runs |= start;
-        drop(waiting);
+        state.unsynced.requested += 1;
+        let number = state.unsynced.requested;
+        let start = !state.thread_runs && !state.leave;
+        state.thread_runs |= start;
+        drop(state);
         self.changed.notify_all();
         Some((number, start))
     }
 
     /// Result of a requested sync: whether everything is durable. `None` if it is still open.
     pub fn synced(&self, number: u64) -> Option<bool> {
-        let waiting = self.lock();
-        let unsynced = &waiting.unsynced;
-        let gone = waiting.dead || self.is_closed();
+        let state = self.lock();
+        let unsynced = &state.unsynced;
+        let gone = state.dead || self.is_closed();
         (unsynced.answered >= number || gone).then_some(unsynced.failed < number && unsynced.answered >= number)
     }
 
     /// Makes an idle writer check whether a new waiting call needs a sync of written records. Returns whether a writer
     /// thread must be started.
     pub fn nudge(&self) -> bool {
-        let mut waiting = self.lock();
-        if waiting.unsynced.batches.is_empty() {
+        let mut state = self.lock();
+        if state.unsynced.batches.is_empty() {
             return false;
         }
-        let start = !waiting.thread_runs && !waiting.leave;
-        waiting.thread_runs |= start;
-        drop(waiting);
+        let start = !state.thread_runs && !state.leave;
+        state.thread_runs |= start;
+        drop(state);
         self.changed.notify_all();
         start
     }
@@ -395,7 +395,7 @@ mod tests {
             for _ in 0..2 {
                 stage.results.send(failed(false)).unwrap();
             }
-            assert!(!stage.wait(1), "no call is kept waiting for a disk that fails");
+            assert!(!stage.wait(1), "no call is kept state for a disk that fails");
             assert!(stage.outlet.sync_error().is_some() && stage.outlet.is_unsynced());
             for _ in 0..2 {
                 stage.begun.recv_timeout(DEADLINE).unwrap();

@@ -28,8 +28,8 @@ impl Hasher for AddressHasher {
     #[inline]
     fn write_usize(&mut self, address: usize) {
         /// 2^64 divided by the golden ratio, an odd number (Knuth, TAOCP volume 3, section 6.4).
-        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        let product = (self.0 ^ address as u64).wrapping_mul(SPREAD);
+        const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+        let product = (self.0 ^ address as u64).wrapping_mul(GOLDEN_RATIO);
         // The table takes the lowest bits, which are all 0 in an address and stay so.
         self.0 = product ^ (product >> 32);
     }

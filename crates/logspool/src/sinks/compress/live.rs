@@ -13,7 +13,7 @@ use crate::sidecar::{Identity, SharedFile};
 use crate::sink::SharedLog;
 
 /// How long one try waits for others, and the pause between two tries.
-const TRY: Duration = Duration::from_millis(5);
+const TRY_TIMEOUT: Duration = Duration::from_millis(5);
 /// How long the lock is tried for, if a writer hangs in the live file or the file does not exist.
 ///
 /// Chosen: a disk that hangs for longer has other problems; the next rotation requests it again.
@@ -42,7 +42,7 @@ pub fn while_nobody_rotates<R>(
             shared.abort_append();
             return result.map(Some);
         }
-        sleep_interruptibly(TRY);
+        sleep_interruptibly(TRY_TIMEOUT);
     }
 }
 
@@ -60,7 +60,7 @@ fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
         Err(error) => return Err(error),
     };
     shared.set_origin(origin.clone());
-    match shared.enter_within(&file, TRY) {
+    match shared.enter_within(&file, TRY_TIMEOUT) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         Err(error) => return Err(error),

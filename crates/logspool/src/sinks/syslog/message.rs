@@ -53,7 +53,7 @@ const MESSAGE_ID_CHARACTERS: usize = 32;
 const SD_NAME_CHARACTERS: usize = 32;
 
 /// Ends the text of a message that was cut.
-const CUT: &str = "...";
+const CUT_MARK: &str = "...";
 
 /// Deepest nesting of a field that is shown. As in the Python twin of the entry.
 const MAX_DEPTH: usize = 16;
@@ -118,7 +118,7 @@ impl Header {
             text.push_str(&printable(part, most));
         }
         // Room for the brackets, a space and some text; else the fields are left out.
-        if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT.len() > most {
+        if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT_MARK.len() > most {
             text.push_str(" -");
         } else {
             let _ = write!(text, " [{}{}]", self.sd_id, shown.fields);
@@ -132,12 +132,12 @@ impl Header {
             }
         }
         if text.len() > most {
-            let mut end = most - CUT.len();
+            let mut end = most - CUT_MARK.len();
             while !text.is_char_boundary(end) {
                 end -= 1;
             }
             text.truncate(end);
-            text.push_str(CUT);
+            text.push_str(CUT_MARK);
         }
         out.extend_from_slice(text.as_bytes());
     }
@@ -233,7 +233,7 @@ impl ShownEntry {
 /// Appends a value as text, arrays and maps as JSON has them.
 fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), ReadError> {
     if depth > MAX_DEPTH {
-        out.push_str(CUT);
+        out.push_str(CUT_MARK);
         return reader.skip();
     }
     match reader.item()? {
@@ -249,7 +249,7 @@ fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result
         Item::Text(text) | Item::Bytes(text) => {
             let _ = write!(out, "{:?}", String::from_utf8_lossy(text));
         }
-        Item::Extension(..) => out.push_str(CUT),
+        Item::Extension(..) => out.push_str(CUT_MARK),
         Item::Array(count) => {
             out.push('[');
             for index in 0..count {
