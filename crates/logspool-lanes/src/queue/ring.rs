@@ -132,13 +132,13 @@ impl WritePosition {
 /// The two rings of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
-    /// The ring that the lane began with.
+    /// The first ring of the lane.
     First,
-    /// The ring that it grew by.
+    /// The ring that was added when the lane grew.
     Second,
 }
 
-/// A reader's place in a lane, up to a published head.
+/// The position of a reader in a lane, up to a published head.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadPosition {
     /// Bytes of the first ring, 0 if there is none.

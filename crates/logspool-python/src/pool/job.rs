@@ -29,7 +29,7 @@ impl JobArguments {
     fn copy(values: &[Object<'_, '_>]) -> Self {
         if values.len() <= INLINE_VALUES {
             let mut few = [ptr::null_mut(); INLINE_VALUES];
-            // In one loop with the counting: alone, the copy becomes calls of `memcpy` and `memset`.
+            // Copying and counting share one loop: the compiler turns a separate copy into calls of `memcpy` and `memset`.
             for (place, value) in few.iter_mut().zip(values) {
                 object::share_with_other_thread(value);
                 *place = value.as_ptr();

@@ -9,7 +9,7 @@ use crate::option::{self, OptionError, OptionRow, OptionShape, OptionTable};
 use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
-/// What a kind of sink declares about itself, in its own file, beside its options.
+/// The declarations of a kind of sink, in its own file together with its options.
 pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     /// Name of the kind, as users write it.
     const KIND: &'static str;
@@ -88,7 +88,7 @@ pub enum SinkInput {
 }
 
 impl Traits {
-    /// Of a file that is appended to.
+    /// Traits of a sink that appends to one file.
     pub const FILE: Self = Self {
         takes: SinkInput::Lines,
         is_local: true,
@@ -98,10 +98,10 @@ impl Traits {
         is_shared: true,
     };
 
-    /// Of a file that gives way to another.
+    /// Traits of a sink that switches to another file.
     pub const ROTATING_FILE: Self = Self { rotates: true, is_shared: false, ..Self::FILE };
 
-    /// Of another program that records are sent to.
+    /// Traits of a sink that sends records to another program.
     pub const REMOTE: Self = Self { takes: SinkInput::Entries, is_local: false, is_shared: false, ..Self::FILE };
 }
 

@@ -58,7 +58,7 @@ const CUT_MARK: &str = "...";
 /// Deepest nesting of a field that is shown. As in the Python twin of the entry.
 const MAX_DEPTH: usize = 16;
 
-/// Parts that an entry has of its own; the first one of each name is the part, a later one a field.
+/// Names of the standard parts of an entry. The first value with such a name is the part; a later one is a field.
 const PARTS: [&[u8]; 14] = [
     b"level",
     b"logger",
