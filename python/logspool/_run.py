@@ -46,9 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             return _messages.failed("run", f"cannot install: {error}")
         if sys.flags.ignore_environment or sys.flags.no_site:
-            return _messages.usage(
-                "run", "the interpreter's options -E, -I and -S keep logspool out (mend: omit them)"
-            )
+            return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (mend: omit them)")
         prepare(environment)
         _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
     if not sys.executable:
