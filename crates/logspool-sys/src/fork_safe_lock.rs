@@ -21,7 +21,7 @@ use crate::sync::{AtomicU64, Ordering, guarded};
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const MAX_PAUSE: Duration = Duration::from_millis(2);
 
-/// Acquire: see [`open_order`].
+/// Acquire: see [`unlock_order`].
 #[inline(always)]
 fn lock_order() -> Ordering {
     guarded("lock_is_taken", Ordering::Acquire)
@@ -90,14 +90,14 @@ impl<T: Copy> Deref for ForkSafeGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_hold`).
+        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_lock`).
         unsafe { &*self.0.data.get() }
     }
 }
 
 impl<T: Copy> DerefMut for ForkSafeGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_hold`).
+        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_lock`).
         unsafe { &mut *self.0.data.get() }
     }
 }
@@ -157,7 +157,7 @@ impl<T: Default + Send> PerProcess<T> {
     /// In a forked child without a value of its own: calls `look` with the parent's value, unless a thread of the
     /// parent was using it at the fork.
     pub fn inspect_inherited(&self, look: impl FnOnce(&T)) {
-        // Relaxed: `try_hold` below orders the reads of the value.
+        // Relaxed: `try_lock` below orders the reads of the value.
         let is_whole = self.0.holder.load(Ordering::Relaxed) == 0;
         let Some(place) = self.0.try_lock().filter(|_| is_whole) else { return };
         if place.process != generation::process() && !place.value.is_null() {

@@ -12,7 +12,7 @@ use logspool_sys::sync::Ordering;
 use super::cursor::NOT_GROWN;
 use crate::segment::layout::LaneHead;
 
-/// The producer's place in the ring that it writes now. All are bytes.
+/// The position of the producer in its current ring. All fields are in bytes.
 #[derive(Debug, Default)]
 pub struct WritePosition {
     /// Position at which the ring begins.
@@ -44,7 +44,7 @@ pub enum RingError {
 }
 
 impl WritePosition {
-    /// The place after position `head` of a lane, and the offset of its ring in the segment.
+    /// The position after `head` of a lane, and the offset of its ring in the segment.
     pub fn look_up(lane: &LaneHead, head: u64) -> (Self, u64) {
         let switch = lane.producer.switch();
         let (start, offset, bytes) = if switch == NOT_GROWN {

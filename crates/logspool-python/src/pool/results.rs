@@ -251,19 +251,19 @@ impl RoomWaiters {
 }
 
 thread_local! {
-    /// The room_waiters of the pool whose worker this thread is; null for other threads.
+    /// The room waiters of the pool whose worker this thread is; null for other threads.
     static CURRENT_WAITERS: Cell<*const RoomWaiters> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `act` with the room_waiters of the pool whose worker the calling thread is, or with `None` in other threads.
+/// Runs `act` with the room waiters of the pool whose worker the calling thread is, or with `None` in other threads.
 fn with_own<T>(act: impl FnOnce(Option<&RoomWaiters>) -> T) -> T {
-    // SAFETY: null, or set by `as_worker`, which borrows the room_waiters until its `work` has returned.
+    // SAFETY: null, or set by `as_worker`, which borrows the room waiters until its `work` has returned.
     act(unsafe { CURRENT_WAITERS.get().as_ref() })
 }
 
-/// Runs `work`, the loop of a worker of the pool with these room_waiters.
+/// Runs `work`, the loop of a worker of the pool with these room waiters.
 pub fn as_worker(room_waiters: &RoomWaiters, work: impl FnOnce()) {
-    /// Resets the thread's room_waiters even if `work` panics.
+    /// Resets the thread's room waiters even if `work` panics.
     struct ResetOnDrop;
     impl Drop for ResetOnDrop {
         fn drop(&mut self) {

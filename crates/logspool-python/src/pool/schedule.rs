@@ -81,7 +81,7 @@ impl Schedule {
         let start = timers::add(key, shared.clone(), job);
         drop(turn);
         if shared.jobs.is_closed() {
-            // Closed since `expect`: the closing thread may have missed this timer.
+            // Closed since `announce`: the closing thread may have missed this timer.
             timers::cancel(py, key);
         }
         if start { timers::start(py, key) } else { Ok(()) }
