@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -73,6 +73,9 @@ bench-service: check-tools ## Compare the service with the plainest things that 
 
 lint: check-tools ## Check form, warnings, stubs, pages, imports, names and words
 	@$(PYTHON) scripts/lint.py
+
+generated: check-tools ## Write the pages and the signature that are made from tables of the core
+	@"$$($(PYTHON) scripts/environment.py --python $(PYTHON) | tail -n 1)" scripts/generated_pages.py
 
 format: check-tools ## Bring Rust and Python sources into form
 	@$(PYTHON) scripts/format.py

@@ -1,8 +1,10 @@
-"""Write the pages that are made from tables of the core: run it in an environment that has the built package.
+"""Write the pages and code that are made from tables of the core, in an environment that has the built package.
 
-`python scripts/generated_pages.py` writes them; a test compares them with the tables.
+`make generated` writes them; with `--check`, as `make lint` calls it, it compares.
 """
 
+import argparse
+import textwrap
 from pathlib import Path
 
 from logspool import _native
@@ -10,6 +12,22 @@ from logspool import _native
 ROOT = Path(__file__).resolve().parent.parent
 
 TYPES = {"text": "text", "path": "path", "switch": "bool", "whole": "int", "seconds": "float", "levels": "levels"}
+
+#: The types as a checker of types reads them.
+ANNOTATIONS = {
+    "text": "str",
+    "choice": "str",
+    "path": "str | os.PathLike[str]",
+    "switch": "bool",
+    "whole": "int",
+    "seconds": "float",
+    "levels": "Collection[int | str]",
+}
+
+TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
+
+INSTALL = "python/logspool/_install.py"
+REFERENCE = "docs/reference/python.md"
 
 SINKS_HEAD = """\
 # Sinks
@@ -28,18 +46,59 @@ def sinks() -> str:
     for row in sorted(_native.sink_table(), key=lambda row: row["kind"]):
         parts.append(f"\n## `{row['kind']}`\n\n{row['about']}\nIt gets {row['takes']}.\n")
         if row["options"]:
-            parts.append("\n| option | type | default | allowed | meaning |\n|---|---|---|---|---|\n")
-            parts += [_line(option) for option in row["options"]]
+            parts += ["\n", TABLE_HEAD, *(_line(option) for option in row["options"])]
     return "".join(parts)
+
+
+def install() -> str:
+    """Return the module with `install()`: its signature and its Args are those of the rows."""
+    options = _native.install_options()
+    text = (ROOT / INSTALL).read_text(encoding="utf-8")
+    signature = "".join(f"    {_parameter(option)},\n" for option in options)
+    text = _between(text, "def install(\n    *,\n", ") -> None:\n", signature)
+    return _between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
+
+
+def reference() -> str:
+    """Return the page of the Python interface, with the table of the options of `install()`."""
+    text = (ROOT / REFERENCE).read_text(encoding="utf-8")
+    lines = "".join(_line(option) for option in _native.install_options())
+    return _between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
+
+
+def _between(text: str, begin: str, end: str, middle: str) -> str:
+    """Return `text` with `middle` between the first `begin` in it and the next `end` after a line."""
+    head, found, rest = text.partition(begin)
+    _, found_end, tail = rest.partition("\n" + end)
+    if not found or not found_end:
+        raise SystemExit(f"cannot find {begin!r} and {end!r} after it")
+    return head + begin + middle + end + tail
+
+
+def _parameter(option: "dict[str, object]") -> str:
+    none = " | None" if option["optional"] else ""
+    return f"{option['name']}: {ANNOTATIONS[str(option['shape'])]}{none} = {_literal(option['default'])}"
+
+
+def _explanation(option: "dict[str, object]") -> str:
+    allowed = _allowed(option).replace("`", "")
+    text = f"{option['name']}: {option['meaning']}{f' Allowed: {allowed}.' if allowed else ''}"
+    indents = {"initial_indent": " " * 8, "subsequent_indent": " " * 12}
+    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False, **indents)) + "\n"
+
+
+def _literal(value: object) -> str:
+    """Return a value as a Python program writes it."""
+    if type(value) is int and value >= 10_000:
+        return f"{value:_}"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _line(option: "dict[str, object]") -> str:
     if option["required"]:
         default = "required"
-    elif option["default"] is None:
-        default = "none"
     else:
-        default = f"`{option['default']!r}`".replace("'", '"')
+        default = f"`{_literal(option['default'])}`"
     cells = [
         f"`{option['name']}`",
         _type(option),
@@ -56,21 +115,35 @@ def _type(option: "dict[str, object]") -> str:
 
 def _allowed(option: "dict[str, object]") -> str:
     if option["choices"]:
-        return ", ".join(f'`"{word}"`' for word in option["choices"])  # type: ignore[attr-defined]
+        words = [f'`"{word}"`' for word in option["choices"]]  # type: ignore[attr-defined]
+        return ", ".join([*words, "`None`"] if option["optional"] else words)
     unit = f" {option['unit']}" if option["unit"] else ""
     if option["range"] is None:
         return str(option["unit"])
     least, most = option["range"]  # type: ignore[misc]
-    return f"{least:,} to {most:,}{unit}" if most < 2**32 - 1 else f"{least:,} or more{unit}"
+    return f"{_number(least)} to {_number(most)}{unit}" if most < 2**32 - 1 else f"{_number(least)} or more{unit}"
 
 
-PAGES = {"docs/reference/sinks.md": sinks}
+def _number(value: "int | float") -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+
+
+PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: install}
 
 
 def main() -> None:
-    """Write every page."""
-    for name, make in PAGES.items():
-        (ROOT / name).write_text(make(), encoding="utf-8")
+    """Write every page, or name those that differ from their table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page differs from its table")
+    is_check = parser.parse_args().check
+    differing = [name for name, make in PAGES.items() if (ROOT / name).read_text(encoding="utf-8") != make()]
+    for name in differing:
+        if is_check:
+            print(f"{name} differs from its table in the core: run `make generated`")
+        else:
+            (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+    if is_check and differing:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,12 @@ def stubs() -> None:
         run([str(prepared.folder / "bin" / "basedpyright"), "--pythonpath", prepared.python, "tests/typing"])
 
 
+def generated() -> None:
+    """Compare the pages and the signature that are made from tables of the core with these tables."""
+    prepared = environment.ensure_for_tests(interpreters.running())
+    run([prepared.python, "scripts/generated_pages.py", "--check"])
+
+
 def sizes() -> None:
     """Refuse files that are too long."""
     run([sys.executable, "scripts/check_sizes.py"])
@@ -96,6 +102,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "clippy": clippy,
     "rustdoc": rustdoc,
     "stubs": stubs,
+    "generated": generated,
 }
 
 

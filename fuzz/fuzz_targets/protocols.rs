@@ -6,17 +6,17 @@ mod check;
 
 use chrono::{DateTime, FixedOffset};
 use libfuzzer_sys::fuzz_target;
-use logspool_server::protocol::Frames;
+use logspool_server::protocol::FrameFormat;
 use logspool_server::protocols;
-use logspool_server::sources::framing::{FrameError, Step};
+use logspool_server::sources::framing::{FrameError, FrameScan};
 
 const LIMIT: usize = 4096;
 
-/// The frames in a stream that comes in pieces of so many bytes.
-fn frames(declared: &Frames, stream: &[u8], piece: usize) -> Result<Vec<(usize, usize)>, FrameError> {
-    let (mut framer, mut taken, mut found) = ((declared.framer)(LIMIT), 0, Vec::new());
+/// The ranges of the frames in a stream that arrives in pieces of `piece` bytes.
+fn frames(format: &FrameFormat, stream: &[u8], piece: usize) -> Result<Vec<(usize, usize)>, FrameError> {
+    let (mut framer, mut taken, mut found) = ((format.framer)(LIMIT), 0, Vec::new());
     for end in (piece..stream.len()).step_by(piece).chain([stream.len()]) {
-        while let Step::Frame { from, to, next } = framer.step(&stream[taken..end])? {
+        while let FrameScan::Frame { from, to, next } = framer.scan(&stream[taken..end])? {
             found.push((taken + from, taken + to));
             taken += next;
         }
@@ -27,14 +27,14 @@ fn frames(declared: &Frames, stream: &[u8], piece: usize) -> Result<Vec<(usize, 
 fuzz_target!(|bytes: &[u8]| {
     let Some((pick, stream)) = bytes.split_first() else { return };
     let protocol = protocols::ALL[usize::from(*pick) % protocols::ALL.len()];
-    let Some(declared) = protocol.frames() else { return };
-    let whole = frames(&declared, stream, stream.len().max(1));
-    let in_pieces = frames(&declared, stream, 7);
+    let Some(format) = protocol.frame_format() else { return };
+    let whole = frames(&format, stream, stream.len().max(1));
+    let in_pieces = frames(&format, stream, 7);
     if let (Ok(whole), Ok(in_pieces)) = (&whole, &in_pieces) {
         assert_eq!(whole, in_pieces);
     }
     for (from, to) in whole.unwrap_or_default() {
-        if let Ok(record) = (declared.read)(&stream[from..to], DateTime::<FixedOffset>::default()) {
+        if let Ok(record) = (format.read)(&stream[from..to], DateTime::<FixedOffset>::default()) {
             check::record(&record);
         }
     }

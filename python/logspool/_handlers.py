@@ -85,7 +85,7 @@ class SinkHandler(logging.Handler):
     terminator = "\n"
 
     def __init__(self, sink: str, **options: Any) -> None:
-        row, own, of_queue = _sinks.split(type(self).__name__, sink, options, _install.option_names())
+        row, own, of_queue = _sinks.split(type(self).__name__, sink, options)
         self._kind = sink
         self._takes = row["takes"]
         self._options = own

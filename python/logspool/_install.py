@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _bind, _endings, _keeper, _native, _options, _streams, _texts
+from logspool import _adopt, _bind, _endings, _install_options, _keeper, _native, _options, _streams, _texts
 
 # `typing` is slow to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ _HOOKED = (logging.Logger, logging.Handler, logging.Formatter, logging.PercentSt
 _hooks: dict[tuple[type, str], Any] = {}
 
 
+# The signature and the Args come from the rows of the core: `make generated` writes them.
 @_options.known_only
 def install(
     *,
@@ -68,31 +69,44 @@ def install(
     `LOGSPOOL=off` in the environment makes it do nothing. Thread-safe.
 
     Args:
-        durability: how safe the record of a returned call is. "memory": queued on the heap. "process": it survives
-            SIGKILL, on tmpfs; so in those that follow. "interval": files are synced every sync_interval besides.
-            "checkpoint": and a call that would leave checkpoint_every accepted records not durable waits. "sync": each
-            call returns when its record is durable.
-        queue_bytes: bound of one thread's queue.
-        queue_total_bytes: bound of all queues of the process; None is the lesser of 64 MiB and 1/8 of the free tmpfs.
-        queue_dir: folder of the queue; None is LOGSPOOL_QUEUE_DIR or a folder of this user in /dev/shm.
-        blocking_levels: levels (numbers or names) that may wait for room up to blocking_timeout; None is ERROR and up.
-        blocking_timeout: seconds; None is 0.1, `float("inf")` for ever.
-        flush_interval: a record is handed to the system at most this many seconds after the call.
-        flush_records: ... or this many records later, to within 20 ms, whichever comes first.
-        sync_interval: seconds that written records may stay without a sync in "interval" and "checkpoint".
-        checkpoint_every: records of the process that "checkpoint" never leaves accepted and not durable.
-        durability_timeout: seconds that a call waits for its record to be durable; then it returns and is counted.
-        durable_levels: levels (numbers or names) whose calls wait until their record is durable, in any durability
-            but "memory"; None: no level.
-        shutdown_timeout: seconds that the end of the process, `flush()` and `close()` of handlers wait at most.
-        fallback: where ERROR and above go when nothing else takes them: "stderr" or None.
-        spool_dir: folder on disk where records wait whose output stalls or is away for more than a second, or when
-            the tmpfs for them is half full; it is made with the first of them. None is no spool.
-        spool_bytes: bytes of disk that the spool of one output may take.
-        keeper: start a process beside this one that delivers what it leaves when it is killed.
-        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
-            what is queued is written, then goes on as without logspool; handlers set before are called, those set
-            later win.
+        durability: How safe the record of a returned call is. `"memory"`: queued on the heap. `"process"`: on tmpfs,
+            where it survives SIGKILL; this holds for all that follow. `"interval"`: files are also synced every
+            `sync_interval`. `"checkpoint"`: and a call waits if it would leave `checkpoint_every` accepted records not
+            durable. `"sync"`: each call returns when its record is durable. Allowed: "memory", "process", "interval",
+            "checkpoint", "sync".
+        queue_bytes: Limit of one thread's queue. Allowed: 32,768 to 16,777,216 bytes.
+        queue_total_bytes: Limit of all queues of the process, at least `queue_bytes`. None: the lesser of 64 MiB and
+            1/8 of the free tmpfs, or of the available memory if the queue has no folder. Allowed: 32,768 or more bytes.
+        queue_dir: Folder of the queue. None: `LOGSPOOL_QUEUE_DIR`, else a folder of this user in `/dev/shm`. If it
+            cannot be used, a keeper holds the queue. On a disk, calls may wait for that disk.
+        blocking_levels: Levels (numbers or names) that may wait for room, up to `blocking_timeout`. None: ERROR and
+            above.
+        blocking_timeout: Longest wait of a call for room. None: 0.1; `float("inf")`: for ever. Allowed: 0 or more
+            seconds.
+        flush_interval: A record is handed to the system at most this long after its call. Allowed: 0.02 to 3,600
+            seconds.
+        flush_records: A record is handed to the system at most this many records later, to within 20 ms, also before
+            `flush_interval` has passed. Allowed: 1 to 1,000,000,000 records.
+        sync_interval: Longest time that written records stay without a sync in `"interval"` and `"checkpoint"`.
+            Allowed: 0.01 to 3,600 seconds.
+        checkpoint_every: With `"checkpoint"`, fewer than this many accepted records of the process are not durable.
+            Allowed: 1 to 1,000,000,000 records.
+        durability_timeout: Longest wait of a call for its record to become durable; then it returns and is counted.
+            Allowed: 0 or more seconds.
+        durable_levels: Levels (numbers or names) whose calls wait until their record is durable, in any `durability`
+            but `"memory"`. None: no level.
+        shutdown_timeout: Longest wait of the end of the process, and of `flush()` and `close()` of handlers. Allowed: 0
+            or more seconds.
+        fallback: Where records of ERROR and above go if nothing else accepts them. None: nowhere. Allowed: "stderr",
+            None.
+        spool_dir: Folder on disk where records wait if their output stalls for more than a second, or if the tmpfs for
+            waiting records is half full; the first of them makes it. None: records wait only in the queue.
+        spool_bytes: Limit of the spool of one output. Above it records stay on tmpfs, then are refused and counted.
+            Allowed: 1,048,576 or more bytes.
+        keeper: Start a second process that delivers the records of this one after a kill.
+        crash_signals: A crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
+            queued records are written, then continues as without logspool. Handlers set earlier are called; those set
+            later win. A handler without `install()` does so only if the option is passed.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
@@ -100,7 +114,7 @@ def install(
         RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
             this process has its queue.
     """
-    options = _options.checked(dict(locals()))
+    options = _install_options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
         return
     with _adopt.installing:
@@ -221,8 +235,7 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
     global _alone, _own_made
     owner = handler.__name__
     check_names(handler, options)
-    defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
-    checked = _options.checked({**defaults, **options})
+    checked = _install_options.checked(options)
     with _adopt.installing:
         in_force = _in_force or _alone
         if in_force is not None:
@@ -249,20 +262,15 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
             _endings.watch_crashes()
 
 
-def option_names() -> tuple[str, ...]:
-    """Return the names of the options of `install()`."""
-    return tuple(install.__wrapped__.__kwdefaults__)  # type: ignore[attr-defined]
-
-
 def check_names(handler: type, options: dict[str, Any]) -> None:
     """Refuse options that neither a handler of logspool's own nor `install()` has.
 
     Raises:
         TypeError: with the nearest name.
     """
-    if unknown := options.keys() - set(option_names()):
+    if unknown := options.keys() - _install_options.shapes().keys():
         own = _options.keywords(handler.__init__)  # type: ignore[misc]
-        raise _options.unknown_option(handler.__name__, unknown, (*own, *option_names()))
+        raise _options.unknown_option(handler.__name__, unknown, (*own, *_install_options.shapes()))
 
 
 def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -1,17 +1,19 @@
 """One JSON object a line, the same bytes whether Python or the collector writes it.
 
-The head of `crates/logspool-record/src/format/json.rs` has the rules; this module follows the same rules.
+The head of `crates/logspool-record/src/format/json.rs` has the rules. This module lists the members of a line, and the
+core writes them.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from logspool import _native
 from logspool._options import known_only, misspelt
+from logspool._texts import record_names
 
 #: Output key and the attribute it shows, when nothing else is said.
 DEFAULT_FIELDS = {
@@ -39,8 +41,6 @@ _OTHER_NAMES = {"level": "levelname", "logger": "name"}
 
 #: Attributes that are made for the line, or that LogRecord has in some versions of Python only.
 _MADE = ("time", "level", "logger", "exception", "stack", "message", "asctime", "taskName")
-
-_quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class JSONFormatter(logging.Formatter):
@@ -79,7 +79,7 @@ class JSONFormatter(logging.Formatter):
                 raise TypeError(f"JSONFormatter: fields maps str to str, not {key!r} to {attribute!r}")
             if attribute in _REFUSED:
                 raise ValueError(f"JSONFormatter: {attribute!r} cannot be shown; use {_REFUSED[attribute]!r}")
-            if meant := misspelt(attribute, (*_MADE, *_record_attributes())):
+            if meant := misspelt(attribute, (*_MADE, *record_names())):
                 raise ValueError(
                     f"JSONFormatter: there is no attribute {attribute!r}; use {meant!r}, "
                     "or give an extra field a name that is not so close to it"
@@ -93,24 +93,21 @@ class JSONFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one JSON object."""
-        attributes = record.__dict__
         record.message = record.getMessage()
         if self.usesTime():
             record.asctime = self.formatTime(record, self.datefmt)
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
-        written = []
+        own = record_names()
+        members = []
         for key, attribute in self._fields:
-            found, value = _shown(self, record, attribute)
+            found, value = _shown(self, record, attribute, own)
             if found:
-                written.append(f"{_quote(key)}:{_value(value)}")
+                members.append((key, value))
         if self._extras:
-            keys = {key for key, _ in self._fields}
-            shown = {attribute for _, attribute in self._fields}
-            for name, value in attributes.items():
-                if name not in _record_attributes() and name not in keys and name not in shown:
-                    written.append(f"{_quote(name)}:{_value(value)}")
-        return "{" + ",".join(written) + "}"
+            unnamed = own.union(*self._fields)
+            members += [(name, value) for name, value in record.__dict__.items() if name not in unnamed]
+        return _native.json_object(members)
 
     def _native_formatting(self, formatting: Any, utc: bool) -> Any:
         """Describe this formatter to native code; called by `_adopt`."""
@@ -132,18 +129,9 @@ class JSONFormatter(logging.Formatter):
         )
 
 
-def _record_attributes() -> frozenset[str]:
-    global _own_attributes
-    if _own_attributes is None:
-        record = logging.LogRecord("", 0, "", 0, "", (), None)
-        _own_attributes = frozenset({*vars(record), "message", "asctime", "taskName"})
-    return _own_attributes
-
-
-_own_attributes: frozenset[str] | None = None
-
-
-def _shown(formatter: JSONFormatter, record: logging.LogRecord, attribute: str) -> tuple[bool, Any]:
+def _shown(
+    formatter: JSONFormatter, record: logging.LogRecord, attribute: str, own: frozenset[str]
+) -> tuple[bool, Any]:
     """Return whether a key is written, and its value."""
     if attribute == "time":
         moment = datetime.fromtimestamp(record.created, timezone.utc).replace(tzinfo=None)
@@ -157,20 +145,5 @@ def _shown(formatter: JSONFormatter, record: logging.LogRecord, attribute: str) 
     if name in record.__dict__:
         value = record.__dict__[name]
         # An attribute of LogRecord that is None is left out; an extra field that is None is null.
-        return value is not None or name not in _record_attributes(), value
+        return value is not None or name not in own, value
     return False, None
-
-
-def _value(value: Any) -> str:
-    kind = type(value)
-    if kind is str:
-        return _quote(value)
-    if value is None:
-        return "null"
-    if kind is bool:
-        return "true" if value else "false"
-    if kind is int:
-        return int.__repr__(value)
-    if kind is float:
-        return float.__repr__(value) if value - value == 0.0 else "null"
-    return _quote(str(value))

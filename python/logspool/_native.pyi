@@ -17,6 +17,7 @@ __all__ = [
     "Completions",
     "EventLoop",
     "PoolCore",
+    "RecordQueue",
     "Results",
     "Schedule",
     "Semaphore",
@@ -30,6 +31,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "check_options",
     "check_sink",
     "claim",
     "class_state",
@@ -39,6 +41,7 @@ __all__ = [
     "dict_state_offset",
     "drain",
     "end",
+    "entry",
     "flush",
     "flush_durable",
     "flush_handler",
@@ -47,7 +50,9 @@ __all__ = [
     "frame_self_check",
     "go_on",
     "install_crash_drain",
+    "install_options",
     "install_signal_drain",
+    "json_object",
     "keep",
     "keep_memory",
     "metrics_text",
@@ -144,6 +149,11 @@ def set_own_classes(classes: tuple[type, ...]) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
+# Records of Python's, written with the formats of the core.
+
+def json_object(members: list[tuple[Any, Any]], /) -> str: ...
+def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes: ...
+
 # Methods and hooks that replace stock ones.
 
 def native_methods() -> list[tuple[str, str]]: ...
@@ -157,6 +167,8 @@ def watch_part(part: object) -> int: ...
 
 # The life of the process.
 
+def install_options() -> list[dict[str, Any]]: ...
+def check_options(options: dict[str, Any], /) -> dict[str, Any]: ...
 def configure(options: dict[str, Any]) -> None: ...
 def start() -> None: ...
 def stop() -> None: ...
@@ -197,6 +209,74 @@ def paths() -> Mapping[str, tuple[int, int, str]]: ...
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+@disjoint_base
+class RecordQueue:
+    """The records of one `ThreadHandler` that wait for its thread, and their counts. Each method is one step."""
+
+    def __new__(cls, capacity: int, max_bytes: int) -> Self:
+        """Begin empty, for `capacity` records and `max_bytes` bytes, or one larger record."""
+
+    def put(self, record: object, size: int) -> str | None:
+        """Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why not.
+
+        Reasons: "queue_full", "queue_bytes", "shut".
+        """
+
+    def put_reserved(self, record: object, size: int) -> str | None:
+        """As `put`, for a caller that has reserved a place."""
+
+    def put_own(self, record: object, size: int) -> str | None:
+        """As `put`, for the thread itself, which may still add records after the end."""
+
+    def __enter__(self) -> None:
+        """Reserve a place for a caller that waits."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def take(self, most: int) -> list[Any]:
+        """Take at most `most` of the oldest records.
+
+        They keep their places until the next call, which counts them as written.
+        """
+
+    def remove_oldest(self) -> Any:
+        """Remove and return the oldest record, or None; `note_dropped` counts it."""
+
+    def note_direct(self) -> None:
+        """Count a record that was accepted and written without the queue."""
+
+    def note_refused(self, reason: str, level: int, mention: bool) -> None:
+        """Count a refused record. With `mention` it is one of `missed`."""
+
+    def note_dropped(self, reason: str, level: int) -> None:
+        """Count a removed record as dropped; its place becomes free."""
+
+    def shut(self) -> None:
+        """Accept no more records."""
+
+    def counts(self) -> tuple[int, int, int, int, dict[str, dict[int, int]], dict[str, dict[int, int]]]:
+        """Return all counts of one moment: accepted, written, queued, queued bytes, refused, dropped."""
+
+    def __len__(self) -> int:
+        """Number of records that wait and are not taken."""
+
+    wake_at: int
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+    @property
+    def taken(self) -> int: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
 
 @disjoint_base
 class Semaphore:

@@ -1,7 +1,6 @@
-"""Check the options of `install()`, once, before anything is changed.
+"""Check arguments of logspool's functions and classes, and name what was probably meant.
 
-Every function returns the value in the form that native code trusts, or raises with what was given and what is
-allowed.
+A check returns the value in the form that native code trusts, or raises with what was given and what is allowed.
 """
 
 from __future__ import annotations
@@ -19,24 +18,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-#: Bytes of one lane, least and most; the core checks the same range.
-QUEUE_BYTES = (32 * 1024, 16 * 1024 * 1024)
-
-#: Seconds, least and most, that `flush_interval` may be. Chosen: the collector looks every 20 ms at the latest, so
-#: anything from there on is kept.
-FLUSH_INTERVAL = (0.02, 3600.0)
-
-#: How long ERROR and above wait for room by default, in seconds.
-DEFAULT_BLOCKING_TIMEOUT = 0.1
-
-DURABILITIES = ("process", "memory", "interval", "checkpoint", "sync")
-
-#: Seconds, least and most, that `sync_interval` may be. Chosen: a disk is busy with syncs at less.
-SYNC_INTERVAL = (0.01, 3600.0)
-
-#: Bytes, least and most, that the spool of one output may take; the core checks the same least.
-SPOOL_BYTES = (1024 * 1024, 1 << 50)
 
 
 def unknown_option(owner: str, names: Iterable[str], valid: Iterable[str]) -> TypeError:
@@ -111,45 +92,6 @@ def known_only(function: _Function) -> _Function:
     return call  # type: ignore[return-value]
 
 
-def checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Return all options, checked and with their defaults resolved."""
-    _number("flush_interval", values["flush_interval"], *FLUSH_INTERVAL, "seconds")
-    _integer("flush_records", values["flush_records"], 1, 1_000_000_000, "records")
-    queue_bytes = _integer("queue_bytes", values["queue_bytes"], *QUEUE_BYTES, "bytes")
-    total = values["queue_total_bytes"]
-    if total is not None:
-        total = _integer("queue_total_bytes", total, queue_bytes, 1 << 40, "bytes")
-    timeout = values["blocking_timeout"]
-    if timeout is None:
-        timeout = DEFAULT_BLOCKING_TIMEOUT
-    else:
-        timeout = _number("blocking_timeout", timeout, 0.0, math.inf, "seconds")
-    durability = _durability(values["durability"])
-    durable_levels = _levels("durable_levels", values["durable_levels"]) or []
-    if durable_levels and durability == "memory":
-        raise ValueError('durable_levels needs a durability other than "memory"')
-    return {
-        "durability": durability,
-        "sync_interval": _number("sync_interval", values["sync_interval"], *SYNC_INTERVAL, "seconds"),
-        "checkpoint_every": _integer("checkpoint_every", values["checkpoint_every"], 1, 1_000_000_000, "records"),
-        "durability_timeout": _number("durability_timeout", values["durability_timeout"], 0.0, math.inf, "seconds"),
-        "durable_levels": durable_levels,
-        "queue_bytes": queue_bytes,
-        "queue_total_bytes": total,
-        "queue_dir": queue_dir(values["queue_dir"]),
-        "blocking_levels": _levels("blocking_levels", values["blocking_levels"]),
-        "blocking_timeout": timeout,
-        "flush_interval": values["flush_interval"],
-        "flush_records": values["flush_records"],
-        "shutdown_timeout": _number("shutdown_timeout", values["shutdown_timeout"], 0.0, math.inf, "seconds"),
-        "fallback": _fallback(values["fallback"]),
-        "spool_dir": _spool_dir(values["spool_dir"], durability),
-        "spool_bytes": _integer("spool_bytes", values["spool_bytes"], *SPOOL_BYTES, "bytes"),
-        "keeper": _keeper(values),
-        "crash_signals": _switch("crash_signals", values["crash_signals"]),
-    }
-
-
 def seconds(name: str, value: Any) -> float:
     """Return the checked number of seconds: of any sign, as the standard library takes them."""
     kind = type(value)
@@ -188,50 +130,6 @@ def check_callable(method: str, function: Any) -> None:
         raise TypeError(f"{method}() needs a function, not {function!r}: give it uncalled, its arguments after it")
 
 
-def _number(name: str, value: Any, least: float, most: float, unit: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number of {unit}, not {value!r}")
-    if not least <= value <= most:
-        upper = "" if most == math.inf else f" to {most:g}"
-        raise ValueError(f"{name} must be {least:g}{upper or ' or more'} {unit}, not {value!r}")
-    return float(value)
-
-
-def _integer(name: str, value: Any, least: int, most: int, unit: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number of {unit}, not {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least} to {most} {unit}, not {value}")
-    return value
-
-
-def _switch(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
-    return value
-
-
-def _keeper(values: dict[str, Any]) -> bool:
-    keeper = _switch("keeper", values["keeper"])
-    if keeper and values["durability"] == "memory":
-        raise ValueError("keeper=True: with durability='memory' nothing outlives the process for it to deliver")
-    return keeper
-
-
-def _durability(value: Any) -> str:
-    if value not in DURABILITIES:
-        raise ValueError(f"durability must be {_listed(DURABILITIES)}, not {value!r}")
-    return str(value)
-
-
-def _fallback(value: Any) -> str | None:
-    if value is None:
-        return None
-    if value == "stderr":
-        return "stderr"
-    raise ValueError(f"fallback must be 'stderr' or None, not {value!r}")
-
-
 def default_queue_dir() -> str:
     """Return the folder of the queue where none is given, as the core has it."""
     return f"/dev/shm/logspool-{os.getuid()}"
@@ -261,49 +159,3 @@ def queue_dir(value: Any) -> str | None:
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise ValueError(f"{source}={path!r} must be this user's own with mode 0700: it holds records (chmod 700)")
     return path
-
-
-def _spool_dir(value: Any, durability: str) -> str | None:
-    if value is None:
-        return None
-    if durability == "memory":
-        raise ValueError('spool_dir needs a durability other than "memory": what a spool holds is found by the queue')
-    try:
-        path = os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"spool_dir must be a path, not {value!r}") from None
-    there = path
-    while not os.path.lexists(there):
-        there = os.path.dirname(there)
-    if not os.path.isdir(there):
-        raise ValueError(f"spool_dir={path!r}: {there!r} is no folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"spool_dir={path!r}: {there!r} cannot be written to")
-    return path
-
-
-def _levels(option: str, value: Any) -> list[int] | None:
-    if value is None:
-        return None
-    if isinstance(value, (str, int)):
-        raise TypeError(f"{option} must be a collection of levels, not {value!r}")
-    import logging
-
-    numbers = set()
-    for level in value:
-        if isinstance(level, str):
-            number = logging._nameToLevel.get(level)
-            if number is None:
-                known = meant(level, logging._nameToLevel)
-                raise ValueError(f"{option}: no level is named {level!r}; {known}")
-            level = number
-        if isinstance(level, bool) or not isinstance(level, int):
-            raise TypeError(f"{option}: a level is a name or a number, not {level!r}")
-        if not 0 <= level <= 0xFFFF:
-            raise ValueError(f"{option}: a level must be 0 to 65535, not {level}")
-        numbers.add(int(level))
-    return sorted(numbers)
-
-
-def _listed(values: Iterable[str]) -> str:
-    return " or ".join(repr(value) for value in values)

@@ -1,29 +1,18 @@
 """The entry of a record: the bytes that a service receives, with all parts of the record.
 
-The head of `crates/logspool-record/src/format/entry.rs` has the rules. `entry` follows the same rules for records that
-only Python can read: records that pass a filter, have lists or dicts in `extra`, or come from a factory.
+The head of `crates/logspool-record/src/format/entry.rs` has the rules. `entry` lists the parts of a record that only
+Python can read, and the core writes them: a record that passes a filter, has lists or dicts in `extra`, or comes from a
+factory.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import struct
 import sys
 from typing import Any
 
-from logspool import _adopt, _native
-
-#: Deepest nesting and most values of all fields that are taken apart; beyond, the text of a field is sent.
-#:
-#: Chosen: more than programs log; a list that holds itself, or one list a million times, ends there.
-_MAX_DEPTH = 16
-_MAX_VALUES = 2000
-
-#: As in the core: bytes that the texts of an entry may take, bytes of a name, and most parts of a record.
-_MAX_BYTES = 6 * 1024 * 1024
-_MAX_NAME_BYTES = 250
-_MAX_PARTS = 1000
+from logspool import _adopt, _bind, _native
 
 #: Methods by which a record comes to its line or entry.
 CALLED = (
@@ -106,6 +95,7 @@ def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:
     """Return the entry of a record."""
     default = logging._defaultFormatter  # type: ignore[attr-defined]
+    own = _bind._reserved()
     if record.exc_info and not record.exc_text:
         record.exc_text = getattr(formatter, "formatException", default.formatException)(record.exc_info)
     stack = record.stack_info
@@ -123,133 +113,10 @@ def entry(record: logging.LogRecord, formatter: Any) -> bytes:
         ("process_name", record.processName),
         ("thread", record.thread),
         ("thread_name", record.threadName),
-        ("task", getattr(record, "taskName", None) if "taskName" in _own_names() else None),
+        ("task", getattr(record, "taskName", None) if "taskName" in own else None),
         ("exception", record.exc_text or None),
         ("stack", stack or None),
     ]
     parts = [(name, value) for name, value in parts if value is not None]
-    own = _own_names()
     parts += [(name, value) for name, value in record.__dict__.items() if name not in own]
-    if len(parts) > _MAX_PARTS:
-        parts[_MAX_PARTS:] = [("fields_left_out", len(parts) - _MAX_PARTS)]
-    packed = _Packed(_time(record.created), struct.pack(">BH", 0xDE, len(parts)))
-    for name, value in parts:
-        packed.name(name)
-        packed.field(value)
-    return bytes(packed.bytes)
-
-
-def _time(created: float) -> bytes:
-    """Open the entry with its time."""
-    whole = round(created * 1e9) if created >= 0 else 0
-    seconds, nanoseconds = divmod(whole, 1_000_000_000)
-    return struct.pack(">BBBII", 0x92, 0xD7, 0, min(seconds, 0xFFFF_FFFF), nanoseconds)
-
-
-def _own_names() -> frozenset[str]:
-    global _names
-    if _names is None:
-        record = logging.LogRecord("", 0, "", 0, "", (), None)
-        _names = frozenset({*vars(record), "message", "asctime"})
-    return _names
-
-
-_names: frozenset[str] | None = None
-
-
-class _TooLarge(Exception):
-    """A field nests too deep, or holds too much."""
-
-
-class _Packed:
-    """MessagePack, every value in its shortest form."""
-
-    def __init__(self, *start: bytes) -> None:
-        self.bytes = bytearray().join(start)
-        self._left = _MAX_VALUES
-
-    def field(self, value: Any) -> None:
-        """Append the value of a field, or its text where it is too large."""
-        start, left = len(self.bytes), self._left
-        try:
-            self._value(value, 0)
-        except _TooLarge:
-            del self.bytes[start:]
-            self._left = left
-            self.text(str(value))
-
-    def _value(self, value: Any, depth: int) -> None:
-        if depth > 0:
-            self._left -= 1
-            if depth > _MAX_DEPTH or self._left < 0:
-                raise _TooLarge
-        if value is None:
-            self.bytes.append(0xC0)
-        elif type(value) is str:
-            self.text(value)
-        elif value is True or value is False:
-            self.bytes.append(0xC3 if value else 0xC2)
-        elif type(value) is int:
-            self._int(value)
-        elif type(value) is float:
-            self.bytes += struct.pack(">Bd", 0xCB, value)
-        elif isinstance(value, dict):
-            items = list(value.items())
-            self._head(len(items), 0x80, 0xDE)
-            for key, item in items:
-                self.name(key)
-                self._value(item, depth + 1)
-        elif isinstance(value, (list, tuple)):
-            items = list(value)
-            self._head(len(items), 0x90, 0xDC)
-            for item in items:
-                self._value(item, depth + 1)
-        else:
-            self.text(str(value))
-
-    def name(self, value: Any) -> None:
-        """Append the name of a part."""
-        self._cut(str(value), _MAX_NAME_BYTES)
-
-    def text(self, value: str) -> None:
-        """Append text; what is no Unicode in it is escaped."""
-        self._cut(value, max(_MAX_BYTES - len(self.bytes), 0) // 2)
-
-    def _cut(self, value: str, room: int) -> None:
-        encoded = str.encode(value, "utf-8", "backslashreplace")
-        if len(encoded) > room:
-            while room > 0 and encoded[room] & 0xC0 == 0x80:
-                room -= 1
-            encoded = encoded[:room] + b"..."
-        length = len(encoded)
-        if length < 32:
-            self.bytes.append(0xA0 | length)
-        elif length <= 0xFF:
-            self.bytes += bytes((0xD9, length))
-        elif length <= 0xFFFF:
-            self.bytes += struct.pack(">BH", 0xDA, length)
-        else:
-            self.bytes += struct.pack(">BI", 0xDB, length)
-        self.bytes += encoded
-
-    def _head(self, length: int, short: int, long: int) -> None:
-        if length < 16:
-            self.bytes.append(short | length)
-        elif length <= 0xFFFF:
-            self.bytes += struct.pack(">BH", long, length)
-        else:
-            self.bytes += struct.pack(">BI", long + 1, length)
-
-    def _int(self, value: int) -> None:
-        if not -(1 << 63) <= value < 1 << 63:
-            self.text(str(value))
-        elif -32 <= value < 128:
-            self.bytes.append(value & 0xFF)
-        elif value >= 0:
-            size = next(size for size in (0, 1, 2, 3) if value < 1 << (8 << size))
-            self.bytes.append(0xCC + size)
-            self.bytes += value.to_bytes(1 << size, "big")
-        else:
-            size = next(size for size in (0, 1, 2, 3) if value >= -(1 << (8 << size) - 1))
-            self.bytes.append(0xD0 + size)
-            self.bytes += value.to_bytes(1 << size, "big", signed=True)
+    return _native.entry(record.created, parts)

@@ -10,7 +10,7 @@ import logging
 import os
 from typing import Any
 
-from logspool import _adopt, _native, _options, _service
+from logspool import _adopt, _install_options, _native, _options, _service
 
 
 @functools.cache
@@ -19,7 +19,7 @@ def table() -> dict[str, dict[str, Any]]:
     return {row["kind"]: row for row in _native.sink_table()}
 
 
-def split(owner: str, kind: str, given: dict[str, Any], of_install: tuple[str, ...]) -> tuple[Any, Any, Any]:
+def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return the row of a sink, its checked options out of `given`, and the options that are those of `install()`.
 
     Raises:
@@ -31,19 +31,11 @@ def split(owner: str, kind: str, given: dict[str, Any], of_install: tuple[str, .
         _native.check_sink(kind, {})
     row = table()[kind]
     shapes = {option["name"]: option["shape"] for option in row["options"]}
-    if unknown := given.keys() - shapes.keys() - set(of_install):
+    of_install = _install_options.shapes()
+    if unknown := given.keys() - shapes.keys() - of_install.keys():
         raise _options.unknown_option(f"{owner}({kind!r})", unknown, (*shapes, *of_install))
-    own = {name: _read(name, shapes[name], value) for name, value in given.items() if name in shapes}
+    own = {name: _install_options.read(name, shapes[name], value) for name, value in given.items() if name in shapes}
     return row, own, {name: value for name, value in given.items() if name not in shapes}
-
-
-def _read(name: str, shape: str, value: Any) -> Any:
-    if shape != "path" or value is None:
-        return value
-    try:
-        return os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"{name} must be a path, not {value!r}") from None
 
 
 def describe(handler: Any, known: type) -> _adopt.Adoption:

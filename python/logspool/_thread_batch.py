@@ -1,10 +1,9 @@
 """Writes several records to a plain stream handler in one piece.
 
-`StreamHandler.emit` writes and flushes each record, and each flush lets go of the interpreter
-lock: under load the writer then waits a switch interval (5 ms) for every single record. For a
-handler that is a stock one where it matters, on a real text stream, the lines of a batch are
-joined and flushed once. Level, filters, formatter, lock, terminator and `handleError` are the
-handler's own; every other handler is called record by record.
+`StreamHandler.emit` writes and flushes each record, and each flush lets go of the interpreter lock: under load the
+writer then waits a switch interval (5 ms) for every single record. For a handler that is a stock one where it matters,
+on a real text stream, the lines of a batch are joined and flushed once. Level, filters, formatter, lock, terminator and
+`handleError` are the handler's own; every other handler is called record by record.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ import sys
 from types import FunctionType
 from typing import Any, TypeGuard
 
-#: Records in one piece. Chosen: about a millisecond of formatting, for which the handler's lock
-#: is held and a fork waits.
+#: Records in one piece. Chosen: about a millisecond of formatting, for which the handler's lock is held and a fork
+#: waits.
 BATCH_RECORDS = 256
 
-#: Characters after which a piece is written. Chosen: it bounds the memory of a batch; a longer
-#: line goes out alone.
+#: Characters after which a piece is written. Chosen: it bounds the memory of a batch; a longer line goes out alone.
 BATCH_CHARACTERS = 64 * 1024
 
 
@@ -54,15 +52,12 @@ def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogR
     """Write `records` to the stream of `handler` and flush it once. Errors go to `handleError`."""
     handler.acquire()
     try:
-        accepted = []
-        lines = []
+        pieces: list[tuple[logging.LogRecord, str]] = []
         size = 0
-        level = handler.level
-        terminator = handler.terminator
-        make_line = handler.format
+        make_line, terminator = handler.format, handler.terminator
         for record in records:
             try:
-                if record.levelno < level:
+                if record.levelno < handler.level:
                     continue
                 if handler.filters:
                     verdict = handler.filter(record)
@@ -74,48 +69,43 @@ def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogR
             except BaseException:
                 report(handler, record)
                 continue
-            accepted.append(record)
-            lines.append(line)
+            pieces.append((record, line))
             size += len(line)
             if size >= BATCH_CHARACTERS:
-                _write_lines(handler, accepted, lines)
-                accepted, lines, size = [], [], 0
-        if lines:
-            _write_lines(handler, accepted, lines)
+                _write_lines(handler, pieces)
+                pieces, size = [], 0
+        if pieces:
+            _write_lines(handler, pieces)
     finally:
         handler.release()
 
 
-def report(handler: logging.Handler, record: logging.LogRecord) -> None:
-    """Tell the handler of the exception being handled. Raises nothing of the handler's."""
-    try:
-        handler.handleError(record)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        if logging.raiseExceptions and sys.stderr is not None:
+def report(handler: logging.Handler, *records: logging.LogRecord) -> None:
+    """Tell the handler of the exception being handled, for each record. Raises nothing of the handler's."""
+    for record in records:
+        try:
+            handler.handleError(record)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             try:
-                sys.stderr.write(f"logspool: {handler!r}.handleError raised {sys.exc_info()[1]!r}\n")
+                if logging.raiseExceptions and sys.stderr is not None:
+                    sys.stderr.write(f"logspool: {handler!r}.handleError raised {error!r}\n")
             except Exception:
-                pass
+                pass  # nobody is left to tell
 
 
-def _write_lines(handler: logging.StreamHandler[Any], records: list[logging.LogRecord], lines: list[str]) -> None:
+def _write_lines(handler: logging.StreamHandler[Any], pieces: list[tuple[logging.LogRecord, str]]) -> None:
     try:
-        handler.stream.write("".join(lines))
-    except UnicodeError:
-        # Nothing of the piece was written; only the lines that cannot be encoded are at fault.
-        for record, line in zip(records, lines):
-            try:
-                handler.stream.write(line)
-            except BaseException:
-                report(handler, record)
-    except BaseException:
-        for record in records:
-            report(handler, record)
-        return
-    try:
+        try:
+            handler.stream.write("".join([line for _, line in pieces]))
+        except UnicodeError:
+            # Nothing of the piece was written; only the lines that cannot be encoded are at fault.
+            for record, line in pieces:
+                try:
+                    handler.stream.write(line)
+                except BaseException:
+                    report(handler, record)
         handler.flush()
     except BaseException:
-        for record in records:
-            report(handler, record)
+        report(handler, *(record for record, _ in pieces))

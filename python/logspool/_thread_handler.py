@@ -1,11 +1,11 @@
 """`ThreadHandler`: any `logging.Handler` behind a bounded queue, run on a background thread.
 
-Stop on the line: capture and queue for handlers that need the real record (Sentry, Rich, your own).
-This is the one queue of Python objects (`_thread_queue`); the thread is in `_thread_writer`, fork and
-exit in `_thread_hooks`. Durability is that of memory: what is queued dies with the process.
+Stop on the line: capture and queue for handlers that need the real record (Sentry, Rich, your own). This is the one
+queue of Python objects (`_thread_queue`); the thread is in `_thread_writer`, fork and exit in `_thread_hooks`.
+Durability is that of memory: what is queued dies with the process.
 
-A caller takes no handler lock, waits only for room and only at the levels asked for, and never sees
-an exception of the wrapped handler. A record is counted exactly once, as accepted or as refused.
+A caller takes no handler lock, waits only for room and only at the levels asked for, and never sees an exception of the
+wrapped handler. A record is counted exactly once, as accepted or as refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from logging import LogRecord
-from time import monotonic
 from types import MappingProxyType
 
 from . import _thread_options as options
@@ -23,37 +22,28 @@ from ._options import known_only
 from ._options import timeout as checked_timeout
 from ._thread_batch import report
 from ._thread_queue import RecordQueue
-from ._thread_record import (
-    FIXED_TYPES,
-    RECORD_BYTES,
-    Entry,
-    copied,
-    frozen_entry,
-    is_plain_template,
-    level_of,
-    make_traceback_text,
-    weight,
-)
-from ._thread_writer import State, Writer
+from ._thread_record import FIXED_TYPES, RECORD_BYTES, Entry, packed
+from ._thread_writer import Writer
 
 
 @dataclass(frozen=True)
 class ThreadHandlerStats:
     """Counters of a `ThreadHandler`, all of one moment.
 
-    `offered == accepted + refused_total` and `accepted == written + queued + dropped_total` hold in
-    every snapshot. After a fork the child counts from zero.
+    `offered == accepted + refused_total` and `accepted == written + queued + dropped_total` hold in every snapshot.
+    After a fork the child counts from zero.
 
     Attributes:
         accepted: records taken over, including those handled in the caller after the end.
         written: records handed to the wrapped handler, whose own level and filters may say no.
         queued: records accepted and neither written nor dropped yet.
         queued_bytes: their estimated bytes.
-        refused: records not taken, as `{reason: {level number: count}}`. Reasons: `queue_full`,
-            `queue_bytes`, `blocking_timeout`, `own_thread`, `bad_arguments`, `shutdown`,
-            `recursion`.
-        dropped: records accepted and given up, as `{reason: {level number: count}}`. Reason:
-            `shutdown_timeout`.
+        refused: records not taken, as `{reason: {level number: count}}`. No room for a level that does not wait:
+            `queue_full`, `queue_bytes`. No room within the timeout: `blocking_timeout`. No room for a record of the
+            thread itself, which never waits: `own_thread`. Its message could not be made: `bad_arguments`. Made after
+            `shutdown_timeout` with the wrapped handler still busy: `shutdown`. Made by the wrapped handler while it
+            handled a record in the caller: `recursion`.
+        dropped: records accepted and given up, as `{reason: {level number: count}}`. Reason: `shutdown_timeout`.
     """
 
     accepted: int
@@ -87,31 +77,30 @@ class ThreadHandlerStats:
 class ThreadHandler(logging.Handler):
     """Run `wrapped_handler` on a background thread, behind a bounded queue, in order.
 
-    Safe to use from any thread, from signal handlers and from `__del__`. Level and filters of the
-    ThreadHandler apply in the caller, those of the wrapped handler on the thread, under its lock.
-    The formatter is that of the wrapped handler: setting one here sets it there.
+    Safe to use from any thread, from signal handlers and from `__del__`. Level and filters of the ThreadHandler apply
+    in the caller, those of the wrapped handler on the thread, under its lock. The formatter is that of the wrapped
+    handler: setting one here sets it there.
 
-    The queue holds shallow copies. Arguments that are not builtin values (int, float, str, bytes,
-    bool, None, tuples of them) are turned into the message in the caller, so that a later change
-    of them does not show. Values of `extra` are carried as they are.
+    The queue holds shallow copies. Arguments that are not builtin values (int, float, str, bytes, bool, None, tuples of
+    them) are turned into the message in the caller, so that a later change of them does not show. Values of `extra` are
+    carried as they are.
 
     Args:
-        wrapped_handler: the handler to run. In `dictConfig` also the name of one built before
-            (handlers are built in the order of their names), `cfg://handlers.NAME`, or the
-            description of one.
+        wrapped_handler: the handler to run. In `dictConfig` also the name of one built before (handlers are built in
+            the order of their names), `cfg://handlers.NAME`, or the description of one.
         queue_size: records in the queue, 1 to 100,000,000.
-        blocking_levels: levels, as numbers or names, whose records wait for room. Records of the
-            others are dropped and counted when the queue is full. Default: ERROR and CRITICAL.
-        blocking_timeout: seconds such a record waits before it is dropped and counted. None: for
-            ever; a wrapped handler that hangs then hangs every thread that logs at such a level.
-        flush_interval: seconds a record may wait until the thread looks at the queue, at most
-            (usually milliseconds), and between two "N records dropped" records. From 0.001.
-        shutdown_timeout: seconds that `close()`, `flush()` and the end of the process wait for the
-            queue. None: for ever.
-        queue_bytes: bytes in the queue, 4096 to 2**40, by an estimate: 1200 a record, the length
-            of its texts, 5000 for a kept traceback. One larger record is taken by an empty queue.
-        exc_info: "keep" hands the exception itself to the wrapped handler; its frames, and what
-            they refer to, live until then. "text" formats it in the caller and lets go of it.
+        blocking_levels: levels, as numbers or names, whose records wait for room. Records of the others are dropped and
+            counted when the queue is full. Default: ERROR and CRITICAL.
+        blocking_timeout: seconds such a record waits before it is dropped and counted. None: for ever; a wrapped
+            handler that hangs then hangs every thread that logs at such a level.
+        flush_interval: seconds a record may wait until the thread looks at the queue, at most (usually milliseconds),
+            and between two "N records dropped" records. From 0.001.
+        shutdown_timeout: seconds that `close()`, `flush()` and the end of the process wait for the queue. None: for
+            ever.
+        queue_bytes: bytes in the queue, 4096 to 2**40, by an estimate: 1200 a record, the length of its texts, 5000 for
+            a kept traceback. One larger record is taken by an empty queue.
+        exc_info: "keep" hands the exception itself to the wrapped handler; its frames, and what they refer to, live
+            until then. "text" formats it in the caller and lets go of it.
         durability: only "memory" works here.
 
     Raises:
@@ -134,23 +123,18 @@ class ThreadHandler(logging.Handler):
         durability: str = "memory",
     ) -> None:
         wrapped = options.checked_handler(wrapped_handler)
-        size = options.checked_count("queue_size", queue_size, 1, options.LARGEST_QUEUE_SIZE)
-        size_bytes = options.checked_count(
-            "queue_bytes", queue_bytes, options.SMALLEST_QUEUE_BYTES, options.LARGEST_QUEUE_BYTES
-        )
+        size = options.checked_count("queue_size", queue_size, *options.QUEUE_SIZES)
+        size_bytes = options.checked_count("queue_bytes", queue_bytes, *options.QUEUE_BYTES)
         self._blocking_levels = options.checked_levels(blocking_levels)
         self._blocking_timeout = options.checked_patience("blocking_timeout", blocking_timeout)
         interval = options.checked_seconds("flush_interval", flush_interval, 0.001)
         timeout = options.checked_patience("shutdown_timeout", shutdown_timeout)
-        mode = options.checked_choice("exc_info", exc_info, options.EXC_INFO_MODES)
-        options.checked_choice("durability", durability, ("memory",))
+        self._exc_text = options.checked_choice("exc_info", exc_info, "keep", "text") == "text"
+        options.checked_choice("durability", durability, "memory")
         super().__init__()
-        self._exc_text = mode == "text"
         self._wrapped_handler = wrapped
-        self._queue = RecordQueue(size, size_bytes)
-        self._try_put = self._queue.try_put
-        self._writer = Writer(wrapped, self._queue, interval, timeout)
-        finalizer = weakref.finalize(self, self._writer.end_without_handler)
+        self._writer = Writer(wrapped, size, size_bytes, interval, timeout)
+        finalizer = weakref.finalize(self, self._writer.begin_finish)
         finalizer.atexit = False  # the exit hooks do it, with a deadline
 
     @property
@@ -189,29 +173,36 @@ class ThreadHandler(logging.Handler):
 
     def emit(self, record: LogRecord) -> None:
         """Queue `record` without asking the filters."""
-        # The common record, written out: an exact LogRecord of builtin values, and room.
+        entry: Entry
+        size = 0
+        # The common record, written out: an exact LogRecord of builtin values.
         if type(record) is LogRecord:
             entry = record.__dict__.copy()
             try:
-                message = entry["msg"]
-                args = entry["args"]
+                message, args = entry["msg"], entry["args"]
                 if type(message) is str and not entry["exc_info"] and not entry["stack_info"]:
-                    size = RECORD_BYTES + len(message)
-                    if type(args) is tuple:
-                        for value in args:
+                    if type(args) is tuple or args is None:
+                        texts = len(message)
+                        for value in args or ():
                             kind = type(value)
                             if kind is str or kind is bytes:
-                                size += len(value)
+                                texts += len(value)
                             elif kind not in FIXED_TYPES:
                                 break
                         else:
-                            if self._try_put(entry, size):
-                                return
-                    elif args is None and self._try_put(entry, size):
-                        return
+                            size = RECORD_BYTES + texts
             except KeyError:
                 pass  # a record that somebody stripped of fields
-        self._put_any(record)
+        if not size:
+            try:
+                entry, size = packed(record, self.formatter, exc_text=self._exc_text)
+            except Exception:
+                report(self._wrapped_handler, record)
+                self._queue.note_refused("bad_arguments", record.levelno, False)
+                return
+        outcome = self._writer.queue.put(entry, size)
+        if outcome is not None:
+            self._put_slowly(entry, size, record.levelno, outcome)
 
     def flush(self, timeout: float | None = None) -> bool:  # type: ignore[override]
         """Wait until all that was accepted so far is handled, then flush the wrapped handler.
@@ -222,8 +213,7 @@ class ThreadHandler(logging.Handler):
             timeout: seconds to wait, 0 or more; None: `shutdown_timeout`.
 
         Returns:
-            True when everything was handled and the wrapped handler flushed, False when the time
-            passed first.
+            True when everything was handled and the wrapped handler flushed, False when the time passed first.
 
         Raises:
             TypeError, ValueError: the timeout is not 0 or more seconds.
@@ -237,9 +227,8 @@ class ThreadHandler(logging.Handler):
     def close(self) -> None:
         """Drain the queue within `shutdown_timeout`, then close the wrapped handler.
 
-        When the time passes first, one line on stderr tells how many records were not written, and
-        the wrapped handler is closed as soon as it returns. Records that come after `close()` are
-        handled in the caller.
+        When the time passes first, one line on stderr tells how many records were not written, and the wrapped handler
+        is closed as soon as it returns. Records that come after `close()` are handled in the caller.
         """
         self._writer.begin_finish()
         self._writer.finish()
@@ -248,78 +237,31 @@ class ThreadHandler(logging.Handler):
 
     def stats(self) -> ThreadHandlerStats:
         """Return the counters of this moment."""
-        queue = self._queue
-        with queue.lock:
-            taken_over = queue.accepted
-            written = queue.written
-            direct = queue.direct
-            queued_bytes = queue.bytes_in - queue.bytes_out
-            dropped = queue.dropped.copy()
-            refused = queue.refused.copy()
-        queue.merge_aside()
-        queued = taken_over - written - sum(dropped.values())
-        return ThreadHandlerStats(
-            accepted=taken_over + direct,
-            written=written + direct,
-            queued=queued,
-            queued_bytes=queued_bytes if queued else 0,
-            refused=_by_reason(refused),
-            dropped=_by_reason(dropped),
-        )
+        *numbers, refused, dropped = self._queue.counts()
+        return ThreadHandlerStats(*numbers, MappingProxyType(refused), MappingProxyType(dropped))
 
-    def _put_any(self, record: LogRecord) -> None:
-        """Queue a record that is not ordinary, or for which there was no room at once."""
-        try:
-            if is_plain_template(record.msg, record.args):
-                entry = copied(record)
-            else:
-                entry = frozen_entry(record)
-            if self._exc_text and record.exc_info:
-                make_traceback_text(entry, self.formatter)
-            size = weight(entry)
-        except Exception:
-            report(self._wrapped_handler, record)
-            self._queue.refuse("bad_arguments", record.levelno)
-            return
-        if not self._try_put(entry, size):
-            self._put_without_room(entry, size)
+    @property
+    def _queue(self) -> RecordQueue:
+        return self._writer.queue
 
-    def _put_without_room(self, entry: Entry, size: int) -> None:
+    def _put_slowly(self, entry: Entry, size: int, level: int, outcome: str) -> None:
+        """Wake the thread for a record that is queued, or find out about one that is not."""
         writer = self._writer
-        queue = self._queue
-        level = level_of(entry)
-        timeout = self._blocking_timeout
-        deadline = None if timeout is None else monotonic() + timeout
-        while True:
-            if writer.state is State.IDLE:
-                if not writer.start():
-                    break
-            elif writer.state is not State.RUNNING:
-                break
-            if queue.try_put(entry, size):
+        reason: str | None = outcome
+        if outcome != "shut":
+            if outcome == "wake" or writer.thread is None:
+                writer.wake()
+            if outcome == "wake":
                 return
-            if not queue.limit:
-                continue  # shut since we asked for the state
             if writer.is_own_thread():
-                queue.refuse("own_thread", level)
-                return
-            if level not in self._blocking_levels:
-                queue.refuse("queue_bytes" if queue.is_full_by_bytes() else "queue_full", level)
-                return
-            if queue.put_wait(entry, size, deadline):
-                return
-            if queue.limit:
-                queue.refuse("blocking_timeout", level)
-                return
-        writer.handle_late(entry, size)
+                reason = "own_thread"
+            elif level in self._blocking_levels:
+                reason = writer.put_waiting(entry, size, self._blocking_timeout)
+        if reason == "shut":
+            writer.handle_late(entry, size)
+        elif reason is not None:
+            writer.queue.note_refused(reason, level, True)
 
     def __repr__(self) -> str:
         level = logging.getLevelName(self.level)
         return f"<{type(self).__name__} {self._wrapped_handler!r} ({level})>"
-
-
-def _by_reason(counts: dict[tuple[str, int], int]) -> Mapping[str, Mapping[int, int]]:
-    table: dict[str, dict[int, int]] = {}
-    for (reason, level), count in counts.items():
-        table.setdefault(reason, {})[level] = count
-    return MappingProxyType(table)

@@ -1,7 +1,7 @@
 """Checks the options of `ThreadHandler`, once, before anything is built from them.
 
-Every function returns the value in the form the rest of the code trusts, or raises with what was
-given, what is allowed and, for names, the nearest valid one.
+Every function returns the value in the form the rest of the code trusts, or raises `ValueError` with the given value,
+the allowed ones and, for names, the nearest valid one.
 """
 
 import logging
@@ -16,8 +16,8 @@ from logspool._options import meant
 #: Records in the queue. Chosen: that of backgroundlog; about 1.5 MB of ordinary records.
 DEFAULT_QUEUE_SIZE = 1000
 
-#: Bytes in the queue, by the estimate of `_thread_record`. Chosen: 16 times what a full default
-#: queue of ordinary records takes, so that only unusually long messages meet it.
+#: Bytes in the queue, by the estimate of `_thread_record`. Chosen: 16 times what a full default queue of ordinary
+#: records takes, so that only unusually long messages meet it.
 DEFAULT_QUEUE_BYTES = 16 * 1024 * 1024
 
 #: Seconds a record may wait before the writer looks.
@@ -29,16 +29,10 @@ DEFAULT_SHUTDOWN_TIMEOUT = 5.0
 #: Levels that wait for room. Chosen: that of backgroundlog.
 DEFAULT_BLOCKING_LEVELS = frozenset({logging.ERROR, logging.CRITICAL})
 
-#: What an interpreter can wait for in one call; a longer wait means "for ever".
-LONGEST_SECONDS = threading.TIMEOUT_MAX
-
-#: Bounds of sizes. The upper ones are chosen so that a slip of units (bytes for records) is an
-#: error and no machine of today is limited.
-LARGEST_QUEUE_SIZE = 100_000_000
-SMALLEST_QUEUE_BYTES = 4096
-LARGEST_QUEUE_BYTES = 1 << 40
-
-EXC_INFO_MODES = ("keep", "text")
+#: Bounds of sizes. The upper ones are chosen so that a slip of units (bytes for records) is an error and no machine of
+#: today is limited.
+QUEUE_SIZES = (1, 100_000_000)
+QUEUE_BYTES = (4096, 1 << 40)
 
 _ORDER = (
     " (dictConfig builds handlers in the order of their names: give the ThreadHandler a later name,"
@@ -72,11 +66,7 @@ def checked_handler(value: object) -> logging.Handler:
 
 
 def checked_levels(value: Collection[int | str] | None) -> frozenset[int]:
-    """Return the numbers of `value`, whose items are numbers or names of levels.
-
-    Raises:
-        ValueError: an item is no level, or `value` is no collection.
-    """
+    """Return the numbers of `value`, a collection of numbers and names of levels."""
     if value is None:
         return DEFAULT_BLOCKING_LEVELS
     if isinstance(value, (str, bytes, int)):
@@ -95,45 +85,30 @@ def _checked_level(item: object) -> int:
     raise ValueError(f"blocking_levels: {item!r} is no level: give a name or a number from 0 up")
 
 
-def checked_count(name: str, value: object, smallest: int, largest: int) -> int:
-    """Return `value`, a whole number in a range.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
-        raise ValueError(f"{name} must be a whole number from {smallest} to {largest}, not {value!r}")
+def checked_count(name: str, value: object, least: int, most: int) -> int:
+    """Return `value`, a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
     return value
 
 
 def checked_patience(name: str, value: object) -> float | None:
-    """Return `value` as seconds from 0 up; None, or infinity, stands for "for ever".
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Return `value` as seconds from 0 up; None, or infinity, stands for "for ever"."""
     if value is None or value == math.inf:
         return None
     return checked_seconds(name, value, 0, also=", or None for ever")
 
 
-def checked_seconds(name: str, value: object, smallest: float, *, also: str = "") -> float:
-    """Return `value` as seconds.
-
-    Raises:
-        ValueError: it is no number of the range.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not smallest <= value <= LONGEST_SECONDS:
-        raise ValueError(f"{name} must be seconds from {smallest:g} to {LONGEST_SECONDS:g}{also}, not {value!r}")
+def checked_seconds(name: str, value: object, least: float, *, also: str = "") -> float:
+    """Return `value` as seconds from `least` up to the longest wait that an interpreter can do in one call."""
+    most = threading.TIMEOUT_MAX
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise ValueError(f"{name} must be seconds from {least:g} to {most:g}{also}, not {value!r}")
     return float(value)
 
 
-def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return `value`, one of `choices`.
-
-    Raises:
-        ValueError: it is none of them.
-    """
+def checked_choice(name: str, value: object, *choices: str) -> str:
+    """Return `value`, one of `choices`."""
     if value in choices:
         return str(value)
     works = " or ".join(repr(choice) for choice in choices)

@@ -186,9 +186,9 @@ def test_a_folder_that_cannot_be_adopted_is_an_error_with_its_mend(logspool_bina
     named = tmp_path / f"logspool-{os.geteuid() + 1}"
     named.mkdir(mode=0o700)
     for place, part in [
-        ("missing", "there is no such folder (mend: make it with mode 0700"),
+        ("missing", "the folder does not exist (fix: create it with mode 0700"),
         ("open", "others may enter it (mode 0755; mend: chmod 700"),
-        ("file", "it is no folder (mend: name the queue folder of the programs"),
+        ("file", "it is not a folder (fix: name the queue folder of the programs"),
         (named.name, "not to the one that it is named after"),
     ]:
         command = [logspool_binary, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "off", "--adopt", place]

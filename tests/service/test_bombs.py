@@ -146,7 +146,7 @@ def test_a_chunk_with_more_records_than_its_id_says_ends_where_its_numbers_do(st
         assert packed({"ack": "some stream/1/1-100"}) == sender.recv(100)
 
     (row,) = service.wait_for(1, "logger=logspool.undecoded")
-    assert row["message"].endswith("it holds more records than its chunk id says")
+    assert row["message"].endswith("it contains more records than its chunk id says")
     assert 'logspool_service_records_dropped_total{reason="unnumbered"} ' in service.get("/metrics")[1]
 
 

@@ -115,7 +115,7 @@ def test_stats_say_how_the_service_does(filled):
         (["serve", "--listen", "tls://127.0.0.1:0"], 1, "[tls]"),
         (["serve", "--listen", "tcp://127.0.0.1:9", "--http", "127.0.0.1:9"], 1, "http is 127.0.0.1:9"),
         (["serve", "--store", "sqlite:a", "--store", "sqlite:./a"], 1, "sqlite:a and sqlite:./a"),
-        (["recover", "/nope"], 1, "cannot recover /nope: there is no such folder"),
+        (["recover", "/nope"], 1, "cannot recover /nope: the folder does not exist"),
     ],
 )
 def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, arguments, code, part):

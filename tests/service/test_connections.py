@@ -129,7 +129,7 @@ def test_silent_senders_of_one_address_leave_room_for_others_and_for_health_chec
     assert 5 == senders.admitted()
     wait_for_refusals(service, 40)
     assert 40 == number(service, 'connections_closed_total{reason="too_many_of_peer"}')
-    wait_said(service, "this peer has 20 of 60, and may not have more now")
+    wait_said(service, "this peer already has its share, 20 of 60")
 
 
 def test_http_is_answered_when_every_slot_is_taken(start_service, senders):
@@ -175,7 +175,7 @@ def test_users_share_the_connections_of_a_unix_socket(start_service, senders, tm
 
     senders.connect(service.tcp, 1)
     assert 1 == senders.admitted()
-    wait_said(service, "this peer has 10 of 30")
+    wait_said(service, "this peer already has its share, 10 of 30")
 
 
 def test_connections_per_peer_bounds_each_peer(start_service, senders):

@@ -50,10 +50,10 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
             assert service.process.poll() is None
 
     secret = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
-    hang_up(config + f'[access]\ntoken_sha256 = ["{secret}"]\n', "read again")
+    hang_up(config + f'[access]\ntoken_sha256 = ["{secret}"]\n', "configuration reloaded")
     assert 401 == service.get("/api/stats")[0]
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
-    hang_up("nonsense = 1\n", "stays as it was")
+    hang_up("nonsense = 1\n", "configuration not reloaded")
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
     for _ in range(2):
         hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
@@ -85,7 +85,7 @@ def test_records_that_no_store_took_in_time_are_told(start_service, sender):
     if sender == "answered":
         assert b"" == waiting.recv(1)
         waiting.close()
-        assert "its senders got no answer, and keep it" in service.said[-1]
+        assert "their senders got no ack and will send them again" in service.said[-1]
     else:
         assert "300 records are lost: " in service.said[-1]
 

@@ -102,7 +102,7 @@ def test_records_that_cannot_be_read_are_counted_and_the_others_are_stored(servi
     assert body[0] == 1 << 3 | 2
     length, partial = number_at(body[1:])
     assert length == len(partial)
-    assert (2, "the body is no protobuf with log records: it is cut off") == pair_of(partial)
+    assert (2, "the body is not protobuf with log records: it is truncated") == pair_of(partial)
 
     status, headers, body = export(service, request_json({"body": {"stringValue": "c"}}, 7), JSON)
     partial = json.loads(body)["partialSuccess"]

@@ -189,7 +189,7 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["two", "one", "before"] == page.texts(".message")
     page.click("#pause")
     send(service, {"message": "three"})
-    page.wait("document.querySelector('#pause').innerText === 'Go on (1 new)'")
+    page.wait("document.querySelector('#pause').innerText === 'Resume (1 new)'")
     assert ["two", "one", "before"] == page.texts(".message")
     page.click("#pause")
     page.wait("document.querySelectorAll('.record').length === 4")
@@ -197,10 +197,10 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     page.click("#pause")
     for block in range(7):
         send(service, *({"message": f"flood {block}"} for _ in range(100)))
-    page.wait("document.querySelector('#pause').innerText === 'Go on (700 new)'")
+    page.wait("document.querySelector('#pause').innerText === 'Resume (700 new)'")
     page.click("#pause")
     page.wait("document.querySelectorAll('.record').length === 504")
-    assert ["200 records came faster than this page shows them: search to see them."] == page.texts(".note")
+    assert ["200 records arrived faster than this page can show them. Search to see them."] == page.texts(".note")
 
 
 # Puts a gate before the page's requests: one whose path is in `shut` waits until it is removed. `cut()` breaks the
@@ -241,7 +241,7 @@ def test_records_that_the_first_search_lists_too_are_not_counted_as_new(service,
     page.click("#pause")
     send(service, {"message": "three"})
     page.wait("/new/.test(document.querySelector('#pause').innerText)")
-    assert ["Go on (1 new)"] == page.texts("#pause")
+    assert ["Resume (1 new)"] == page.texts("#pause")
     page.evaluate("shut.clear()")
     page.click("#pause")
     page.wait("document.querySelectorAll('.record').length === 4")
@@ -254,7 +254,7 @@ def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(
     page.wait("document.querySelector('#total').innerText === '1 record'")
     page.click("#pause")
     send(service, {"message": "one"})
-    page.wait("document.querySelector('#pause').innerText === 'Go on (1 new)'")
+    page.wait("document.querySelector('#pause').innerText === 'Resume (1 new)'")
     page.evaluate("shut.add('/api/tail'); cut()")
     page.wait("!document.querySelector('#trouble').hidden")
     send(service, {"message": "while away"})
@@ -262,7 +262,7 @@ def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(
     page.evaluate("shut.clear()")
     page.wait("tails === 2 && document.querySelector('#trouble').hidden")
     send(service, {"message": "two"})
-    page.wait("document.querySelector('#pause').innerText === 'Go on (2 new)'")
+    page.wait("document.querySelector('#pause').innerText === 'Resume (2 new)'")
     assert ["before"] == page.texts(".message")
     page.click("#pause")
     page.wait("document.querySelectorAll('.record').length === 4")

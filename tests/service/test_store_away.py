@@ -255,7 +255,7 @@ def test_a_database_of_a_newer_version_is_named_at_the_start_and_used_once_it_is
             time.sleep(0.02)
     # A table that goes while the service has nothing to do is missed as well.
     change(database, "ALTER TABLE logspool.streams RENAME TO away")
-    assert "there is no table logspool.streams; restore" in wait_ready(service, 503)
+    assert "the table logspool.streams does not exist; restore" in wait_ready(service, 503)
     change(database, "ALTER TABLE logspool.away RENAME TO streams")
     wait_ready(service, 200)
     assert 0 == service.stop(), service.said

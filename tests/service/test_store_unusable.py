@@ -129,7 +129,7 @@ def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_
 
     assert any("not ready: store sqlite: cannot write to" in line for line in service.said), service.said
     said = ready(service, lambda status, said: status == 503)
-    assert f"process {holder.process.pid} does; give each service a folder of its own" in said
+    assert f"process {holder.process.pid} does; give each service its own folder" in said
     host, port = service.tcp
     with subprocess.Popen(["bash", "-c", f'echo \'{{"message": "a"}}\' > /dev/tcp/{host}/{port}']) as sender:
         assert 0 == sender.wait(DEADLINE)

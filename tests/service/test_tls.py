@@ -134,7 +134,7 @@ def test_sighup_takes_no_guard_from_a_listener_that_runs(start_service, certific
     service = start_service(config=public)
     (service.folder / "logspool.toml").write_text(local)
     service.process.send_signal(signal.SIGHUP)
-    service.wait_said("stays as it was", 1)
+    service.wait_said("configuration not reloaded", 1)
 
     if guard == "tokens":
         assert 401 == service.get("/api/stats")[0]

@@ -17,13 +17,13 @@ pub struct Arrival<'a> {
 }
 
 /// Number of text columns, in the order of a row.
-const TEXTS: usize = 13;
+const TEXT_COLUMNS: usize = 13;
 
 /// The length that marks a missing text.
 const ABSENT: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
-struct Meta {
+struct RowMeta {
     time_ns: i64,
     process: Option<u64>,
     thread: Option<u64>,
@@ -31,21 +31,21 @@ struct Meta {
     level: u16,
     /// Position of its text in [`Batch::text`].
     begins: usize,
-    lengths: [u32; TEXTS],
+    lengths: [u32; TEXT_COLUMNS],
 }
 
 /// Bytes that a record takes in addition to its texts: its row, and the longest address as its host. Decoders of frames
 /// with many records count them, because a record may be only a few bytes of a frame.
-pub const ROW_BYTES: usize = size_of::<Meta>() + 48;
+pub const ROW_BYTES: usize = size_of::<RowMeta>() + 48;
 
 /// Spare capacity that a batch may keep. Chosen: below this, freeing memory costs more than it gains.
-const LITTLE_BYTES: usize = 4 * 1024;
+const MAX_SPARE_BYTES: usize = 4 * 1024;
 
 /// Records for the stores.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     text: String,
-    rows: Vec<Meta>,
+    rows: Vec<RowMeta>,
 }
 
 /// A record as a store writes it: [`Record`] with a time, and with its fields as JSON.
@@ -92,14 +92,14 @@ impl Batch {
             record.exception.as_deref(),
             record.stack.as_deref(),
         ];
-        let mut lengths = [ABSENT; TEXTS];
+        let mut lengths = [ABSENT; TEXT_COLUMNS];
         for (length, text) in lengths.iter_mut().zip(texts) {
             *length = self.append(text);
         }
         if !record.fields.is_empty() {
-            lengths[TEXTS - 1] = self.append(Some(&record.fields_as_json()));
+            lengths[TEXT_COLUMNS - 1] = self.append(Some(&record.fields_as_json()));
         }
-        self.rows.push(Meta {
+        self.rows.push(RowMeta {
             time_ns: record.time_ns.unwrap_or(arrival.time_ns),
             process: record.process,
             thread: record.thread,
@@ -132,7 +132,7 @@ impl Batch {
 
     /// Frees spare capacity, unless it is small.
     pub fn shrink_to_fit(&mut self) {
-        if self.bytes() - self.used_bytes() > LITTLE_BYTES {
+        if self.bytes() - self.used_bytes() > MAX_SPARE_BYTES {
             self.text.shrink_to_fit();
             self.rows.shrink_to_fit();
         }
@@ -140,12 +140,12 @@ impl Batch {
 
     /// Bytes of memory in use, without spare capacity.
     pub fn used_bytes(&self) -> usize {
-        self.text.len() + self.rows.len() * size_of::<Meta>()
+        self.text.len() + self.rows.len() * size_of::<RowMeta>()
     }
 
     /// Bytes of memory allocated, including spare capacity.
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.rows.capacity() * size_of::<Meta>()
+        self.text.capacity() + self.rows.capacity() * size_of::<RowMeta>()
     }
 
     /// A record by its index, from 0.
@@ -158,7 +158,7 @@ impl Batch {
         self.rows.iter().map(|meta| self.read(meta))
     }
 
-    fn read<'a>(&'a self, meta: &Meta) -> Row<'a> {
+    fn read<'a>(&'a self, meta: &RowMeta) -> Row<'a> {
         let mut at = meta.begins;
         let mut lengths = meta.lengths.iter();
         let mut next = || {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sender_does_not_say_is_told_by_its_arrival() {
+    fn missing_values_are_filled_in_from_the_arrival() {
         let mut batch = Batch::default();
         batch.push(&Record::default(), ARRIVAL);
         batch.push(&Record::default(), Arrival { host: "", ..ARRIVAL });

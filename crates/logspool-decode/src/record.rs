@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_one_name_are_told_apart() {
+    fn fields_with_the_same_name_get_numbers() {
         let fields = ["a", "a_2", "a", "b", "a"].iter().zip(1..);
         let fields = fields.map(|(name, number)| (Cow::Borrowed(*name), Value::Int(number))).collect();
         let record = Record { fields, ..Record::default() };

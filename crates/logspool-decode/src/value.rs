@@ -91,7 +91,7 @@ impl Serialize for Value<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Counted(&Cell::new(usize::MAX)).deserialize(from)
+        LimitedValue(&Cell::new(usize::MAX)).deserialize(from)
     }
 }
 
@@ -102,23 +102,23 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
 /// The text is not JSON, or has more values.
 pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
     let mut from = serde_json::Deserializer::from_slice(json);
-    let value = Counted(&Cell::new(most)).deserialize(&mut from)?;
+    let value = LimitedValue(&Cell::new(most)).deserialize(&mut from)?;
     from.end()?;
     Ok(value)
 }
 
 /// Parses a value. Each value is subtracted from the number; at 0 parsing fails.
 #[derive(Clone, Copy)]
-struct Counted<'c>(&'c Cell<usize>);
+struct LimitedValue<'c>(&'c Cell<usize>);
 
-impl Counted<'_> {
+impl LimitedValue<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
         self.0.set(self.0.get().checked_sub(1).ok_or_else(|| E::custom("too many values"))?);
         Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Counted<'_> {
+impl<'de> DeserializeSeed<'de> for LimitedValue<'_> {
     type Value = Value<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value<'de>, D::Error> {
@@ -128,9 +128,9 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
 }
 
 /// Parses a name of a map, borrowed from the input if it has no escapes.
-struct Name<'c>(Counted<'c>);
+struct MapName<'c>(LimitedValue<'c>);
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
+impl<'de> DeserializeSeed<'de> for MapName<'_> {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
@@ -141,7 +141,7 @@ impl<'de> DeserializeSeed<'de> for Name<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Counted<'_> {
+impl<'de> Visitor<'de> for LimitedValue<'_> {
     type Value = Value<'de>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for Counted<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value<'de>, A::Error> {
         let mut values = Vec::new();
-        while let Some((name, value)) = from.next_entry_seed(Name(self), self)? {
+        while let Some((name, value)) = from.next_entry_seed(MapName(self), self)? {
             values.push((name, value));
         }
         Ok(Value::Map(values))

@@ -20,13 +20,13 @@ pub mod times;
 
 pub use channel::Channel;
 pub use jobs::{JobCounts, Jobs};
-pub use promise::{JobState, Promise, PromiseGuard};
+pub use promise::{JobState, Promise};
 #[cfg(not(loom))]
 pub use reading::PoolReading;
-pub use semaphore::{MAX_PERMITS, Semaphore, TooManyPermits};
+pub use semaphore::{Semaphore, TooManyPermits};
 pub use timers::Timers;
 #[cfg(not(loom))]
-pub use times::{BUCKETS, WorkerTimes};
+pub use times::WorkerTimes;
 
 #[cfg(all(test, loom))]
 mod models;

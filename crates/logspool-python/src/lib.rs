@@ -12,6 +12,7 @@ mod calls;
 mod flushing;
 mod interpreter;
 mod module;
+mod option_values;
 mod options;
 mod plans;
 mod pool;

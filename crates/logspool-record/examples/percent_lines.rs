@@ -13,10 +13,11 @@ use std::fmt::Write as _;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
+use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{SiteDefinition, Zone};
 use logspool_record::format::{
     ArgumentKind, CompiledSite, Extras, Format, FormatSpec, Layout, MessageTemplate, RecordView, RenderState,
-    RenderedBy, Style, TimeArithmetic,
+    RenderedBy, Style,
 };
 use logspool_record::{Encoder, Values, tag};
 
@@ -115,13 +116,13 @@ impl<'a> Case<'a> {
         if self.known.contains_key("utc") {
             spec.zone = Zone::Utc;
         }
-        spec.arithmetic = match self.known.get("arithmetic") {
+        let arithmetic = match self.known.get("arithmetic") {
             Some(&"fraction") => TimeArithmetic::FloatFraction,
             Some(&"whole") => TimeArithmetic::FloatWhole,
             _ => TimeArithmetic::Nanoseconds,
         };
         spec.start_time_ns = self.number("start");
-        spec.python_minor = self.number("minor") as u8;
+        spec.cpython = CpythonRules::of_records(self.number("minor") as u8, arithmetic);
         spec.process_id = self.number("process") as u32;
         spec
     }

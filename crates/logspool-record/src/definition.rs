@@ -3,6 +3,8 @@
 //! Stop on the line: beside *capture*. A definition is written into the segment before its id is used, so that another
 //! process can read every record of a dead process.
 
+use std::path::PathBuf;
+
 use crate::record::{Encoder, Value, Values};
 
 /// A place in the program that logs.
@@ -46,7 +48,7 @@ pub const MAX_TARGETS: usize = 64;
 /// The parameters that are needed to write to one destination.
 ///
 /// The table of sinks makes it and reads it: what a kind's options mean is written in that kind's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SinkDefinition {
     /// Name of its kind in the table of sinks.
     pub kind: &'static str,
@@ -62,7 +64,7 @@ pub struct SinkDefinition {
 }
 
 /// The value of one option, encoded so that no user of a definition has to know the option's type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     /// The option is absent.
     Nothing,
@@ -70,8 +72,14 @@ pub enum OptionValue {
     Switch(bool),
     /// A whole number.
     Whole(i128),
+    /// A number of seconds, whole or not.
+    Seconds(f64),
     /// Text, a path, or one of several words.
     Text(String),
+    /// A path, which need not be UTF-8.
+    Path(PathBuf),
+    /// Numbers of levels.
+    Levels(Vec<u16>),
 }
 
 impl std::fmt::Display for OptionValue {
@@ -80,7 +88,10 @@ impl std::fmt::Display for OptionValue {
             Self::Nothing => formatter.write_str("nothing"),
             Self::Switch(value) => write!(formatter, "{value}"),
             Self::Whole(number) => write!(formatter, "{number}"),
+            Self::Seconds(number) => write!(formatter, "{number}"),
             Self::Text(text) => write!(formatter, "{text:?}"),
+            Self::Path(path) => write!(formatter, "{path:?}"),
+            Self::Levels(levels) => write!(formatter, "{levels:?}"),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! every length is checked, and damage ends in an error, never in a panic.
 
 pub mod address;
+pub mod cpython;
 pub mod definition;
 pub mod format;
 pub mod msgpack;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::decoders::forward::{self, Frame, Limits, Next, Progress, Scanner};
+use logspool_server::decoders::forward::{self, ForwardLimits, ReadProgress, RecordFlow, ScannedFrame, Scanner};
 use rmp::encode;
 
 const RECORDS: usize = 100;
@@ -46,13 +46,13 @@ enum Into {
 
 /// Millions of records per second.
 fn round(frame: &[u8], into: Into) -> f64 {
-    let limits = Limits::default();
+    let limits = ForwardLimits::default();
     let mut inflated = Vec::new();
     let began = Instant::now();
     for _ in 0..MESSAGES {
         let frame = std::hint::black_box(frame);
         let complete = Scanner::default().frame(frame, &limits).expect("a message");
-        assert_eq!(Frame::Complete { length: frame.len() }, complete);
+        assert_eq!(ScannedFrame::Complete { length: frame.len() }, complete);
         let message = forward::read(frame, &limits).expect("a message");
         let mut batch = Batch::default();
         let mut count = 0;
@@ -62,9 +62,9 @@ fn round(frame: &[u8], into: Into) -> f64 {
             if let Into::Batch = into {
                 batch.push(record, Arrival { time_ns: 0, host: "" });
             }
-            Next::More
+            RecordFlow::Continue
         });
-        assert_eq!(Progress::Done, read.expect("records"));
+        assert_eq!(ReadProgress::Done, read.expect("records"));
         assert_eq!(RECORDS, count);
     }
     (MESSAGES * RECORDS) as f64 / began.elapsed().as_secs_f64() / 1e6

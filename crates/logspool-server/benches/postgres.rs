@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
+use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
 use logspool_server::record::Record;
 use logspool_server::stores::Store;
 use logspool_server::stores::postgres::PostgresWriter;
@@ -129,7 +129,7 @@ fn numbered(round: u64, number: u64) -> Vec<Arc<Delivery>> {
         epoch: 1,
         first: number * CHUNK + 1,
         last: (number + 1) * CHUNK,
-        place: ChunkPlace::Following,
+        position: ChunkPosition::Later,
         end: false,
     };
     (0..ROWS / CHUNK).map(|part| Delivery::new(batch(part), Some(chunk(part)), 1, None).0).collect()

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
+use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
 use logspool_server::query::{Query, parse};
 use logspool_server::record::Record;
-use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
-use logspool_server::stores::{Answers, Next, Store};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore, StoreClock};
+use logspool_server::stores::{QueryReader, RowFlow, Store};
 use logspool_server::value::Value;
 use raw::TRANSACTION_ROWS;
 
@@ -70,7 +70,7 @@ fn stored(folder: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
         store.write(std::slice::from_ref(delivery)).expect("a transaction");
     }
     let rate = rows as f64 / began.elapsed().as_secs_f64();
-    assert_eq!(rows as u64, store.answers().stats().expect("stats").rows);
+    assert_eq!(rows as u64, store.reader().stats().expect("stats").rows);
     rate
 }
 
@@ -82,7 +82,7 @@ fn asking(rows: usize, figures: &mut Figures) {
         store.write(&[delivery]).expect("a transaction");
     }
     let stored = rows as f64 / began.elapsed().as_secs_f64();
-    let answers = store.answers();
+    let answers = store.reader();
     while answers.stats().expect("stats").unindexed_rows > 0 {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -116,17 +116,17 @@ fn asking(rows: usize, figures: &mut Figures) {
     }
 }
 
-fn ask(what: &str, answers: &SqliteAnswers, query: &Query, figures: &mut Figures) {
+fn ask(what: &str, answers: &SqliteReader, query: &Query, figures: &mut Figures) {
     let mut times = Vec::new();
     let mut rows = 0;
     for _ in 0..ROUNDS {
         rows = 0;
         let began = Instant::now();
-        let count = &mut |_: logspool_server::stores::Found<'_>| {
+        let count = &mut |_: logspool_server::stores::AnswerRow<'_>| {
             rows += 1;
-            Next::More
+            RowFlow::Continue
         };
-        answers.answer(query, count).expect("an answer");
+        answers.run(query, count).expect("an answer");
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     let first = times[0];
@@ -140,7 +140,7 @@ fn ask(what: &str, answers: &SqliteAnswers, query: &Query, figures: &mut Figures
 }
 
 fn open(folder: &Path, indexing: Indexing) -> SqliteStore {
-    let options = Options { indexing, clock: Clock::new(|| DAY), ..Options::default() };
+    let options = SqliteOptions { indexing, clock: StoreClock::new(|| DAY), ..SqliteOptions::default() };
     SqliteStore::open(folder, options).expect("a store")
 }
 
@@ -155,7 +155,8 @@ fn deliveries(rows: usize) -> impl Iterator<Item = Arc<Delivery>> {
                 .push(&record(number, DAY + number as i64 * step), Arrival { time_ns: DAY, host: "web-1.example.org" });
         }
         let (first, last) = (first as u64 + 1, last as u64);
-        let chunk = Chunk { stream: "bench".to_owned(), epoch: 1, first, last, place: ChunkPlace::Opening, end: false };
+        let chunk =
+            Chunk { stream: "bench".to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end: false };
         Delivery::new(batch, Some(chunk), 1, None).0
     };
     (0..rows).step_by(TRANSACTION_ROWS).map(chunk)

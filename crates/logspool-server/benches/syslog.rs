@@ -11,8 +11,8 @@ use logspool_server::delivery::Delivery;
 use logspool_server::metrics::Metrics;
 use logspool_server::peer::Peer;
 use logspool_server::protocols::syslog::SYSLOG;
-use logspool_server::sources::framing::Step;
-use logspool_server::sources::reading::Reader;
+use logspool_server::sources::frame_reader::FrameReader;
+use logspool_server::sources::framing::FrameScan;
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
 use logspool_server::stores::private::Readers;
@@ -56,14 +56,14 @@ fn main() {
 /// The lines as a connection reads them: one batch per piece.
 fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
     let metrics = Metrics::default();
-    let mut framer = (SYSLOG.frames().expect("syslog has frames").framer)(LIMIT);
-    let mut reader = Reader::new(&SYSLOG, Peer::Local(0), &metrics);
+    let mut framer = (SYSLOG.frame_format().expect("syslog has frames").framer)(LIMIT);
+    let mut reader = FrameReader::new(&SYSLOG, Peer::Local(0), &metrics);
     let (mut made, mut waiting) = (Vec::new(), Vec::new());
     for piece in stream.chunks(PIECE_BYTES) {
         waiting.extend_from_slice(piece);
-        reader.arrive();
+        reader.mark_arrival();
         let mut at = 0;
-        while let Step::Frame { from, to, next } = framer.step(&waiting[at..]).expect("lines") {
+        while let FrameScan::Frame { from, to, next } = framer.scan(&waiting[at..]).expect("lines") {
             reader.read(&waiting[at + from..at + to]);
             at += next;
         }

@@ -14,9 +14,9 @@ use crate::protocols::http::HTTP;
 
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listen {
+pub struct ListenAddress {
     /// The place to listen at.
-    pub at: ListenPlace,
+    pub endpoint: Endpoint,
     /// The only protocol accepted there; `None`: any protocol, detected by its first bytes.
     pub protocol: Option<&'static Protocol>,
 }
@@ -24,36 +24,34 @@ pub struct Listen {
 /// A place to listen at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum ListenPlace {
+pub enum Endpoint {
     Tcp(SocketAddr),
     Udp(SocketAddr),
     Tls(SocketAddr),
     Unix(PathBuf),
 }
 
-impl Listen {
+impl ListenAddress {
     /// A TCP port for all stream protocols.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { at: ListenPlace::Tcp(address), protocol: None }
+        Self { endpoint: Endpoint::Tcp(address), protocol: None }
     }
 
     /// A UDP port.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { at: ListenPlace::Udp(address), protocol: None }
+        Self { endpoint: Endpoint::Udp(address), protocol: None }
     }
 
     /// True if the listener uses TLS.
     pub fn is_tls(&self) -> bool {
-        matches!(self.at, ListenPlace::Tls(_))
+        matches!(self.endpoint, Endpoint::Tls(_))
     }
 
     /// True if it can only be reached from this machine.
     pub fn is_local(&self) -> bool {
-        match &self.at {
-            ListenPlace::Tcp(address) | ListenPlace::Udp(address) | ListenPlace::Tls(address) => {
-                address.ip().is_loopback()
-            }
-            ListenPlace::Unix(_) => true,
+        match &self.endpoint {
+            Endpoint::Tcp(address) | Endpoint::Udp(address) | Endpoint::Tls(address) => address.ip().is_loopback(),
+            Endpoint::Unix(_) => true,
         }
     }
 
@@ -68,13 +66,13 @@ impl Listen {
     }
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.at {
-            ListenPlace::Tcp(address) => write!(to, "tcp://{address}")?,
-            ListenPlace::Udp(address) => write!(to, "udp://{address}")?,
-            ListenPlace::Tls(address) => write!(to, "tls://{address}")?,
-            ListenPlace::Unix(path) => write!(to, "unix://{}", path.display())?,
+        match &self.endpoint {
+            Endpoint::Tcp(address) => write!(to, "tcp://{address}")?,
+            Endpoint::Udp(address) => write!(to, "udp://{address}")?,
+            Endpoint::Tls(address) => write!(to, "tls://{address}")?,
+            Endpoint::Unix(path) => write!(to, "unix://{}", path.display())?,
         }
         match self.protocol {
             Some(protocol) => write!(to, "?protocol={}", protocol.name),
@@ -83,48 +81,52 @@ impl fmt::Display for Listen {
     }
 }
 
-impl FromStr for Listen {
+impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (place, query) = text.split_once('?').map_or((text, None), |(place, query)| (place, Some(query)));
         let (scheme, rest) = place.split_once("://").ok_or_else(|| {
-            format!("{text:?} is no address: write tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or tls://HOST:PORT")
+            format!(
+                "{text:?} is not an address: write tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or tls://HOST:PORT"
+            )
         })?;
         let at = match scheme {
-            "tcp" => ListenPlace::Tcp(socket(rest)?),
-            "udp" => ListenPlace::Udp(socket(rest)?),
-            "tls" => ListenPlace::Tls(socket(rest)?),
+            "tcp" => Endpoint::Tcp(socket(rest)?),
+            "udp" => Endpoint::Udp(socket(rest)?),
+            "tls" => Endpoint::Tls(socket(rest)?),
             "unix" if rest.starts_with('/') || (!rest.is_empty() && !rest.contains(':')) => {
-                ListenPlace::Unix(PathBuf::from(rest))
+                Endpoint::Unix(PathBuf::from(rest))
             }
             "unix" => return Err(format!("{text:?} has no path: write unix:///PATH")),
-            _ => return Err(format!("{text:?}: {scheme:?} is not known: tcp, udp, unix or tls")),
+            _ => return Err(format!("{text:?}: unknown scheme {scheme:?}: use tcp, udp, unix or tls")),
         };
         let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
             None => None,
-            Some(Ok(name)) => Some(protocols::named(name)?),
-            Some(Err(query)) => return Err(format!("{text:?}: {query:?} is not known: ?protocol=NAME is")),
+            Some(Ok(name)) => Some(protocols::by_name(name)?),
+            Some(Err(query)) => {
+                return Err(format!("{text:?}: unknown option {query:?}: only ?protocol=NAME is supported"));
+            }
         };
-        if let (ListenPlace::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
-            return Err(format!("{text:?}: that protocol does not come in datagrams"));
+        if let (Endpoint::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
+            return Err(format!("{text:?}: this protocol has no datagrams"));
         }
-        Ok(Self { at, protocol })
+        Ok(Self { endpoint: at, protocol })
     }
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().map_err(|error| format!("{text:?} is no HOST:PORT: {error}"))?;
-    to_listen_at(found).ok_or_else(|| format!("{text:?} has no address"))
+    let found = text.to_socket_addrs().map_err(|error| format!("{text:?} is not HOST:PORT: {error}"))?;
+    prefer_ipv4(found).ok_or_else(|| format!("{text:?} has no address"))
 }
 
 /// Prefers the IPv4 address of a name. Clients that connect to `localhost` try all addresses; clients that connect to
 /// 127.0.0.1 only that one.
-fn to_listen_at(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
+fn prefer_ipv4(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
     found.min_by_key(SocketAddr::is_ipv6)
 }
 
-impl<'de> Deserialize<'de> for Listen {
+impl<'de> Deserialize<'de> for ListenAddress {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         parsed(from)
     }
@@ -174,26 +176,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_two_addresses_is_listened_at_by_the_older_protocol() {
+    fn ipv4_is_preferred_for_a_name_with_two_addresses() {
         let (new, old) = ("[::1]:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap());
-        assert_eq!(Some(old), to_listen_at([new, old].into_iter()));
-        assert_eq!(Some(old), to_listen_at([old, new].into_iter()));
-        assert_eq!(Some(new), to_listen_at([new].into_iter()));
-        assert_eq!(None, to_listen_at([].into_iter()));
+        assert_eq!(Some(old), prefer_ipv4([new, old].into_iter()));
+        assert_eq!(Some(old), prefer_ipv4([old, new].into_iter()));
+        assert_eq!(Some(new), prefer_ipv4([new].into_iter()));
+        assert_eq!(None, prefer_ipv4([].into_iter()));
     }
 
     #[test]
     fn addresses_are_read_and_shown() {
         for text in ["tcp://127.0.0.1:9020", "udp://[::1]:514", "tls://127.0.0.1:1?protocol=http", "unix:///run/x.sock"]
         {
-            assert_eq!(text, text.parse::<Listen>().unwrap().to_string());
+            assert_eq!(text, text.parse::<ListenAddress>().unwrap().to_string());
         }
         assert_eq!(Ok(HttpAddress::Off), "off".parse());
         assert_eq!(Ok(HttpAddress::On(([127, 0, 0, 1], 80).into())), "http://127.0.0.1:80/".parse());
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_its_mend() {
+    fn an_invalid_address_is_refused_with_a_fix() {
         for (text, part) in [
             ("127.0.0.1:9020", "tcp://HOST:PORT"),
             ("http://127.0.0.1:1", "tcp, udp, unix or tls"),
@@ -203,7 +205,7 @@ mod tests {
             ("tcp://127.0.0.1:1?x=1", "?protocol=NAME"),
             ("udp://127.0.0.1:1?protocol=http", "datagrams"),
         ] {
-            let error = text.parse::<Listen>().unwrap_err();
+            let error = text.parse::<ListenAddress>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

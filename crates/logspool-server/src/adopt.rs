@@ -28,7 +28,7 @@ use logspool::recover::{self, AdoptedRecords, Adopter, FileAction, Reason, Repor
 use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 
-use crate::address::{Listen, ListenPlace};
+use crate::address::{Endpoint, ListenAddress};
 use crate::batch::Batch;
 use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
@@ -36,22 +36,22 @@ use crate::intake::Intake;
 use crate::peer::Peer;
 use crate::protocols::forward::FORWARD;
 use crate::record::Record;
-use crate::sources::input::FRAMES;
-use crate::sources::reading::Reader;
+use crate::sources::frame_reader::FrameReader;
+use crate::sources::input::MAX_MESSAGE_FRAMES;
 use crate::value::Value;
 
 /// Interval between checks of the folders.
 ///
 /// Chosen: a person who looks for the last records of a program finds them. Half would wake an idle machine twice as
 /// often.
-const INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// First and longest pause before a retry of files that could not be adopted. Reading them costs a copy of some
 /// megabytes.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// The logger of records that were lines for a file.
-pub const ADOPTED: &str = "logspool.adopted";
+pub const ADOPTED_LOGGER: &str = "logspool.adopted";
 
 /// The thread that adopts.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Adoption {
     /// A folder cannot be adopted, or no thread can be started. The text has the folder, the reason and how to fix it.
     pub fn start(
         folders: &[PathBuf],
-        listeners: &[Listen],
+        listeners: &[ListenAddress],
         frame_bytes: usize,
         intake: &Arc<Intake>,
     ) -> Result<Self, String> {
@@ -79,18 +79,18 @@ impl Adoption {
             looks.push(FolderAdoption {
                 folder: folder.clone(),
                 listeners: listeners.to_vec(),
-                record_bytes: frame_bytes.saturating_mul(FRAMES),
+                record_bytes: frame_bytes.saturating_mul(MAX_MESSAGE_FRAMES),
                 intake: intake.clone(),
                 runtime: Handle::current(),
-                left: Mutex::default(),
-                trouble: String::new(),
+                unadopted: Mutex::default(),
+                last_error: String::new(),
             });
         }
         let (stop, stopped) = mpsc::channel::<()>();
         let run = move || {
             loop {
-                looks.iter_mut().for_each(FolderAdoption::look);
-                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                looks.iter_mut().for_each(FolderAdoption::adopt_now);
+                if stopped.recv_timeout(CHECK_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
@@ -105,7 +105,7 @@ impl Adoption {
         self.stop = None;
     }
 
-    /// Waits until the thread ends, or until `until`. Another process adopts again what was not finished.
+    /// Waits until the thread ends, or until `until`. Another process repeats an unfinished adoption.
     pub fn finish(mut self, until: Instant) {
         self.stop();
         while !self.thread.is_finished() && Instant::now() < until {
@@ -128,15 +128,15 @@ fn check(folder: &Path) -> Result<(), String> {
         .is_some_and(|_| folder.parent().is_some_and(Path::is_dir));
     match why.kind() {
         ErrorKind::NotFound if is_made_by_programs => {
-            tracing::info!("nothing to adopt in {shown} yet: no program has made it");
+            tracing::info!("nothing to adopt in {shown} yet: no program has created it");
             Ok(())
         }
         ErrorKind::NotFound => Err(format!(
-            "cannot adopt {shown}: there is no such folder (mend: make it with mode 0700, or name the queue folder of the \
+            "cannot adopt {shown}: the folder does not exist (fix: create it with mode 0700, or name the queue folder of the \
              programs, /dev/shm/logspool-UID)"
         )),
         ErrorKind::NotADirectory => Err(format!(
-            "cannot adopt {shown}: it is no folder (mend: name the queue folder of the programs, /dev/shm/logspool-UID)"
+            "cannot adopt {shown}: it is not a folder (fix: name the queue folder of the programs, /dev/shm/logspool-UID)"
         )),
         _ => Err(format!("cannot adopt {shown}: {why}")),
     }
@@ -145,44 +145,44 @@ fn check(folder: &Path) -> Result<(), String> {
 /// The adoption from one folder.
 struct FolderAdoption {
     folder: PathBuf,
-    listeners: Vec<Listen>,
+    listeners: Vec<ListenAddress>,
     record_bytes: usize,
     intake: Arc<Intake>,
     runtime: Handle,
     /// Files that could not be adopted, by name.
-    left: Mutex<HashMap<String, UnadoptedFile>>,
+    unadopted: Mutex<HashMap<String, UnadoptedFile>>,
     /// The last reported problem of the folder.
-    trouble: String,
+    last_error: String,
 }
 
 /// A file that could not be adopted.
 #[derive(Debug, Clone, Default)]
 struct UnadoptedFile {
-    again: Option<Instant>,
+    retry_at: Option<Instant>,
     pause: Duration,
-    said: String,
+    reported: String,
 }
 
 impl FolderAdoption {
-    fn look(&mut self) {
+    fn adopt_now(&mut self) {
         match recover::adopt(&self.folder, self) {
             Ok(report) => {
-                self.trouble.clear();
-                self.tell(&report);
+                self.last_error.clear();
+                self.report(&report);
             }
             // Programs remove the folder when the last one ends.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                let trouble = error.to_string();
-                if trouble != self.trouble {
-                    tracing::error!("cannot adopt {}: {trouble}", self.folder.display());
-                    self.trouble = trouble;
+                let error = error.to_string();
+                if error != self.last_error {
+                    tracing::error!("cannot adopt {}: {error}", self.folder.display());
+                    self.last_error = error;
                 }
             }
         }
     }
 
-    fn tell(&self, report: &Report) {
+    fn report(&self, report: &Report) {
         let from = self.folder.display();
         let metrics = &self.intake.metrics;
         for delivered in &report.delivered {
@@ -199,40 +199,40 @@ impl FolderAdoption {
         for removed in report.removed.iter().filter(|removed| removed.discarded > 0) {
             metrics.adopt("nowhere", removed.discarded);
             let (records, pid) = (removed.discarded, removed.pid);
-            tracing::warn!("adopted from {from}: {records} records of process {pid} for its terminal or pipe given up");
+            tracing::warn!("adopted from {from}: {records} records of process {pid} for its terminal or pipe dropped");
         }
         if report.torn_lines > 0 {
-            tracing::warn!("adopted from {from}: {} lines torn by a kill ended", report.torn_lines);
+            tracing::warn!("adopted from {from}: {} torn lines ended with a line break", report.torn_lines);
         }
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.unadopted.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         // Forget a file that was due and is not in the report again: it is gone, or another process has it.
         left.retain(|name, left| {
-            left.again.is_some_and(|again| again > now) || report.kept.iter().any(|kept| kept.name == *name)
+            left.retry_at.is_some_and(|again| again > now) || report.kept.iter().any(|kept| kept.name == *name)
         });
         for kept in &report.kept {
             if kept.reasons == [Reason::InWork] {
                 continue;
             }
             let left = left.entry(kept.name.clone()).or_default();
-            left.pause = (left.pause * 2).clamp(PAUSES.0, PAUSES.1);
-            left.again = Some(now + left.pause);
+            left.pause = (left.pause * 2).clamp(RETRY_PAUSES.0, RETRY_PAUSES.1);
+            left.retry_at = Some(now + left.pause);
             let mut said = String::new();
             for reason in &kept.reasons {
                 let _ = write!(said, "; {reason}");
             }
-            if said != left.said {
-                tracing::warn!("left in {from} what process {} had queued{said}", kept.pid);
-                left.said = said;
+            if said != left.reported {
+                tracing::warn!("not adopted from {from}: records of process {}{said}", kept.pid);
+                left.reported = said;
             }
         }
     }
 
     /// The records as a batch.
     fn batch(&self, taken: &AdoptedRecords<'_>) -> Batch {
-        let mut reader = Reader::new(&FORWARD, local(), &self.intake.metrics);
+        let mut reader = FrameReader::new(&FORWARD, local_peer(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
-        let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
+        let limits = forward::ForwardLimits { frame: self.record_bytes, ..forward::ForwardLimits::default() };
         for (bytes, mark) in taken.records() {
             if bytes.len() > self.record_bytes {
                 reader.reject(bytes, &format!("it is longer than {} bytes", self.record_bytes));
@@ -247,7 +247,7 @@ impl FolderAdoption {
                 reader.push(&Record {
                     time_ns: mark.seconds.checked_mul(1_000_000_000),
                     level: mark.level,
-                    logger: Cow::Borrowed(ADOPTED),
+                    logger: Cow::Borrowed(ADOPTED_LOGGER),
                     message: line,
                     fields: vec![(Cow::Borrowed("path"), Value::Text(path))],
                     ..Record::default()
@@ -260,13 +260,13 @@ impl FolderAdoption {
 
 impl Adopter for FolderAdoption {
     fn looks_at(&self, name: &str) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.get(name).and_then(|left| left.again).is_none_or(|again| again <= Instant::now())
+        let left = self.unadopted.lock().unwrap_or_else(PoisonError::into_inner);
+        left.get(name).and_then(|left| left.retry_at).is_none_or(|again| again <= Instant::now())
     }
 
     fn action(&self, place: &Path) -> FileAction {
         let is_ours = service_address(place)
-            .is_some_and(|address| self.listeners.iter().any(|listener| leads_to(&address, listener)));
+            .is_some_and(|address| self.listeners.iter().any(|listener| is_served_by(&address, listener)));
         if is_ours { FileAction::Take } else { FileAction::Append }
     }
 
@@ -275,26 +275,26 @@ impl Adopter for FolderAdoption {
         let last = taken.first + batch.len() as u64 - 1;
         let id = format!("{:032x}/{}/{}-{last}", taken.stream.id, taken.stream.epoch, taken.first);
         let Some(ChunkId { stream, epoch, first, last }) = ChunkId::parse(&id) else {
-            return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an odd number: {id}")));
+            return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an invalid id: {id}")));
         };
-        let place = delivery::ChunkPlace::Opening;
-        let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
+        let position = delivery::ChunkPosition::First;
+        let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, position, end: false };
         // From here on, chunks from the dead client's connection are refused; their records are here too.
         let fence = self.intake.take_stream(stream);
         let outcome = self.runtime.block_on(async {
-            let room = self.intake.room_for(local().origin(), &batch).await;
+            let room = self.intake.room_for(local_peer().origin(), &batch).await;
             self.intake.submit(batch, Some((chunk, fence)), room).await
         });
         match outcome {
             Ok(Outcome::Committed) => Ok(()),
-            Ok(Outcome::Refused) => Err(io::Error::other("another sender has its stream at the moment")),
-            Err(_) => Err(io::Error::other("the service ends")),
+            Ok(Outcome::Refused) => Err(io::Error::other("another sender uses its stream now")),
+            Err(_) => Err(io::Error::other("the service is shutting down")),
         }
     }
 }
 
 /// The peer of adopted records.
-fn local() -> Peer {
+fn local_peer() -> Peer {
     Peer::Local(rustix::process::getuid().as_raw())
 }
 
@@ -304,7 +304,7 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
 
 /// True if data that a client sends to this address arrives at this listener. Names except `localhost` are not looked
 /// up. In doubt the records are sent, and arrive by the network.
-fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
+fn is_served_by(address: &ServiceAddress, listener: &ListenAddress) -> bool {
     if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;
     }
@@ -313,10 +313,10 @@ fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
         let reaches = |host: IpAddr| host == at.ip() || at.ip().is_unspecified() && host.is_loopback();
         port == at.port() && host.is_some_and(reaches)
     };
-    match (address, &listener.at) {
-        (ServiceAddress::Tcp { host, port }, ListenPlace::Tcp(at)) => at_port(host, *port, at),
-        (ServiceAddress::Tls { host, port, .. }, ListenPlace::Tls(at)) => at_port(host, *port, at),
-        (ServiceAddress::Unix { path }, ListenPlace::Unix(at)) => {
+    match (address, &listener.endpoint) {
+        (ServiceAddress::Tcp { host, port }, Endpoint::Tcp(at)) => at_port(host, *port, at),
+        (ServiceAddress::Tls { host, port, .. }, Endpoint::Tls(at)) => at_port(host, *port, at),
+        (ServiceAddress::Unix { path }, Endpoint::Unix(at)) => {
             std::path::absolute(at).is_ok_and(|at| at == Path::new(path))
         }
         _ => false,
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_this_service_are_told_from_others() {
+    fn addresses_of_this_service_are_recognised() {
         for (expected, address, listener) in [
             (true, "tcp://127.0.0.1:9020", "tcp://127.0.0.1:9020"),
             (true, "tcp://localhost:9020", "tcp://127.0.0.1:9020"),
@@ -343,7 +343,7 @@ mod tests {
             (false, "unix:///run/other.sock", "unix:///run/logspool.sock"),
         ] {
             let (client, service) = (address.parse().unwrap(), listener.parse().unwrap());
-            assert_eq!(expected, leads_to(&client, &service), "{address} to {listener}");
+            assert_eq!(expected, is_served_by(&client, &service), "{address} to {listener}");
         }
     }
 }

@@ -22,8 +22,8 @@
 mod pool;
 
 use crate::origin::Origin;
-use pool::Pool;
-pub use pool::Room;
+use pool::MemoryPool;
+pub use pool::Reservation;
 
 /// Maximum memory that one byte of input takes when decoded. The smallest accepted records take 26 bytes of memory per
 /// byte of input (`ROW_BYTES` in `batch.rs` over `MIN_RECORD_BYTES` in `decoders/density.rs`). A control character
@@ -36,7 +36,7 @@ const DECODED_PER_BYTE: usize = 32;
 const QUICK_BYTES: usize = 4 * 1024;
 
 /// Size of a turn in its pool.
-const TURN: usize = 1000;
+const TURN_UNITS: usize = 1000;
 
 /// Simultaneous turns per processor. Chosen: with one, a processor would be idle while the next task wakes.
 const TURNS_PER_PROCESSOR: usize = 2;
@@ -44,84 +44,84 @@ const TURNS_PER_PROCESSOR: usize = 2;
 /// The room of a service.
 #[derive(Debug)]
 pub struct Budget {
-    waiting: Pool,
-    large_frames: Pool,
-    long_messages: Pool,
-    inflating: Pool,
-    bodies: Pool,
-    decoded_bodies: Pool,
-    turns: Pool,
+    waiting: MemoryPool,
+    large_frames: MemoryPool,
+    long_messages: MemoryPool,
+    inflating: MemoryPool,
+    bodies: MemoryPool,
+    decoded_bodies: MemoryPool,
+    turns: MemoryPool,
 }
 
 impl Budget {
     /// Creates a budget with this number of bytes for waiting records.
     pub fn new(waiting_bytes: usize) -> Self {
-        let quarter = || Pool::beside_reserve(waiting_bytes / 4);
+        let quarter = || MemoryPool::with_reserve(waiting_bytes / 4);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            waiting: Pool::new(waiting_bytes),
+            waiting: MemoryPool::new(waiting_bytes),
             large_frames: quarter(),
             long_messages: quarter(),
             inflating: quarter(),
             bodies: quarter(),
             decoded_bodies: quarter(),
-            turns: Pool::beside_reserve(TURN * TURNS_PER_PROCESSOR * processors),
+            turns: MemoryPool::with_reserve(TURN_UNITS * TURNS_PER_PROCESSOR * processors),
         }
     }
 
     /// Waits for room for records.
-    pub async fn for_records(&self, origin: Origin, bytes: usize) -> Room {
-        self.waiting.room(origin, bytes).await
+    pub async fn for_records(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.waiting.acquire(origin, bytes).await
     }
 
     /// Takes room for records if there is enough now; never waits.
-    pub fn try_for_records(&self, origin: Origin, bytes: usize) -> Option<Room> {
-        self.waiting.try_room(origin, bytes)
+    pub fn try_for_records(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
+        self.waiting.try_acquire(origin, bytes)
     }
 
     /// Waits for room for the records that `input_bytes` of input may hold, but at most an eighth of the pool. A record
     /// that needs more gets its room when it is decoded. [`Room::shrink`] frees the excess.
-    pub async fn for_decoding(&self, origin: Origin, input_bytes: usize) -> Room {
+    pub async fn for_decoding(&self, origin: Origin, input_bytes: usize) -> Reservation {
         let bytes = input_bytes.saturating_mul(DECODED_PER_BYTE);
-        self.waiting.room(origin, bytes.min(self.waiting.reserve())).await
+        self.waiting.acquire(origin, bytes.min(self.waiting.reserve_bytes())).await
     }
 
     /// Waits for a turn to decode `input_bytes`. `None`: the input is small enough to need no turn. A task holds a turn
     /// while it decodes, never while it waits.
-    pub async fn turn(&self, origin: Origin, input_bytes: usize) -> Option<Room> {
-        if input_bytes < QUICK_BYTES { None } else { Some(self.turns.room(origin, TURN).await) }
+    pub async fn decode_turn(&self, origin: Origin, input_bytes: usize) -> Option<Reservation> {
+        if input_bytes < QUICK_BYTES { None } else { Some(self.turns.acquire(origin, TURN_UNITS).await) }
     }
 
     /// Waits for room for a frame that has grown beyond one read.
-    pub async fn for_large_frame(&self, origin: Origin, bytes: usize) -> Room {
-        self.large_frames.room(origin, bytes).await
+    pub async fn for_large_frame(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.large_frames.acquire(origin, bytes).await
     }
 
     /// Waits for room for the part of a message beyond the room for a large frame. It has a separate pool: tasks that
     /// hold a part and wait for more of the same pool would deadlock.
-    pub async fn for_long_message(&self, origin: Origin, bytes: usize) -> Room {
-        self.long_messages.room(origin, bytes).await
+    pub async fn for_long_message(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.long_messages.acquire(origin, bytes).await
     }
 
     /// Waits for room for a buffer of decompressed entries.
-    pub async fn for_inflating(&self, origin: Origin, bytes: usize) -> Room {
-        self.inflating.room(origin, bytes).await
+    pub async fn for_inflating(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.inflating.acquire(origin, bytes).await
     }
 
     /// Waits for room for the body of an HTTP request.
-    pub async fn for_body(&self, origin: Origin, bytes: usize) -> Room {
-        self.bodies.room(origin, bytes).await
+    pub async fn for_body(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.bodies.acquire(origin, bytes).await
     }
 
     /// Waits for room for the records of an HTTP body. A compressed body may hold far more bytes than were sent.
-    pub async fn for_decoded_body(&self, origin: Origin, bytes: usize) -> Room {
-        self.decoded_bodies.room(origin, bytes).await
+    pub async fn for_decoded_body(&self, origin: Origin, bytes: usize) -> Reservation {
+        self.decoded_bodies.acquire(origin, bytes).await
     }
 
     /// Share of the room for records that is used by records which wait for a store, from 0 to 1. At 1 connections are
     /// not read.
-    pub fn filling(&self) -> f64 {
-        self.waiting.filling()
+    pub fn fill_level(&self) -> f64 {
+        self.waiting.fill_level()
     }
 
     /// True if some of the room for records is in use.

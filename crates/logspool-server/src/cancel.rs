@@ -1,4 +1,4 @@
-//! Cancels a query when its client has disconnected or its time is over.
+//! Cancels a query when its client has disconnected or the time limit has passed.
 //!
 //! The flag is an atomic because SQLite's functions check it for every row, on a thread that must not wait.
 
@@ -12,20 +12,20 @@ use tokio::sync::Notify;
 
 /// A flag that is set once, when the answer is no longer needed. All clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<CancelState>);
+pub struct CancelToken(Arc<CancelState>);
 
 #[derive(Debug, Default)]
 struct CancelState {
     is_cancelled: AtomicBool,
-    told: Notify,
+    notify: Notify,
 }
 
-impl Cancel {
+impl CancelToken {
     /// Sets the flag.
     pub fn cancel(&self) {
-        // Pairs with `observe` in `is_cancelled`; the lock of `told` orders it before the wake-up.
+        // Pairs with `observe` in `is_cancelled`; the lock of `notify` orders it before the wake-up.
         self.0.is_cancelled.publish(true);
-        self.0.told.notify_waiters();
+        self.0.notify.notify_waiters();
     }
 
     /// True if the flag is set.
@@ -35,7 +35,7 @@ impl Cancel {
 
     /// Waits until the flag is set.
     pub async fn cancelled(&self) {
-        let mut told = pin!(self.0.told.notified());
+        let mut told = pin!(self.0.notify.notified());
         // Register before checking the flag, so that no wake-up is missed.
         told.as_mut().enable();
         if !self.is_cancelled() {
@@ -46,21 +46,21 @@ impl Cancel {
 
 /// The time limit of a query.
 #[derive(Debug, Clone)]
-pub struct Until {
+pub struct QueryDeadline {
     /// End of its time.
     pub deadline: Instant,
     /// Ends the query earlier.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
-impl Until {
+impl QueryDeadline {
     /// The query may run for `time` from now, or until it is cancelled.
-    pub fn new(time: Duration, cancel: &Cancel) -> Self {
+    pub fn new(time: Duration, cancel: &CancelToken) -> Self {
         Self { deadline: Instant::now() + time, cancel: cancel.clone() }
     }
 
     /// True if the query has to stop.
-    pub fn is_over(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() > self.deadline
     }
 }
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_waits_is_told_before_and_after() {
-        let cancel = Cancel::default();
+    async fn a_waiter_wakes_before_and_after_it_waits() {
+        let cancel = CancelToken::default();
         let waiting = tokio::spawn({
             let cancel = cancel.clone();
             async move { cancel.cancelled().await }
@@ -82,7 +82,7 @@ mod tests {
 
         waiting.await.unwrap();
         cancel.cancelled().await;
-        assert!(Until::new(Duration::from_secs(60), &cancel).is_over());
-        assert!(!Until::new(Duration::from_secs(60), &Cancel::default()).is_over());
+        assert!(QueryDeadline::new(Duration::from_secs(60), &cancel).has_passed());
+        assert!(!QueryDeadline::new(Duration::from_secs(60), &CancelToken::default()).has_passed());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::batch::Batch;
-use crate::budget::Room;
+use crate::budget::Reservation;
 use crate::fence::Fence;
 
 /// The part of a stream that a batch holds: the numbers of its first and last record.
@@ -24,19 +24,19 @@ pub struct Chunk {
     /// Number of the last record; `first - 1` in a chunk without records.
     pub last: u64,
     /// Position on its connection.
-    pub place: ChunkPlace,
+    pub position: ChunkPosition,
     /// True if the stream ends with this chunk, so that its state can be forgotten.
     pub end: bool,
 }
 
 /// Whether chunks before a chunk may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChunkPlace {
+pub enum ChunkPosition {
     /// The first chunk of its connection. It begins with the oldest chunk without an ack, so missing records before it
     /// are lost, and counted as a gap.
-    Opening,
+    First,
     /// A later chunk. It must follow the previous one, else it is refused.
-    Following,
+    Later,
 }
 
 /// The outcome of a batch.
@@ -57,36 +57,36 @@ pub struct Delivery {
     /// The part of the stream; `None` if the sender does not number records.
     pub chunk: Option<Chunk>,
     fence: Option<Fence>,
-    open: AtomicUsize,
+    pending_stores: AtomicUsize,
     sender: Mutex<PendingOutcome>,
     /// Its room in the budget, freed with the delivery.
-    _room: Option<Room>,
+    _room: Option<Reservation>,
 }
 
 #[derive(Debug)]
 struct PendingOutcome {
     worst: Outcome,
     /// `None` once the outcome is given.
-    to: Option<Asker>,
+    to: Option<OutcomeTarget>,
 }
 
 #[derive(Debug)]
-enum Asker {
+enum OutcomeTarget {
     /// A task waits for the outcome.
-    Waits(oneshot::Sender<Outcome>),
+    Task(oneshot::Sender<Outcome>),
     /// The sender gets no acks.
-    Unheard(Unheard),
+    Counter(UnackedCount),
 }
 
 /// A number of records or bytes that the sender will not send again, counted until they are settled. If this is dropped
 /// before, they stay counted, because they are lost.
 #[derive(Debug)]
-pub struct Unheard {
+pub struct UnackedCount {
     all: Arc<AtomicU64>,
     number: u64,
 }
 
-impl Unheard {
+impl UnackedCount {
     /// Adds `number` to `all`.
     pub fn new(all: &Arc<AtomicU64>, number: usize) -> Self {
         // Relaxed, here and below: the number is read after the writers have ended.
@@ -106,7 +106,7 @@ impl Delivery {
         batch: impl Into<Arc<Batch>>,
         chunk: Option<Chunk>,
         stores: usize,
-        room: Option<Room>,
+        room: Option<Reservation>,
     ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
         let (to, from) = oneshot::channel();
         (Self::fenced(batch.into(), chunk, None, to, stores, room), from)
@@ -119,32 +119,37 @@ impl Delivery {
         fence: Option<Fence>,
         to: oneshot::Sender<Outcome>,
         stores: usize,
-        room: Option<Room>,
+        room: Option<Reservation>,
     ) -> Arc<Self> {
-        Self::asked(batch, chunk, fence, Asker::Waits(to), stores, room)
+        Self::with_target(batch, chunk, fence, OutcomeTarget::Task(to), stores, room)
     }
 
     /// A batch of a sender without acks.
-    pub fn unheard(batch: Arc<Batch>, unheard: Unheard, stores: usize, room: Option<Room>) -> Arc<Self> {
-        Self::asked(batch, None, None, Asker::Unheard(unheard), stores, room)
+    pub fn without_ack(
+        batch: Arc<Batch>,
+        unheard: UnackedCount,
+        stores: usize,
+        room: Option<Reservation>,
+    ) -> Arc<Self> {
+        Self::with_target(batch, None, None, OutcomeTarget::Counter(unheard), stores, room)
     }
 
-    fn asked(
+    fn with_target(
         batch: Arc<Batch>,
         chunk: Option<Chunk>,
         fence: Option<Fence>,
-        to: Asker,
+        to: OutcomeTarget,
         stores: usize,
-        room: Option<Room>,
+        room: Option<Reservation>,
     ) -> Arc<Self> {
         let sender = Mutex::new(PendingOutcome { worst: Outcome::Committed, to: Some(to) });
-        Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _room: room })
+        Arc::new(Self { batch, chunk, fence, pending_stores: AtomicUsize::new(stores), sender, _room: room })
     }
 
     /// True if the sender waits for the outcome.
     pub fn is_awaited(&self) -> bool {
         let answer = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(answer.to, Some(Asker::Waits(_)))
+        matches!(answer.to, Some(OutcomeTarget::Task(_)))
     }
 
     /// True if a newer connection sends the stream, so that the batch must not be stored.
@@ -158,13 +163,13 @@ impl Delivery {
         let mut answer = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         answer.worst = answer.worst.max(outcome);
         // Relaxed: the lock orders the calls of the stores.
-        if self.open.fetch_sub(1, Ordering::Relaxed) == 1
+        if self.pending_stores.fetch_sub(1, Ordering::Relaxed) == 1
             && let Some(to) = answer.to.take()
         {
             match to {
                 // An error means that the sender is gone.
-                Asker::Waits(to) => _ = to.send(answer.worst),
-                Asker::Unheard(records) => records.settled(),
+                OutcomeTarget::Task(to) => _ = to.send(answer.worst),
+                OutcomeTarget::Counter(records) => records.settled(),
             }
         }
     }

@@ -6,7 +6,7 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
-use crate::sources::admission::Sizes;
+use crate::sources::admission::SlotCounts;
 
 /// Slots for listeners that accept only HTTP, used when the general pool refuses a connection.
 ///
@@ -21,33 +21,33 @@ const FIRST_BYTES_RESERVE: usize = 16;
 /// Descriptors of the process itself: standard streams, the runtime, signals, files that are read once.
 ///
 /// Measured: an idle service has 9 beside its listeners and stores; the rest is a margin.
-const PROCESS: usize = 32;
+const PER_PROCESS: usize = 32;
 
 /// Descriptors per store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
 /// indexes of two days, three for each (measured on one day: 8). A PostgreSQL store has a few connections.
-const STORE: usize = 16;
+const PER_STORE: usize = 16;
 
 /// Descriptors per query thread: a separate day with catalog, file and index (measured: 7). Paused answers do not keep
 /// them open.
-const QUERY_THREAD: usize = 8;
+const PER_QUERY_THREAD: usize = 8;
 
 /// Descriptors per folder of `adopt`: the queue of a dead process and the files that its records go to.
-const ADOPTED: usize = 16;
+const PER_ADOPTED_FOLDER: usize = 16;
 
 /// Minimum number of descriptors for connections; with fewer the service does not start.
-const FEWEST: usize = 16;
+const MIN_DESCRIPTORS: usize = 16;
 
 /// Raises the limit of open files if needed and allowed. Returns the numbers of connections that fit.
 ///
 /// # Errors
 ///
 /// The limit is too low for the service to work.
-pub fn share_out(config: &Config) -> Result<Sizes, String> {
-    let (own, wanted) = (own(config), wanted(config));
-    let allowed = raise((own + wanted) as u64);
+pub fn divide(config: &Config) -> Result<SlotCounts, String> {
+    let (own, wanted) = (reserved(config), wanted_for_connections(config));
+    let allowed = raise_limit((own + wanted) as u64);
     let sizes = sizes(config.limits.connections, allowed.saturating_sub(own));
     let mend = format!(
-        "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are for everything but connections: raise the \
+        "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are needed for other purposes than connections: raise the \
          limit to {} (LimitNOFILE= in systemd, ulimit -n in a shell)",
         own + wanted
     );
@@ -66,29 +66,29 @@ pub fn share_out(config: &Config) -> Result<Sizes, String> {
 }
 
 /// Descriptors that connections would use.
-fn wanted(config: &Config) -> usize {
+fn wanted_for_connections(config: &Config) -> usize {
     config.limits.connections.saturating_add(HTTP_RESERVE + FIRST_BYTES_RESERVE)
 }
 
 /// Descriptors of everything except connections.
-fn own(config: &Config) -> usize {
+fn reserved(config: &Config) -> usize {
     // Each listener has its socket, and an accepted connection that may be refused.
     let listeners = 2 * (config.listen.len() + 1);
-    let queries = QUERY_THREAD * config.limits.query_threads;
-    PROCESS + listeners + STORE * (config.store.len() + 1) + queries + ADOPTED * config.adopt.len()
+    let queries = PER_QUERY_THREAD * config.limits.query_threads;
+    PER_PROCESS + listeners + PER_STORE * (config.store.len() + 1) + queries + PER_ADOPTED_FOLDER * config.adopt.len()
 }
 
 /// Divides descriptors. If there are too few, the reserves shrink to a quarter and an eighth of them.
-fn sizes(connections: usize, descriptors: usize) -> Sizes {
-    if descriptors < FEWEST {
-        return Sizes { general: 0, http: 0, first_bytes: 0 };
+fn sizes(connections: usize, descriptors: usize) -> SlotCounts {
+    if descriptors < MIN_DESCRIPTORS {
+        return SlotCounts { general: 0, http: 0, first_bytes: 0 };
     }
     let (http, first_bytes) = (HTTP_RESERVE.min(descriptors / 4), FIRST_BYTES_RESERVE.min(descriptors / 8));
-    Sizes { general: connections.min(descriptors - http - first_bytes), http, first_bytes }
+    SlotCounts { general: connections.min(descriptors - http - first_bytes), http, first_bytes }
 }
 
 /// Raises the limit to `needed`, or to the hard limit if that is lower. Returns the limit now in force.
-fn raise(needed: u64) -> usize {
+fn raise_limit(needed: u64) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
     let raised = needed.min(limit.maximum.unwrap_or(u64::MAX));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn enough_descriptors_leave_the_limit_as_it_is() {
-        let all = Sizes { general: 4096, http: 64, first_bytes: 16 };
+        let all = SlotCounts { general: 4096, http: 64, first_bytes: 16 };
         assert_eq!(all, sizes(4096, 4096 + 64 + 16));
         assert_eq!(all, sizes(4096, usize::MAX));
         assert_eq!(4095, sizes(4096, 4096 + 64 + 15).general);
@@ -116,20 +116,20 @@ mod tests {
 
     #[test]
     fn few_descriptors_are_divided_so_that_http_keeps_its_part() {
-        for descriptors in FEWEST..1000 {
-            let Sizes { general, http, first_bytes } = sizes(4096, descriptors);
+        for descriptors in MIN_DESCRIPTORS..1000 {
+            let SlotCounts { general, http, first_bytes } = sizes(4096, descriptors);
             assert_eq!(descriptors, general + http + first_bytes);
             assert!(general >= descriptors / 2 && http >= 4 && first_bytes >= 2, "{descriptors}");
         }
-        assert_eq!(0, sizes(4096, FEWEST - 1).general);
+        assert_eq!(0, sizes(4096, MIN_DESCRIPTORS - 1).general);
     }
 
     #[test]
     fn every_listener_store_and_folder_has_its_part() {
         let small = Config::parse("listen = []").unwrap();
         let large = "listen = [\"tcp://127.0.0.1:1\"]\nstore = [\"sqlite:a\", \"sqlite:b\"]\nadopt = [\"/dev/shm/q\"]";
-        assert_eq!(2 + STORE + ADOPTED, own(&Config::parse(large).unwrap()) - own(&small));
+        assert_eq!(2 + PER_STORE + PER_ADOPTED_FOLDER, reserved(&Config::parse(large).unwrap()) - reserved(&small));
         // The default fits into a limit of 1,024 with a few hundred connections.
-        assert!(own(&Config::default()) < 200);
+        assert!(reserved(&Config::default()) < 200);
     }
 }

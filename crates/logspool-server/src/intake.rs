@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use crate::batch::Batch;
-use crate::budget::{Budget, Room};
-use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
+use crate::budget::{Budget, Reservation};
+use crate::delivery::{Chunk, Delivery, Outcome, UnackedCount};
 use crate::fence::Fence;
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::origin::Origin;
 use crate::stores::{Store, StoreError};
 use crate::tails::Tails;
-use queue::{Empty, Receiver, Sender, queue};
-use repeated::Repeated;
+use queue::{ReceiveError, Receiver, Sender, queue};
+use repeated::RepeatedWarnings;
 
 /// Maximum number of records in a transaction. The commit then costs little compared with the rows (measured with
 /// SQLite and PostgreSQL).
@@ -46,17 +46,17 @@ const GROUP_TIME: Duration = Duration::from_millis(50);
 const ACK_TIME: Duration = Duration::from_millis(10);
 
 /// Silence that ends the wait of a transaction. Senders that wait for acks have sent all they may by then.
-const QUIET: Duration = Duration::from_millis(5);
+const GROUP_IDLE_TIME: Duration = Duration::from_millis(5);
 
 /// Interval between maintenance calls of a store.
-const MAINTENANCE: Duration = Duration::from_secs(1);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pauses between attempts to write: the first and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// How long a start waits until each store has shown that it can be used. Chosen: working stores need less. A store
 /// that does not answer is reported after this time, and retried.
-const FIRST_CHECK: Duration = Duration::from_secs(3);
+const FIRST_CHECK_TIME: Duration = Duration::from_secs(3);
 
 /// Takes records from the sources.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Intake {
     pub budget: Budget,
     streams: Mutex<HashMap<String, Fence>>,
     /// Number of waiting records whose senders will not send them again.
-    unheard: Arc<AtomicU64>,
+    unacked: Arc<AtomicU64>,
     /// Bytes waiting for room to be decoded, from senders without acks.
     undecoded: Arc<AtomicU64>,
     /// Live tails.
@@ -80,7 +80,7 @@ pub struct Intake {
 #[derive(Debug)]
 pub struct Writers {
     threads: Vec<JoinHandle<()>>,
-    given_up: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
     /// Each receiver gets a message after the first check of a store.
     checked: Vec<oneshot::Receiver<()>>,
 }
@@ -96,16 +96,16 @@ impl Intake {
         budget_bytes: usize,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<(Arc<Self>, Writers)> {
-        let given_up = Arc::new(AtomicBool::new(false));
+        let is_ending = Arc::new(AtomicBool::new(false));
         let (mut senders, mut threads, mut checked) = (Vec::new(), Vec::new(), Vec::new());
         for store in stores {
             let (sender, receiver) = queue();
             let metrics = metrics.store(store.name());
-            let (given_up, maintained) = (given_up.clone(), Instant::now());
+            let (is_ending, maintained) = (is_ending.clone(), Instant::now());
             let (first_check, told) = oneshot::channel();
-            let repeated = Repeated::default();
+            let repeated = RepeatedWarnings::default();
             let writer =
-                Writer { store, receiver, metrics, given_up, maintained, repeated, first_check: Some(first_check) };
+                Writer { store, receiver, metrics, is_ending, maintained, repeated, first_check: Some(first_check) };
             checked.push(told);
             threads.push(std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?);
             senders.push(sender);
@@ -114,32 +114,39 @@ impl Intake {
             stores: RwLock::new(senders),
             budget: Budget::new(budget_bytes),
             streams: Mutex::default(),
-            unheard: Arc::default(),
+            unacked: Arc::default(),
             undecoded: Arc::default(),
             tails: Tails::default(),
             metrics,
         };
-        Ok((Arc::new(intake), Writers { threads, given_up, checked }))
+        Ok((Arc::new(intake), Writers { threads, is_ending, checked }))
     }
 
     /// Waits for room for a decoded batch.
-    pub async fn room_for(&self, origin: Origin, batch: &Batch) -> Room {
+    pub async fn room_for(&self, origin: Origin, batch: &Batch) -> Reservation {
         self.budget.for_records(origin, batch.bytes()).await
     }
 
     /// Hands a batch to every store. The receiver gets the outcome, or an error if the service ends before.
-    pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, mut room: Room) -> oneshot::Receiver<Outcome> {
-        room.keep();
+    pub fn submit(
+        &self,
+        batch: Batch,
+        numbered: Option<(Chunk, Fence)>,
+        mut room: Reservation,
+    ) -> oneshot::Receiver<Outcome> {
+        room.mark_queued();
         let (chunk, fence) = numbered.unzip();
         let (to, from) = oneshot::channel();
-        self.enter(room.origin(), batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, Some(room)));
+        self.deliver(room.origin(), batch, |batch, stores| {
+            Delivery::fenced(batch, chunk, fence, to, stores, Some(room))
+        });
         from
     }
 
     /// Changes the size of the room for a batch to the size of the batch.
-    pub async fn fit(&self, mut room: Room, batch: &Batch) -> Room {
+    pub async fn resize(&self, mut room: Reservation, batch: &Batch) -> Reservation {
         room.shrink(batch.bytes());
-        if room.holds(batch.bytes()) {
+        if room.fits(batch.bytes()) {
             return room;
         }
         // A single record may need more than the reserved room. Free it first: tasks that hold room and wait for more
@@ -151,39 +158,39 @@ impl Intake {
 
     /// Hands over a batch from a sender without acks, for which room is reserved. If the task is stopped while it waits
     /// for more room, the records stay counted as lost.
-    pub async fn leave(&self, batch: Batch, room: Room) {
+    pub async fn submit_unacked(&self, batch: Batch, room: Reservation) {
         if batch.is_empty() {
             return;
         }
-        let unheard = Unheard::new(&self.unheard, batch.len());
-        let room = self.fit(room, &batch).await;
-        self.enter_unheard(batch, unheard, room);
+        let unheard = UnackedCount::new(&self.unacked, batch.len());
+        let room = self.resize(room, &batch).await;
+        self.deliver_unacked(batch, unheard, room);
     }
 
-    fn enter_unheard(&self, batch: Batch, unheard: Unheard, mut room: Room) {
-        room.keep();
-        self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
+    fn deliver_unacked(&self, batch: Batch, unheard: UnackedCount, mut room: Reservation) {
+        room.mark_queued();
+        self.deliver(room.origin(), batch, |batch, stores| Delivery::without_ack(batch, unheard, stores, Some(room)));
     }
 
     /// As [`Self::leave`], for senders that cannot wait. Returns false, and drops the batch, if there is no room now.
-    pub fn try_leave(&self, origin: Origin, batch: Batch) -> bool {
+    pub fn try_submit_unacked(&self, origin: Origin, batch: Batch) -> bool {
         let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
-        let unheard = Unheard::new(&self.unheard, batch.len());
-        self.enter_unheard(batch, unheard, room);
+        let unheard = UnackedCount::new(&self.unacked, batch.len());
+        self.deliver_unacked(batch, unheard, room);
         true
     }
 
     /// Waits for room for the records that `input_bytes` may hold. Until then `received_bytes`, which the sender will
     /// not send again, count as undecoded. If the service ends before, it reports them.
-    pub async fn room_to_decode(&self, origin: Origin, input_bytes: usize, received_bytes: usize) -> Room {
-        let undecoded = Unheard::new(&self.undecoded, received_bytes);
+    pub async fn room_to_decode(&self, origin: Origin, input_bytes: usize, received_bytes: usize) -> Reservation {
+        let undecoded = UnackedCount::new(&self.undecoded, received_bytes);
         let room = self.budget.for_decoding(origin, input_bytes).await;
         undecoded.settled();
         room
     }
 
     /// Gives a batch to the tails and to every store. `delivery` creates the delivery for a number of stores.
-    fn enter(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
+    fn deliver(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
         self.tails.offer(&batch);
@@ -197,8 +204,8 @@ impl Intake {
     }
 
     /// Number of records from senders without acks that are not in every store yet.
-    pub fn unheard(&self) -> u64 {
-        self.unheard.load(Ordering::Relaxed)
+    pub fn unacked(&self) -> u64 {
+        self.unacked.load(Ordering::Relaxed)
     }
 
     /// Number of received bytes from senders without acks that are not decoded yet.
@@ -208,7 +215,7 @@ impl Intake {
 
     /// True if data waits for a store, or for room.
     pub fn is_waiting(&self) -> bool {
-        self.unheard() > 0 || self.undecoded() > 0 || self.budget.is_in_use()
+        self.unacked() > 0 || self.undecoded() > 0 || self.budget.is_in_use()
     }
 
     /// Assigns a stream to a connection. The connection that had it before loses it.
@@ -233,9 +240,9 @@ impl Intake {
 
 impl Writers {
     /// Waits for the first check of each store, up to a time limit. The results are in the metrics.
-    pub async fn checked(&mut self) {
+    pub async fn wait_for_first_checks(&mut self) {
         let all = futures_util::future::join_all(self.checked.drain(..));
-        let _ = tokio::time::timeout(FIRST_CHECK, all).await;
+        let _ = tokio::time::timeout(FIRST_CHECK_TIME, all).await;
     }
 
     /// Waits until all submitted batches are written. The intake has to be closed before. Returns false if the deadline
@@ -245,7 +252,7 @@ impl Writers {
         while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.given_up.store(true, Ordering::Relaxed);
+        self.is_ending.store(true, Ordering::Relaxed);
         let all = self.threads.iter().all(JoinHandle::is_finished);
         all && self.threads.into_iter().all(|thread| thread.join().is_ok())
     }
@@ -255,10 +262,10 @@ struct Writer {
     store: Box<dyn Store>,
     receiver: Receiver<Arc<Delivery>>,
     metrics: Arc<StoreMetrics>,
-    given_up: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
     /// Time of the last maintenance.
     maintained: Instant,
-    repeated: Repeated,
+    repeated: RepeatedWarnings,
     first_check: Option<oneshot::Sender<()>>,
 }
 
@@ -270,7 +277,7 @@ impl Writer {
         self.first_check.take().map(|to| to.send(()));
         let mut has_written = false;
         loop {
-            match self.receiver.receive(MAINTENANCE) {
+            match self.receiver.receive(MAINTENANCE_INTERVAL) {
                 Ok(first) => {
                     let group = self.group(first);
                     if !self.write(&group) {
@@ -278,10 +285,10 @@ impl Writer {
                     }
                     has_written = true;
                 }
-                Err(Empty::Timeout) => {}
-                Err(Empty::Closed) => break,
+                Err(ReceiveError::Timeout) => {}
+                Err(ReceiveError::Closed) => break,
             }
-            if self.maintained.elapsed() >= MAINTENANCE {
+            if self.maintained.elapsed() >= MAINTENANCE_INTERVAL {
                 if !std::mem::take(&mut has_written) {
                     self.check();
                 }
@@ -296,8 +303,8 @@ impl Writer {
 
     /// Checks whether the store, which has nothing to write now, still works.
     fn check(&mut self) {
-        let Some(answered) = self.metrics.watched(|| self.store.check()) else { return };
-        self.metrics.checked(&answered);
+        let Some(answered) = self.metrics.watch_call(|| self.store.check()) else { return };
+        self.metrics.record_check(&answered);
         match answered {
             Ok(()) => self.works("check"),
             Err(error) => self.warn("check", &error, "the store cannot be used"),
@@ -307,10 +314,10 @@ impl Writer {
     /// Runs the store's maintenance.
     fn maintain(&mut self) {
         self.maintained = Instant::now();
-        let maintained = self.metrics.watched(|| self.store.maintain());
+        let maintained = self.metrics.watch_call(|| self.store.maintain());
         let mut problems = self.store.problems();
         if let Err(error) = maintained {
-            self.warn("maintain", &error, "cannot look after the store");
+            self.warn("maintain", &error, "cannot maintain the store");
             problems.push(error.to_string());
         }
         self.metrics.note_problems(problems);
@@ -323,16 +330,16 @@ impl Writer {
         }
         let store = self.store.name();
         match error {
-            StoreError::Retry(why) => tracing::warn!(store, "{what}: {why}; it is tried again"),
+            StoreError::Retry(why) => tracing::warn!(store, "{what}: {why}; retrying"),
             StoreError::Fatal(why) => {
-                tracing::error!(store, "{what}, and waiting does not help: {why}; it is tried again");
+                tracing::error!(store, "{what}, and needs a repair: {why}; retrying");
             }
         }
     }
 
     /// Logs that the store works again.
     fn works(&mut self, kind: &'static str) {
-        if self.repeated.is_over(kind) {
+        if self.repeated.clear(kind) {
             tracing::info!(store = self.store.name(), "the store can be used again");
         }
     }
@@ -344,7 +351,7 @@ impl Writer {
         let (mut records, mut bytes) = (first.batch.len(), first.batch.used_bytes());
         let mut group = vec![first];
         while records < GROUP_RECORDS && bytes < GROUP_BYTES {
-            match self.receiver.receive(end.saturating_duration_since(Instant::now()).min(QUIET)) {
+            match self.receiver.receive(end.saturating_duration_since(Instant::now()).min(GROUP_IDLE_TIME)) {
                 Ok(next) => {
                     records += next.batch.len();
                     bytes += next.batch.used_bytes();
@@ -359,7 +366,7 @@ impl Writer {
 
     fn settle(&self, delivery: &Delivery, outcome: Outcome) {
         if outcome == Outcome::Refused {
-            self.metrics.refused(delivery.batch.len() as u64);
+            self.metrics.count_refused(delivery.batch.len() as u64);
         }
         delivery.settle(outcome);
     }
@@ -370,12 +377,12 @@ impl Writer {
         for delivery in refused {
             self.settle(&delivery, Outcome::Refused);
         }
-        let mut wait = RETRY.0;
+        let mut wait = RETRY_PAUSES.0;
         loop {
             let began = Instant::now();
-            match self.metrics.watched(|| self.store.write(&group)) {
+            match self.metrics.watch_call(|| self.store.write(&group)) {
                 Ok(written) => {
-                    self.metrics.written(&written, began.elapsed());
+                    self.metrics.count_written(&written, began.elapsed());
                     self.works("write");
                     for (delivery, outcome) in group.iter().zip(&written.outcomes) {
                         self.settle(delivery, *outcome);
@@ -383,23 +390,26 @@ impl Writer {
                     return true;
                 }
                 Err(why) => {
-                    self.metrics.failed(&why.to_string());
-                    if self.given_up.load(Ordering::Relaxed) {
-                        tracing::error!(store = self.store.name(), "cannot write, and the service ends: {why}");
+                    self.metrics.count_failed(&why.to_string());
+                    if self.is_ending.load(Ordering::Relaxed) {
+                        tracing::error!(
+                            store = self.store.name(),
+                            "cannot write, and the service is shutting down: {why}"
+                        );
                         return false;
                     }
                     // Retry fatal errors too: senders with backpressure wait until a person fixes the store, and
                     // nothing is lost.
-                    self.warn("write", &why, "nothing is written");
+                    self.warn("write", &why, "cannot write records");
                     if matches!(why, StoreError::Fatal(_)) {
-                        wait = RETRY.1;
+                        wait = RETRY_PAUSES.1;
                     }
                     // On a full disk, removal of old records makes room.
-                    if self.maintained.elapsed() >= MAINTENANCE {
+                    if self.maintained.elapsed() >= MAINTENANCE_INTERVAL {
                         self.maintain();
                     }
                     std::thread::sleep(wait);
-                    wait = (wait * 2).min(RETRY.1);
+                    wait = (wait * 2).min(RETRY_PAUSES.1);
                 }
             }
         }

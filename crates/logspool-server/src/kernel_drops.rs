@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_what_it_dropped() {
+    fn datagrams_dropped_by_the_kernel_are_read_from_its_table() {
         let line = "  77: 0100007F:233D 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 123 2 0000 42";
         assert_eq!((Some(42), None), (drops_at(line, 9021), drops_at(line, 9020)));
         assert_eq!(None, drops_at("", 9021));

@@ -16,12 +16,12 @@ use prometheus_client::registry::{Registry, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_drops::lost_in_kernel;
-use crate::questions::TurnCounts;
-use crate::stores::Written;
+use crate::scheduler::QueryCounts;
+use crate::stores::WriteResult;
 
 /// Duration of a store call after which the store counts as stuck. Chosen: a healthy store needs far less than a second
 /// for a transaction. At half, pauses of a busy disk would count. At double, an operator would learn of it late.
-const STUCK: Duration = Duration::from_secs(5);
+const STUCK_TIME: Duration = Duration::from_secs(5);
 
 /// The only label of a metric: name and value.
 type Label = [(&'static str, String); 1];
@@ -34,9 +34,9 @@ type Gauges = Family<Label, Gauge>;
 
 /// A number that only grows.
 #[derive(Debug, Default, Clone)]
-pub struct Count(Counter);
+pub struct TotalCounter(Counter);
 
-impl Count {
+impl TotalCounter {
     /// Adds to the number.
     pub fn add(&self, many: u64) {
         self.0.inc_by(many);
@@ -53,11 +53,11 @@ impl Count {
 pub struct Metrics {
     registry: Mutex<Registry>,
     /// Records handed to the stores.
-    pub accepted: Count,
+    pub accepted: TotalCounter,
     /// Frames that no decoder could read, over all protocols.
-    pub frames_rejected: Count,
+    pub frames_rejected: TotalCounter,
     /// Records that were dropped for any reason, for example because there was no room and the sender cannot wait.
-    pub records_dropped: Count,
+    pub records_dropped: TotalCounter,
     rejected: Counters,
     dropped: Counters,
     adopted: Counters,
@@ -76,33 +76,33 @@ pub struct Metrics {
     errors: Counters,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     stores: Mutex<Vec<Arc<StoreMetrics>>>,
-    ports: Ports,
+    ports: DatagramPorts,
 }
 
 /// The ports of datagram sockets, whose drops the kernel counts.
 #[derive(Debug, Clone, Default)]
-struct Ports(Arc<Mutex<Vec<u16>>>);
+struct DatagramPorts(Arc<Mutex<Vec<u16>>>);
 
-impl Ports {
+impl DatagramPorts {
     fn lost(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|port| lost_in_kernel(*port)).sum()
     }
 }
 
 /// A number that is computed when the text is written.
-struct ComputedNumber {
+struct ComputedCounter {
     name: &'static str,
     help: &'static str,
     number: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl fmt::Debug for ComputedNumber {
+impl fmt::Debug for ComputedCounter {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(self.name)
     }
 }
 
-impl Collector for ComputedNumber {
+impl Collector for ComputedCounter {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counter = ConstCounter::new((self.number)());
         let encoder = encoder.encode_descriptor(self.name, self.help, None, counter.metric_type())?;
@@ -110,18 +110,18 @@ impl Collector for ComputedNumber {
     }
 }
 
-/// Counts a thing as open until it is dropped.
+/// Increments a gauge, and decrements it again when dropped.
 #[derive(Debug)]
-pub struct OpenGuard(Gauge);
+pub struct GaugeGuard(Gauge);
 
-impl OpenGuard {
+impl GaugeGuard {
     fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for OpenGuard {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -138,16 +138,16 @@ pub struct StoreMetrics {
     refused: Counter,
     errors: Counter,
     seconds: Histogram,
-    health: Mutex<Option<Trouble>>,
+    health: Mutex<Option<StoreFailure>>,
     /// Problems of the store while it can write records.
     problems: Mutex<Vec<String>>,
     /// Start of the store call that is running now.
-    waits_since: Mutex<Option<SystemTime>>,
+    call_began: Mutex<Option<SystemTime>>,
 }
 
 /// A failing store.
 #[derive(Debug, Clone)]
-pub struct Trouble {
+pub struct StoreFailure {
     /// The last error.
     pub why: String,
     /// Time when the failure began.
@@ -157,7 +157,7 @@ pub struct Trouble {
 /// The work of a store since the service began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are those of the metrics")]
-pub struct Summary {
+pub struct StoreSummary {
     pub store: String,
     pub records_stored: u64,
     pub records_repeated: u64,
@@ -182,41 +182,46 @@ impl Default for Metrics {
             registry.register(name, help, counters.clone());
             counters
         };
-        let frames = counters("frames", "frames and datagrams read, by protocol");
-        let rejected = counters("frames_rejected", "frames that no decoder could read; each became a record");
-        let closed = counters("connections_closed", "connections that the service closed, by reason");
-        let dropped = counters("records_dropped", "records given up, by reason");
-        let adopted = counters("records_adopted", "records of dead programs that were delivered, by where they went");
+        let frames = counters("frames", "received frames and datagrams, by protocol");
+        let rejected = counters("frames_rejected", "frames that no decoder could read, by protocol");
+        let closed = counters("connections_closed", "connections closed by the service, by reason");
+        let dropped = counters("records_dropped", "dropped records, by reason");
+        let adopted = counters("records_adopted", "delivered records of dead programs, by destination");
         let stored = counters("records_stored", "records committed, by store");
-        let repeated = counters("records_repeated", "records that came again and were known, by store");
-        let missing = counters("records_missing", "records that their senders say are gone, by store");
-        let quarantined = counters("records_quarantined", "records that the store could not take, by store");
-        let refused = counters("records_refused", "records left to their senders, which send them again, by store");
-        let errors = counters("store_errors", "transactions that failed and were tried again, by store");
+        let repeated = counters("records_repeated", "records received again that were stored before, by store");
+        let missing = counters("records_missing", "records that are missing in numbered streams, by store");
+        let quarantined = counters("records_quarantined", "records that the store could not accept, by store");
+        let refused = counters("records_refused", "refused records, which their senders send again, by store");
+        let errors = counters("store_errors", "failed transactions, by store");
         let queries_refused = counters("queries_refused", "queries answered with 429, by reason");
         let tails_refused = counters("tails_refused", "live tails answered with 429, by reason");
-        let accepted = Count::default();
+        let accepted = TotalCounter::default();
         registry.register("records_accepted", "records handed to the stores", accepted.0.clone());
         let connections = Gauge::default();
         registry.register("connections", "open connections", connections.clone());
         let queries = Gauges::default();
-        registry.register("queries", "queries that wait, run, or are not read to the end", queries.clone());
+        registry.register("queries", "queries that wait, run, or have unread results, by state", queries.clone());
         let tails = Gauge::default();
         registry.register("tails", "live tails", tails.clone());
-        let ports = Ports::default();
+        let ports = DatagramPorts::default();
         let number = Box::new({
             let ports = ports.clone();
             move || ports.lost()
         });
         let help = "datagrams that the kernel dropped because the service did not read them in time";
-        registry.register_collector(Box::new(ComputedNumber { name: "datagrams_lost", help, number }));
+        registry.register_collector(Box::new(ComputedCounter { name: "datagrams_lost", help, number }));
         let seconds = Family::<Label, Histogram, fn() -> Histogram>::new_with_constructor(transaction_seconds);
-        registry.register_with_unit("transaction", "time of a transaction, by store", Unit::Seconds, seconds.clone());
+        registry.register_with_unit(
+            "transaction",
+            "duration of a transaction, by store",
+            Unit::Seconds,
+            seconds.clone(),
+        );
         Self {
             registry: Mutex::new(registry),
             accepted,
-            frames_rejected: Count::default(),
-            records_dropped: Count::default(),
+            frames_rejected: TotalCounter::default(),
+            records_dropped: TotalCounter::default(),
             rejected,
             dropped,
             adopted,
@@ -256,15 +261,15 @@ impl Metrics {
             seconds: self.seconds.get_or_create(&label).clone(),
             health: Mutex::default(),
             problems: Mutex::default(),
-            waits_since: Mutex::default(),
+            call_began: Mutex::default(),
         });
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
         store
     }
 
     /// The counter for frames of a protocol. Callers that count many frames keep it.
-    pub fn frames(&self, protocol: &'static str) -> Count {
-        Count(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
+    pub fn frames(&self, protocol: &'static str) -> TotalCounter {
+        TotalCounter(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
     }
 
     /// Counts unreadable frames.
@@ -293,9 +298,9 @@ impl Metrics {
     }
 
     /// From now on, counts the messages that the service could not write about itself.
-    pub fn watch_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
-        let help = "messages about the service itself that found no room before a slow terminal or pipe";
-        let asked = ComputedNumber { name: "messages_dropped", help, number: Box::new(unsaid) };
+    pub fn watch_dropped_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
+        let help = "dropped log messages of the service itself, because standard error was too slow";
+        let asked = ComputedCounter { name: "messages_dropped", help, number: Box::new(unsaid) };
         self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(Box::new(asked));
     }
 
@@ -310,17 +315,17 @@ impl Metrics {
     }
 
     /// Counts a connection until the guard is dropped.
-    pub fn connection(&self) -> OpenGuard {
-        OpenGuard::new(&self.connections)
+    pub fn connection(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.connections)
     }
 
     /// Counts a live tail until the guard is dropped.
-    pub fn tail(&self) -> OpenGuard {
-        OpenGuard::new(&self.tails)
+    pub fn tail(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.tails)
     }
 
     /// Sets the numbers of queries by state.
-    pub fn count_queries(&self, counts: TurnCounts) {
+    pub fn count_queries(&self, counts: QueryCounts) {
         for (state, count) in [("waiting", counts.waiting), ("running", counts.running), ("unread", counts.unread)] {
             let gauge = self.queries.get_or_create(&[("state", state.to_owned())]).clone();
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -343,14 +348,14 @@ impl Metrics {
     }
 
     /// The stores that do not work now, by name.
-    pub fn troubles(&self) -> Vec<(String, Trouble)> {
+    pub fn failing_stores(&self) -> Vec<(String, StoreFailure)> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.trouble()?));
+        let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.failure()?));
         stores.iter().filter_map(trouble).collect()
     }
 
     /// The work of each store.
-    pub fn summaries(&self) -> Vec<Summary> {
+    pub fn summaries(&self) -> Vec<StoreSummary> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|store| store.summary()).collect()
     }
 
@@ -365,7 +370,7 @@ impl Metrics {
 
 impl StoreMetrics {
     /// Counts a successful transaction.
-    pub fn written(&self, written: &Written, took: Duration) {
+    pub fn count_written(&self, written: &WriteResult, took: Duration) {
         self.stored.inc_by(written.stored);
         self.repeated.inc_by(written.repeated);
         self.missing.inc_by(written.missing);
@@ -376,21 +381,21 @@ impl StoreMetrics {
 
     /// Counts records that are not stored because a newer connection sends them, or because records before them are
     /// missing.
-    pub fn refused(&self, records: u64) {
+    pub fn count_refused(&self, records: u64) {
         self.refused.inc_by(records);
     }
 
     /// Counts a failed transaction.
-    pub fn failed(&self, why: &str) {
+    pub fn count_failed(&self, why: &str) {
         self.errors.inc();
-        self.unwell(why);
+        self.mark_failing(why);
     }
 
     /// Records the result of a check of the store.
-    pub fn checked<E: fmt::Display>(&self, answered: &Result<(), E>) {
+    pub fn record_check<E: fmt::Display>(&self, answered: &Result<(), E>) {
         match answered {
             Ok(()) => *self.lock_health() = None,
-            Err(why) => self.unwell(&why.to_string()),
+            Err(why) => self.mark_failing(&why.to_string()),
         }
     }
 
@@ -400,8 +405,8 @@ impl StoreMetrics {
     }
 
     /// Runs a call of the store that may hang. If it takes too long, the store counts as failing meanwhile.
-    pub fn watched<T>(&self, work: impl FnOnce() -> T) -> T {
-        let since = |time| *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    pub fn watch_call<T>(&self, work: impl FnOnce() -> T) -> T {
+        let since = |time| *self.call_began.lock().unwrap_or_else(PoisonError::into_inner) = time;
         since(Some(SystemTime::now()));
         let done = work();
         since(None);
@@ -409,24 +414,24 @@ impl StoreMetrics {
     }
 
     /// The current failure.
-    fn trouble(&self) -> Option<Trouble> {
+    fn failure(&self) -> Option<StoreFailure> {
         let known = self.lock_health().clone();
-        let since = *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.call_began.lock().unwrap_or_else(PoisonError::into_inner);
         known.or_else(|| {
             let since = since?;
-            let waited = since.elapsed().ok().filter(|waited| *waited >= STUCK)?;
-            Some(Trouble { why: format!("it has not answered for {} s", waited.as_secs()), since })
+            let waited = since.elapsed().ok().filter(|waited| *waited >= STUCK_TIME)?;
+            Some(StoreFailure { why: format!("it has not answered for {} s", waited.as_secs()), since })
         })
     }
 
-    fn unwell(&self, why: &str) {
+    fn mark_failing(&self, why: &str) {
         let mut health = self.lock_health();
         let since = health.as_ref().map_or_else(SystemTime::now, |trouble| trouble.since);
-        *health = Some(Trouble { why: why.to_owned(), since });
+        *health = Some(StoreFailure { why: why.to_owned(), since });
     }
 
-    fn summary(&self) -> Summary {
-        Summary {
+    fn summary(&self) -> StoreSummary {
+        StoreSummary {
             store: self.name.clone(),
             records_stored: self.stored.get(),
             records_repeated: self.repeated.get(),
@@ -434,12 +439,12 @@ impl StoreMetrics {
             records_quarantined: self.quarantined.get(),
             records_refused: self.refused.get(),
             errors: self.errors.get(),
-            trouble: self.trouble().map(|trouble| trouble.why),
+            trouble: self.failure().map(|trouble| trouble.why),
             problems: self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
-    fn lock_health(&self) -> std::sync::MutexGuard<'_, Option<Trouble>> {
+    fn lock_health(&self) -> std::sync::MutexGuard<'_, Option<StoreFailure>> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -459,10 +464,11 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_what_was_counted() {
+    fn the_text_has_all_counts() {
         let metrics = Metrics::default();
         let store = metrics.store("sqlite");
-        store.written(&Written { stored: 3, repeated: 2, ..Written::default() }, Duration::from_millis(3));
+        store
+            .count_written(&WriteResult { stored: 3, repeated: 2, ..WriteResult::default() }, Duration::from_millis(3));
         metrics.frames("pickle").add(5);
         metrics.reject("pickle", 1);
         metrics.drop_records("udp_full", 4);
@@ -489,33 +495,33 @@ mod tests {
     fn a_store_is_in_trouble_until_it_writes_again() {
         let metrics = Metrics::default();
         let store = metrics.store("sqlite");
-        assert!(metrics.troubles().is_empty());
+        assert!(metrics.failing_stores().is_empty());
 
-        store.failed("disk full");
-        let first = metrics.troubles();
-        store.failed("disk still full");
-        let second = metrics.troubles();
+        store.count_failed("disk full");
+        let first = metrics.failing_stores();
+        store.count_failed("disk still full");
+        let second = metrics.failing_stores();
         assert_eq!(("sqlite", "disk still full"), (&*second[0].0, &*second[0].1.why));
         assert_eq!(first[0].1.since, second[0].1.since);
 
-        store.written(&Written::default(), Duration::ZERO);
-        assert!(metrics.troubles().is_empty());
+        store.count_written(&WriteResult::default(), Duration::ZERO);
+        assert!(metrics.failing_stores().is_empty());
 
-        store.checked(&Err("away"));
-        assert_eq!("away", metrics.troubles()[0].1.why);
-        store.checked::<&str>(&Ok(()));
-        assert!(metrics.troubles().is_empty());
+        store.record_check(&Err("away"));
+        assert_eq!("away", metrics.failing_stores()[0].1.why);
+        store.record_check::<&str>(&Ok(()));
+        assert!(metrics.failing_stores().is_empty());
     }
 
     #[test]
     fn a_store_that_does_not_answer_is_in_trouble_until_it_does() {
         let metrics = Metrics::default();
         let store = metrics.store("postgres");
-        store.watched(|| {
-            assert!(metrics.troubles().is_empty());
-            *store.waits_since.lock().unwrap() = Some(SystemTime::now() - STUCK);
-            assert_eq!("it has not answered for 5 s", metrics.troubles()[0].1.why);
+        store.watch_call(|| {
+            assert!(metrics.failing_stores().is_empty());
+            *store.call_began.lock().unwrap() = Some(SystemTime::now() - STUCK_TIME);
+            assert_eq!("it has not answered for 5 s", metrics.failing_stores()[0].1.why);
         });
-        assert!(metrics.troubles().is_empty());
+        assert!(metrics.failing_stores().is_empty());
     }
 }

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peers_are_told_apart_by_address_network_and_user() {
+    fn peers_are_distinguished_by_address_network_and_user() {
         let of = |address: &str| Origin::from(address.parse::<IpAddr>().unwrap());
 
         assert_eq!(of("192.0.2.7"), of("::ffff:192.0.2.7"));

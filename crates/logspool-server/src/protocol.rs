@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::peer::Peer;
 use crate::record::Record;
-use crate::sources::admission::{Door, Slot};
+use crate::sources::admission::{Slot, TrafficKind};
 use crate::sources::framing::Framer;
-use crate::sources::shared::{End, Shared};
+use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Ranges of first bytes, both ends included.
 pub type FirstBytes = &'static [(u8, u8)];
@@ -26,56 +26,56 @@ pub struct Protocol {
     /// The senders that use it, for the reference page.
     pub senders: &'static str,
     /// The bytes with which a connection can begin.
-    pub begins: FirstBytes,
+    pub first_bytes: FirstBytes,
     /// Decides between this protocol and another one that can begin with the same byte.
-    pub tie: Option<TieBreaker>,
+    pub tie_breaker: Option<TieBreaker>,
     /// How datagrams of the protocol are read; `None`: the protocol has no datagrams.
     pub datagrams: Option<Datagrams>,
-    /// Kind of slot that its connections need: for requests or for records.
-    pub door: Door,
+    /// The traffic of its connections, requests or records, which decides the slots they may use.
+    pub traffic: TrafficKind,
     /// How a connection is read.
-    pub speech: Speech,
+    pub connections: ConnectionKind,
 }
 
 /// Decides between two protocols that begin with the same byte.
 pub struct TieBreaker {
     /// Name of the other protocol.
-    pub with: &'static str,
+    pub other: &'static str,
     /// Inspects the bytes received until now. `Some(true)`: the protocol that declares this. `Some(false)`: the other
     /// one. `None`: more bytes are needed.
     pub decide: fn(&[u8]) -> Option<bool>,
 }
 
 /// How connections of a protocol are read.
-pub enum Speech {
+pub enum ConnectionKind {
     /// As frames that hold one record each. The sender gets no answers.
-    Frames(Frames),
+    Frames(FrameFormat),
     /// By a function of the protocol, which answers the sender.
-    Conversation {
+    Session {
         /// True if the service sends the first bytes on a listener for this protocol alone.
-        speaks_first: fn(&Shared) -> bool,
+        sends_first: fn(&SharedState) -> bool,
         /// Serves one connection to its end.
-        serve: for<'c> fn(Connection<'c>) -> Served<'c>,
+        serve: for<'c> fn(Connection<'c>) -> ServeFuture<'c>,
     },
 }
 
 /// The result of serving a connection.
-pub type Served<'c> = Pin<Box<dyn Future<Output = End> + Send + 'c>>;
+pub type ServeFuture<'c> = Pin<Box<dyn Future<Output = ConnectionEnd> + Send + 'c>>;
 
 /// A protocol whose frames hold one record each.
 #[derive(Clone, Copy)]
-pub struct Frames {
+pub struct FrameFormat {
     /// Creates a framer for one connection. The argument is the maximum length of a frame in bytes.
     pub framer: fn(usize) -> Box<dyn Framer>,
     /// Decodes a frame that arrived at this time. The error is the reason why it cannot be decoded.
     pub read: for<'f> fn(&'f [u8], DateTime<FixedOffset>) -> Result<Record<'f>, String>,
     /// Handling of white space at the end of a frame.
-    pub space: Space,
+    pub trailing_space: TrailingSpace,
 }
 
 /// White space at the end of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Space {
+pub enum TrailingSpace {
     /// White space is not part of the frame. A frame of only white space is skipped.
     Trimmed,
     /// White space is part of the frame.
@@ -87,17 +87,17 @@ pub struct Datagrams {
     /// The bytes with which a datagram can begin.
     pub begins: FirstBytes,
     /// Creates the state of one socket.
-    pub open: fn() -> Box<dyn Unpack>,
+    pub open: fn() -> Box<dyn DatagramUnpacker>,
 }
 
 /// Callback that receives the frame of a datagram, or the reason why the datagram is refused.
-pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
+pub type FrameCallback<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
 
 /// Finds the frames in datagrams.
-pub trait Unpack: Send {
+pub trait DatagramUnpacker: Send {
     /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is
     /// refused.
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: FrameCallback<'_>);
 
     /// Time of the next [`Self::expire`] that has an effect.
     fn next_expiry(&self) -> Option<Instant> {
@@ -121,7 +121,7 @@ pub struct Connection<'c> {
     /// Its protocol.
     pub protocol: &'static Protocol,
     /// The stream to read from and write to.
-    pub stream: Box<dyn Duplex>,
+    pub stream: Box<dyn DuplexStream>,
     /// The bytes received before; empty if the service sends first.
     pub first: BytesMut,
     /// The sender.
@@ -129,25 +129,25 @@ pub struct Connection<'c> {
     /// Its slot.
     pub slot: &'c Slot,
     /// State shared by all connections.
-    pub shared: &'c Shared,
+    pub shared: &'c SharedState,
 }
 
 /// A stream in both directions.
-pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait DuplexStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> DuplexStream for S {}
 
 impl Protocol {
     /// True if a connection can begin with this byte.
     pub fn may_begin_with(&self, byte: u8) -> bool {
-        contains(self.begins, byte)
+        contains(self.first_bytes, byte)
     }
 
     /// The declaration of the frames; `None` for a conversation.
-    pub fn frames(&self) -> Option<Frames> {
-        match self.speech {
-            Speech::Frames(frames) => Some(frames),
-            Speech::Conversation { .. } => None,
+    pub fn frame_format(&self) -> Option<FrameFormat> {
+        match self.connections {
+            ConnectionKind::Frames(frames) => Some(frames),
+            ConnectionKind::Session { .. } => None,
         }
     }
 }

@@ -9,4 +9,4 @@ pub mod relp;
 pub mod syslog;
 mod table;
 
-pub use table::{ALL, Rest, named, of_beginning, of_datagram};
+pub use table::{ALL, InputState, by_name, detect, detect_datagram};

@@ -1,4 +1,4 @@
-//! Paths that lead to one place, in one form.
+//! A common form for different paths to the same file.
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::address::{Listen, ListenPlace};
+use crate::address::{Endpoint, ListenAddress};
 use crate::adopt::Adoption;
 use crate::config::Config;
 use crate::descriptors;
@@ -20,39 +20,39 @@ use crate::metrics::Metrics;
 use crate::protocols;
 use crate::sources::admission::Admission;
 use crate::sources::datagrams::DatagramReader;
-use crate::sources::key::Key;
+use crate::sources::key::ForwardKey;
 use crate::sources::listeners::Listener;
-use crate::sources::shared::Shared;
+use crate::sources::shared::SharedState;
 use crate::sources::tls::Identity;
 use crate::stores;
 
 /// The divisor of `limits.shutdown_seconds` for reading data that senders have sent.
 ///
 /// Chosen: with the usual ten seconds, several times the time needed to read the buffers of the kernel.
-const READING: u32 = 5;
+const READ_DIVISOR: u32 = 5;
 
 /// The divisor of `limits.shutdown_seconds` for the stores at the end, whatever the connections do, and for closing
 /// them.
-const CLOSING: u32 = 10;
+const CLOSE_DIVISOR: u32 = 10;
 
 /// If no data waits for a store for this long, all data counts as stored and answered.
-const QUIET: Duration = Duration::from_millis(100);
+const SETTLED_TIME: Duration = Duration::from_millis(100);
 
 /// Interval between these checks.
-const LOOK: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running service.
 #[derive(Debug)]
 pub struct Service {
     /// The addresses of the listeners, with the actual ports if port 0 was configured. HTTP is last.
-    pub addresses: Vec<Listen>,
+    pub addresses: Vec<ListenAddress>,
     /// The configuration at the start.
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
     adoption: Option<Adoption>,
     identity: Option<Identity>,
-    access: http::RequestAccess,
+    access: http::AccessControl,
     stop: watch::Sender<Option<tokio::time::Instant>>,
     tasks: JoinSet<()>,
 }
@@ -65,13 +65,13 @@ impl Service {
     /// A store or listener cannot be opened. The text has the reason, and a way to fix it if there is one.
     pub async fn start(config: Config) -> Result<Self, String> {
         config.check()?;
-        let admission = Admission::new(descriptors::share_out(&config)?, config.limits.connections_per_peer);
+        let admission = Admission::new(descriptors::divide(&config)?, config.limits.connections_per_peer);
         let identity = config.tls.as_ref().map(Identity::read).transpose()?;
-        let shared_key = config.forward.as_ref().map(Key::read).transpose()?;
+        let shared_key = config.forward.as_ref().map(ForwardKey::read).transpose()?;
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for listen in &config.listen {
-            match listen.at {
-                ListenPlace::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
+            match listen.endpoint {
+                Endpoint::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
                 _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
             }
         }
@@ -83,16 +83,21 @@ impl Service {
         protocols::ALL.iter().for_each(|protocol| drop(metrics.frames(protocol.name)));
         let (intake, mut writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
-        writers.checked().await;
+        writers.wait_for_first_checks().await;
         let (stop, stopped) = watch::channel(None);
-        let access = http::RequestAccess::new(&config.access);
-        let http = http::router(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
-        let shared =
-            Arc::new(Shared { intake: intake.clone(), limits: config.limits.clone(), http, shared_key, stop: stopped });
+        let access = http::AccessControl::new(&config.access);
+        let http = http::router(intake.clone(), opened.reader, config.limits.clone(), access.clone(), stopped.clone());
+        let shared = Arc::new(SharedState {
+            intake: intake.clone(),
+            limits: config.limits.clone(),
+            http,
+            shared_key,
+            stop: stopped,
+        });
 
         let (mut tasks, mut addresses) = (JoinSet::new(), Vec::new());
         for socket in sockets {
-            if let ListenPlace::Udp(at) = socket.address.at {
+            if let Endpoint::Udp(at) = socket.address.endpoint {
                 shared.intake.metrics.watch_datagrams(at.port());
             }
             addresses.push(socket.address.clone());
@@ -122,7 +127,7 @@ impl Service {
         config.check()?;
         let Config { access, tls, .. } = config.clone();
         let running = Config { access, tls, ..self.config.clone() }.check();
-        running.map_err(|why| format!("it is not for the listeners that run: {why}; or start the service anew"))?;
+        running.map_err(|why| format!("it does not fit the running listeners: {why}; or restart the service"))?;
         if let (Some(identity), Some(tls)) = (&self.identity, &config.tls) {
             identity.read_again(tls)?;
         }
@@ -131,14 +136,14 @@ impl Service {
     }
 
     /// The stores that cannot be used now, each with the reason and a way to fix it.
-    pub fn troubles(&self) -> Vec<String> {
-        let troubles = self.intake.metrics.troubles().into_iter();
+    pub fn failing_stores(&self) -> Vec<String> {
+        let troubles = self.intake.metrics.failing_stores().into_iter();
         troubles.map(|(store, trouble)| format!("store {store}: {}", trouble.why)).collect()
     }
 
     /// Counts messages about the service itself that could not be written.
-    pub fn count_unsaid(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
-        self.intake.metrics.watch_messages(unsaid);
+    pub fn count_dropped_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.intake.metrics.watch_dropped_messages(unsaid);
     }
 
     /// Stops the service.
@@ -149,7 +154,7 @@ impl Service {
     pub async fn stop(mut self) -> Result<(), String> {
         let given = Duration::from_secs(self.config.limits.shutdown_seconds);
         let began = Instant::now();
-        let (reading, until) = (began + given / READING, began + given);
+        let (reading, until) = (began + given / READ_DIVISOR, began + given);
         self.stop.send_replace(Some(reading.into()));
         if let Some(adoption) = &mut self.adoption {
             adoption.stop();
@@ -157,36 +162,37 @@ impl Service {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // Connections that remain when all is stored are not waited for: half a request, or an answer that is not read.
         let done = async {
-            tokio::select! { () = ended => {}, () = settled(&self.intake, reading) => {} }
+            tokio::select! { () = ended => {}, () = wait_until_settled(&self.intake, reading) => {} }
         };
-        let in_time = tokio::time::timeout_at((until - given / CLOSING).into(), done).await.is_ok();
+        let in_time = tokio::time::timeout_at((until - given / CLOSE_DIVISOR).into(), done).await.is_ok();
         let settled = !self.intake.is_waiting();
         self.tasks.abort_all();
         self.intake.close();
         let writers = self.writers;
         let adoption = self.adoption;
         // If all is stored, only closing remains, which may wait for an index on a busy machine.
-        let closing = if settled { given / CLOSING } else { until.saturating_duration_since(Instant::now()) };
+        let closing = if settled { given / CLOSE_DIVISOR } else { until.saturating_duration_since(Instant::now()) };
         let stored = tokio::task::spawn_blocking(move || {
-            let stored = writers.finish(closing.max(QUIET));
+            let stored = writers.finish(closing.max(SETTLED_TIME));
             if let Some(adoption) = adoption {
                 adoption.finish(until);
             }
             stored
         });
         let stored = stored.await.unwrap_or(false);
-        match (self.intake.unheard(), self.intake.undecoded()) {
+        match (self.intake.unacked(), self.intake.undecoded()) {
             (0, 0) if settled || (in_time && stored) => Ok(()),
-            (0, 0) => {
-                Err("some of what came could not be stored in time; its senders got no answer, and keep it".to_owned())
-            }
+            (0, 0) => Err(
+                "some received records could not be stored in time; their senders got no ack and will send them again"
+                    .to_owned(),
+            ),
             (lost, undecoded) => {
                 let undecoded = match undecoded {
                     0 => String::new(),
                     bytes => format!(", and {bytes} bytes that were received and not decoded"),
                 };
                 Err(format!(
-                    "{lost} records are lost{undecoded}: no store took them in time (limits.shutdown_seconds), \
+                    "{lost} records are lost{undecoded}: they were not stored in time (limits.shutdown_seconds), \
                      and their senders do not wait for an answer"
                 ))
             }
@@ -195,11 +201,11 @@ impl Service {
 }
 
 /// Waits until no more data is read, and no received data waits for a store.
-async fn settled(intake: &Intake, reading: Instant) {
+async fn wait_until_settled(intake: &Intake, reading: Instant) {
     tokio::time::sleep_until(reading.into()).await;
     let mut since = Instant::now();
-    while since.elapsed() < QUIET {
-        tokio::time::sleep(LOOK).await;
+    while since.elapsed() < SETTLED_TIME {
+        tokio::time::sleep(CHECK_INTERVAL).await;
         if intake.is_waiting() {
             since = Instant::now();
         }

@@ -8,11 +8,11 @@ use std::fmt;
 ///
 /// Chosen: with 1 a single peer gets half and three of them nearly all. With 3 a machine with many users gets only a
 /// quarter.
-const FREE_FOR_EACH_HELD: usize = 2;
+const FREE_PER_HELD: usize = 2;
 
 /// True if a peer that holds `held` may take another one while `free` are free.
 pub fn may_take_more(held: usize, free: usize) -> bool {
-    free > 0 && held * FREE_FOR_EACH_HELD < free
+    free > 0 && held * FREE_PER_HELD < free
 }
 
 /// Reason why a peer gets no more.
@@ -58,9 +58,9 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { limit } => write!(to, "all {limit} are taken"),
+            Self::Full { limit } => write!(to, "all {limit} are in use"),
             Self::Share { held, limit } => {
-                write!(to, "this peer has {held} of {limit}, and may not have more now")
+                write!(to, "this peer already has its share, {held} of {limit}")
             }
         }
     }

@@ -6,10 +6,10 @@
 
 mod csv;
 mod histogram;
-mod look;
 mod ndjson;
 mod output;
+mod style;
 mod text;
 
-pub use look::{Colour, Format, Look};
 pub use output::Output;
+pub use style::{Colour, Format, TextStyle};

@@ -4,10 +4,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The signal that the service ends, with the deadline for reading data that senders have sent.
-pub type Stop = watch::Receiver<Option<Instant>>;
+pub type StopSignal = watch::Receiver<Option<Instant>>;
 
 /// Waits for the end of the service.
-pub async fn ended(stop: &mut Stop) {
+pub async fn stopped(stop: &mut StopSignal) {
     // An error means that the sending side is gone, so the service has ended.
     drop(stop.wait_for(Option::is_some).await);
 }

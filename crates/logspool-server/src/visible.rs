@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// True for a character that acts instead of being shown: a control character, a mark that changes the writing
 /// direction, a line separator, or a byte order mark.
-pub fn acts(character: char) -> bool {
+pub fn needs_escape(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
@@ -20,7 +20,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     if text.bytes().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }
-    let Some(first) = text.find(acts) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(needs_escape) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
     shown.push_str(&text[..first]);
     for character in text[first..].chars() {
@@ -29,10 +29,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
             // Writing to a string cannot fail.
-            '\0'..='\u{FF}' if acts(character) => {
+            '\0'..='\u{FF}' if needs_escape(character) => {
                 let _ = write!(shown, "\\x{:02x}", u32::from(character));
             }
-            _ if acts(character) => {
+            _ if needs_escape(character) => {
                 let _ = write!(shown, "\\u{:04x}", u32::from(character));
             }
             _ => shown.push(character),
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_act_is_shown_and_the_rest_stays() {
+    fn active_characters_are_escaped_and_the_rest_is_unchanged() {
         for (expected, text) in [
             ("", ""),
             ("plain \\ ü 漢 \u{1F600}\u{200D}", "plain \\ ü 漢 \u{1F600}\u{200D}"),
@@ -60,8 +60,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_holds_nothing_that_acts() {
+    fn visible_text_has_no_active_characters() {
         let every: String = (0..=0x10_FFFF).filter_map(char::from_u32).collect();
-        assert!(!visible(&every).contains(acts));
+        assert!(!visible(&every).contains(needs_escape));
     }
 }

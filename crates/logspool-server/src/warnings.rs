@@ -18,9 +18,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Logs a warning, unless one of its kind was logged just before. `kind` is also the `reason` of the metric, if there
 /// is one.
 pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> String) {
-    static KINDS: LazyLock<Mutex<Kinds>> = LazyLock::new(Mutex::default);
+    static KINDS: LazyLock<Mutex<WarningTimes>> = LazyLock::new(Mutex::default);
     // Not in the condition: the lock would be held while the message is written.
-    let turn = KINDS.lock().unwrap_or_else(PoisonError::into_inner).turn(kind, Instant::now());
+    let turn = KINDS.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, Instant::now());
     let Some(left_out) = turn else { return };
     let (peer, message) = (peer.map(Peer::name), message());
     match left_out {
@@ -31,11 +31,11 @@ pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> S
 
 /// Time of the last warning of each kind, and the number suppressed since.
 #[derive(Debug, Default)]
-struct Kinds(HashMap<&'static str, (Instant, u64)>);
+struct WarningTimes(HashMap<&'static str, (Instant, u64)>);
 
-impl Kinds {
+impl WarningTimes {
     /// Number of warnings suppressed before this one. `None`: suppress this one too.
-    fn turn(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
+    fn admit(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
         match self.0.get_mut(kind) {
             Some((logged, left_out)) if now.saturating_duration_since(*logged) < PAUSE => {
                 *left_out += 1;
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn the_first_of_a_kind_is_logged_at_once_and_the_rest_are_counted() {
-        let (mut kinds, began) = (Kinds::default(), Instant::now());
-        let mut turn = |kind, tenths: u64| kinds.turn(kind, began + Duration::from_millis(tenths * 100));
+        let (mut kinds, began) = (WarningTimes::default(), Instant::now());
+        let mut turn = |kind, tenths: u64| kinds.admit(kind, began + Duration::from_millis(tenths * 100));
 
         assert_eq!(Some(0), turn("tls", 0));
         assert_eq!((None, None), (turn("tls", 1), turn("tls", 49)));

@@ -22,7 +22,7 @@ This page is made from the source (`crates/logspool-server/src/config/` and `pro
 ";
 
 #[test]
-fn the_page_says_what_the_source_says() {
+fn the_page_matches_the_source() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/service-config.md");
     let page = page();
     if std::env::var_os("LOGSPOOL_BLESS").is_some() {

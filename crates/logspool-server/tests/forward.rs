@@ -8,8 +8,12 @@ use std::io::Write;
 use corpus_lines::cases;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, PongError, Server};
-use logspool_server::decoders::forward::{self, ForwardError, ForwardProblem, Frame, Limits, Next, Progress, Scanner};
+use logspool_server::decoders::forward::handshake::{
+    Challenge, HandshakeAnswer, HandshakeClient, HandshakeServer, PongError,
+};
+use logspool_server::decoders::forward::{
+    self, ForwardError, ForwardLimits, ForwardProblem, ReadProgress, RecordFlow, ScannedFrame, Scanner,
+};
 use rmp::encode;
 use serde_json::json;
 
@@ -19,15 +23,15 @@ const HANDSHAKE: &str = include_str!("corpus/handshake-node.txt");
 
 /// A message with all its records, as JSON.
 fn read(frame: &[u8]) -> Result<serde_json::Value, ForwardError> {
-    read_within(frame, &Limits::default())
+    read_within(frame, &ForwardLimits::default())
 }
 
-fn read_within(frame: &[u8], limits: &Limits) -> Result<serde_json::Value, ForwardError> {
+fn read_within(frame: &[u8], limits: &ForwardLimits) -> Result<serde_json::Value, ForwardError> {
     let message = forward::read(frame, limits)?;
     let mut records = Vec::new();
     message.records(&mut Vec::new(), limits.expanded, 0).read(|record| {
         records.push(json!(record));
-        Next::More
+        RecordFlow::Continue
     })?;
     let mut found = json!({"tag": message.tag, "records": records});
     if let Some(chunk) = &message.chunk {
@@ -41,14 +45,14 @@ fn problem(frame: &[u8]) -> ForwardProblem {
 }
 
 #[test]
-fn what_loggers_send_is_understood_as_they_meant_it() {
+fn messages_of_fluent_loggers_are_read() {
     for (file, least) in [(PYTHON, 5), (NODE, 5)] {
         let mut count = 0;
         for (name, frame, expected) in cases(file) {
-            let complete = Scanner::default().frame(&frame, &Limits::default()).unwrap();
+            let complete = Scanner::default().frame(&frame, &ForwardLimits::default()).unwrap();
             let found = read(&frame).unwrap_or_else(|error| panic!("{name}: {error}"));
 
-            assert_eq!(Frame::Complete { length: frame.len() }, complete, "{name}");
+            assert_eq!(ScannedFrame::Complete { length: frame.len() }, complete, "{name}");
             assert_eq!(expected, found, "{name}");
             count += 1;
         }
@@ -60,8 +64,8 @@ fn what_loggers_send_is_understood_as_they_meant_it() {
 fn a_message_that_is_cut_off_anywhere_is_incomplete_and_an_error() {
     for (name, frame, _) in cases(PYTHON).chain(cases(NODE)).filter(|(_, frame, _)| frame.len() < 5000) {
         for length in 0..frame.len() {
-            let cut = Scanner::default().frame(&frame[..length], &Limits::default()).unwrap();
-            assert_eq!(Frame::Incomplete, cut, "{name}, {length} bytes");
+            let cut = Scanner::default().frame(&frame[..length], &ForwardLimits::default()).unwrap();
+            assert_eq!(ScannedFrame::Incomplete, cut, "{name}, {length} bytes");
             assert!(read(&frame[..length]).is_err(), "{name}, {length} bytes");
         }
     }
@@ -74,7 +78,7 @@ fn a_message_with_any_byte_changed_is_a_message_or_an_error() {
             let before = frame[at];
             for changed in [0, 0xFF, 0xC0, 0xC1, 0xDB, 0xDD, 0xDF, before ^ 1, before ^ 0x80] {
                 frame[at] = changed;
-                drop(Scanner::default().frame(&frame, &Limits::default()));
+                drop(Scanner::default().frame(&frame, &ForwardLimits::default()));
                 drop(read(&frame));
             }
             frame[at] = before;
@@ -83,14 +87,16 @@ fn a_message_with_any_byte_changed_is_a_message_or_an_error() {
 }
 
 #[test]
-fn messages_that_come_in_pieces_are_found_one_after_the_other() {
+fn messages_that_arrive_in_pieces_are_found_in_order() {
     let frames: Vec<_> = cases(PYTHON).chain(cases(NODE)).map(|(_, frame, _)| frame).collect();
     let stream = frames.concat();
     for piece in [1, 2, 7, 1000, stream.len()] {
         let (mut scanner, mut begin, mut found) = (Scanner::default(), 0, Vec::new());
         for end in (piece..stream.len() + piece).step_by(piece) {
             let end = end.min(stream.len());
-            while let Frame::Complete { length } = scanner.frame(&stream[begin..end], &Limits::default()).unwrap() {
+            while let ScannedFrame::Complete { length } =
+                scanner.frame(&stream[begin..end], &ForwardLimits::default()).unwrap()
+            {
                 found.push(stream[begin..begin + length].to_vec());
                 begin += length;
             }
@@ -108,15 +114,18 @@ fn a_scanner_looks_at_each_byte_once() {
     frame.resize(1_000_005, 0xC0);
     let mut scanner = Scanner::default();
     for end in 0..frame.len() {
-        assert_eq!(Frame::Incomplete, scanner.frame(&frame[..end], &Limits::default()).unwrap());
+        assert_eq!(ScannedFrame::Incomplete, scanner.frame(&frame[..end], &ForwardLimits::default()).unwrap());
     }
 
-    assert_eq!(Frame::Complete { length: frame.len() }, scanner.frame(&frame, &Limits::default()).unwrap());
+    assert_eq!(
+        ScannedFrame::Complete { length: frame.len() },
+        scanner.frame(&frame, &ForwardLimits::default()).unwrap()
+    );
 }
 
 #[test]
-fn what_is_no_message_or_too_long_is_refused_before_it_is_collected() {
-    let limits = Limits { frame: 1000, ..Limits::default() };
+fn an_invalid_or_long_message_is_refused_before_it_is_buffered() {
+    let limits = ForwardLimits { frame: 1000, ..ForwardLimits::default() };
     let first = |bytes: &[u8]| Scanner::default().frame(bytes, &limits).map_err(|error| error.problem);
 
     for text in ["{\"a\":1}", "<14>text", "GET / HTTP/1.1", "\u{0}\u{0}\u{2}"] {
@@ -169,7 +178,7 @@ fn entry(message: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_four_modes_say_the_same() {
+fn the_four_modes_give_the_same_records() {
     let (first, second) = (entry("first"), entry("second"));
     let packed = [&first[..], &second].concat();
     let compressed = [gzip(&first), gzip(&second)].concat();
@@ -194,12 +203,12 @@ fn an_ack_gives_the_id_back_as_it_came() {
     for id in [text("abc"), bin(b"\xFF\x00"), text("s/1/1-0")] {
         let options = map(&[("chunk", id.clone()), ("end", vec![0xC3])]);
         let frame = list(&[b"\xA1t", b"\x90", &options]);
-        let message = forward::read(&frame, &Limits::default()).unwrap();
+        let message = forward::read(&frame, &ForwardLimits::default()).unwrap();
 
         assert_eq!(Some(map(&[("ack", id)])), message.ack());
         assert!(message.end);
     }
-    assert_eq!(None, forward::read(b"\x92\xA1t\x90", &Limits::default()).unwrap().ack());
+    assert_eq!(None, forward::read(b"\x92\xA1t\x90", &ForwardLimits::default()).unwrap().ack());
 }
 
 #[test]
@@ -220,7 +229,7 @@ fn times_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn what_docker_sends_is_a_message_of_its_container() {
+fn a_message_from_docker_has_its_container() {
     let record = map(&[
         ("container_id", text("e5b4")),
         ("container_name", text("/web")),
@@ -280,7 +289,7 @@ fn the_tag_of_our_own_client_is_no_field() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_where() {
+fn errors_have_the_reason_and_the_position() {
     assert!(matches!(problem(b"\x92\xA1t\xA1\xC1"), ForwardProblem::Malformed));
     assert!(matches!(problem(b"\x92\xA1t\xA2\x92\x05"), ForwardProblem::Truncated));
     assert!(matches!(problem(b"\x96\xA4PING"), ForwardProblem::Unexpected(_)));
@@ -294,14 +303,14 @@ fn what_is_wrong_is_said_and_where() {
         read(b"\x93\xA1t\xA0\x81\xAAcompressed\xA4zstd").unwrap_err().to_string()
     );
     assert_eq!(
-        "the Forward message holds something else than an entry: a list of a time and a map before byte 1",
+        "the Forward message has another value instead of an entry: a list of a time and a map before byte 1",
         read(b"\x92\xA1t\xA1\x05").unwrap_err().to_string()
     );
 }
 
 #[test]
 fn memory_is_bounded_whatever_is_sent() {
-    let limits = Limits { frame: 100_000, expanded: 10_000, repeated: 10_000, items: 100 };
+    let limits = ForwardLimits { frame: 100_000, expanded: 10_000, repeated: 10_000, items: 100 };
     let problem = |frame: &[u8]| read_within(frame, &limits).unwrap_err().problem;
     let gzipped = map(&[("compressed", text("gzip"))]);
 
@@ -321,7 +330,7 @@ fn memory_is_bounded_whatever_is_sent() {
     // A long tag that each of many small entries would repeat.
     let entries = b"\x92\x05\x80".repeat(1000);
     assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), ForwardProblem::TooLarge));
-    // Records of next to no bytes.
+    // Nearly empty records.
     assert!(matches!(problem(&list(&[&text(""), &bin(&entries)])), ForwardProblem::TooLarge));
     assert!(read_within(&list(&[&text(""), &bin(&entries[..50 * 3])]), &limits).is_ok());
 }
@@ -335,12 +344,12 @@ fn a_message_of_more_entries_than_its_bytes_are_worth_is_refused_at_its_first_en
         list(&[b"\xA1t", &bin(&entries)]),
         list(&[b"\xA1t", &[&b"\xDD\0\x05\x30\x20"[..], &entries].concat()]),
     ] {
-        let limits = Limits::default();
+        let limits = ForwardLimits::default();
         let message = forward::read(&frame, &limits).unwrap();
         let (mut buffer, mut given) = (Vec::new(), 0);
         let read = message.records(&mut buffer, limits.expanded, 0).read(|_| {
             given += 1;
-            Next::More
+            RecordFlow::Continue
         });
 
         assert!(matches!(read.unwrap_err().problem, ForwardProblem::TooDense(1601, 4803)));
@@ -355,20 +364,20 @@ fn records_are_read_in_parts_and_with_a_small_buffer_as_at_once() {
     let gzipped = map(&[("compressed", text("gzip"))]);
     let whole = read(&list(&[b"\xA1t", &bin(&entries)])).unwrap();
     for frame in [list(&[b"\xA1t", &bin(&gzip(&entries)), &gzipped]), list(&[b"\xA1t", &bin(&entries)])] {
-        let message = forward::read(&frame, &Limits::default()).unwrap();
+        let message = forward::read(&frame, &ForwardLimits::default()).unwrap();
         let mut buffer = Vec::new();
         let mut records = message.records(&mut buffer, 70_000, 10);
         let mut found = Vec::new();
         let part = |found: &mut Vec<_>, records: &mut forward::Records<'_>| {
             records.read(|record| {
                 found.push(json!(record));
-                if found.len() % 700 == 0 { Next::Pause } else { Next::More }
+                if found.len() % 700 == 0 { RecordFlow::Pause } else { RecordFlow::Continue }
             })
         };
-        while part(&mut found, &mut records).unwrap() == Progress::Paused {}
+        while part(&mut found, &mut records).unwrap() == ReadProgress::Paused {}
 
         assert_eq!(whole["records"].as_array().unwrap()[10..], found);
-        assert!(matches!(part(&mut found, &mut records), Ok(Progress::Done)));
+        assert!(matches!(part(&mut found, &mut records), Ok(ReadProgress::Done)));
     }
 }
 
@@ -377,31 +386,31 @@ fn a_compressed_entry_longer_than_the_buffer_is_an_error_that_names_it() {
     let gzipped = map(&[("compressed", text("gzip"))]);
     let entries = [entry("short"), entry(&"x".repeat(300_000)), entry("after")].concat();
     let frame = list(&[b"\xA1t", &bin(&gzip(&entries)), &gzipped]);
-    let message = forward::read(&frame, &Limits::default()).unwrap();
+    let message = forward::read(&frame, &ForwardLimits::default()).unwrap();
     let lengths = |most_buffer: usize, skip: usize| {
         let (mut buffer, mut lengths) = (Vec::new(), Vec::new());
         let read = message.records(&mut buffer, most_buffer, skip).read(|record| {
             lengths.push(record.message.len());
-            Next::More
+            RecordFlow::Continue
         });
         (lengths, read.map_err(|error| error.to_string()))
     };
 
     let too_long = "an entry of the Forward message is longer than 262144 bytes, decompressed".to_owned();
     assert_eq!((vec![5], Err(too_long)), lengths(256 * 1024, 0));
-    assert_eq!((vec![300_000, 5], Ok(Progress::Done)), lengths(1 << 20, 1));
+    assert_eq!((vec![300_000, 5], Ok(ReadProgress::Done)), lengths(1 << 20, 1));
 }
 
 const KEY: &str = "shared";
 
-fn server(users: &[(String, String)]) -> Server<'_> {
-    Server { hostname: "service", shared_key: KEY, users }
+fn server(users: &[(String, String)]) -> HandshakeServer<'_> {
+    HandshakeServer { hostname: "service", shared_key: KEY, users }
 }
 
-fn welcome(answer: Answer) -> Vec<u8> {
+fn welcome(answer: HandshakeAnswer) -> Vec<u8> {
     match answer {
-        Answer::Welcome(pong) => pong,
-        Answer::Refused(pong) => panic!("refused: {pong:?}"),
+        HandshakeAnswer::Welcome(pong) => pong,
+        HandshakeAnswer::Refused(pong) => panic!("refused: {pong:?}"),
     }
 }
 
@@ -409,16 +418,16 @@ fn welcome(answer: Answer) -> Vec<u8> {
 fn a_client_that_knows_the_key_is_welcome_and_knows_the_server() {
     for users in [vec![], vec![("other".to_owned(), "x".to_owned()), ("me".to_owned(), "secret".to_owned())]] {
         let server = server(&users);
-        let client = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+        let client = HandshakeClient { hostname: "client", shared_key: KEY, user: ("me", "secret") };
         let challenge = Challenge::read(&server.challenge([7; 32]).helo()).unwrap();
         let ping = client.ping(&challenge, &[9; 16]);
         let pong = welcome(server.answer(&server.challenge([7; 32]), &ping).unwrap());
 
         client.check(&challenge, &[9; 16], &pong).unwrap();
         // The answer to another client, or from a server with another key.
-        assert!(matches!(client.check(&challenge, &[8; 16], &pong), Err(PongError::Stranger)));
-        let stranger = Client { shared_key: "else", ..client };
-        assert!(matches!(stranger.check(&challenge, &[9; 16], &pong), Err(PongError::Stranger)));
+        assert!(matches!(client.check(&challenge, &[8; 16], &pong), Err(PongError::UnknownKey)));
+        let stranger = HandshakeClient { shared_key: "else", ..client };
+        assert!(matches!(stranger.check(&challenge, &[9; 16], &pong), Err(PongError::UnknownKey)));
     }
 }
 
@@ -434,7 +443,7 @@ fn the_handshake_of_another_logger_is_understood_on_both_sides() {
 
         assert_eq!(*helo, challenge.helo(), "{name}");
         assert_eq!(*pong, welcome(server.answer(&challenge, ping).unwrap()), "{name}");
-        let client = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+        let client = HandshakeClient { hostname: "client", shared_key: KEY, user: ("me", "secret") };
         // The salt is after the name: 32 bytes of text, which begin with their length.
         let salt: [u8; 32] = ping[15..47].try_into().unwrap();
         client.check(&challenge, &salt, pong).unwrap();
@@ -444,32 +453,41 @@ fn the_handshake_of_another_logger_is_understood_on_both_sides() {
 }
 
 #[test]
-fn a_client_that_knows_it_not_is_refused_and_told_why() {
+fn a_client_without_the_key_is_refused_with_the_reason() {
     let users = [("me".to_owned(), "secret".to_owned())];
     let server = server(&users);
     let challenge = server.challenge([7; 32]);
-    let good = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+    let good = HandshakeClient { hostname: "client", shared_key: KEY, user: ("me", "secret") };
     for (client, why) in [
-        (Client { shared_key: "else", ..good }, "the server refuses the connection: the shared key is another one"),
-        (Client { user: ("me", "wrong"), ..good }, "the server refuses the connection: name or password is wrong"),
-        (Client { user: ("you", "secret"), ..good }, "the server refuses the connection: name or password is wrong"),
-        (Client { user: ("", ""), ..good }, "the server refuses the connection: name or password is wrong"),
+        (HandshakeClient { shared_key: "else", ..good }, "the server refuses the connection: the shared key is wrong"),
+        (
+            HandshakeClient { user: ("me", "wrong"), ..good },
+            "the server refuses the connection: user name or password is wrong",
+        ),
+        (
+            HandshakeClient { user: ("you", "secret"), ..good },
+            "the server refuses the connection: user name or password is wrong",
+        ),
+        (
+            HandshakeClient { user: ("", ""), ..good },
+            "the server refuses the connection: user name or password is wrong",
+        ),
     ] {
         let answer = server.answer(&challenge, &client.ping(&challenge, &[9; 16])).unwrap();
-        let Answer::Refused(pong) = answer else { panic!("welcome, though {why}") };
+        let HandshakeAnswer::Refused(pong) = answer else { panic!("welcome, though {why}") };
 
         assert_eq!(why, client.check(&challenge, &[9; 16], &pong).unwrap_err().to_string());
     }
     // A proof for another connection is invalid here.
     let ping = good.ping(&server.challenge([1; 32]), &[9; 16]);
-    assert!(matches!(server.answer(&challenge, &ping), Ok(Answer::Refused(_))));
+    assert!(matches!(server.answer(&challenge, &ping), Ok(HandshakeAnswer::Refused(_))));
 }
 
 #[test]
 fn a_handshake_that_is_cut_off_or_changed_is_an_error_or_refused() {
     let server = server(&[]);
     let challenge = server.challenge([7; 32]);
-    let client = Client { hostname: "client", shared_key: KEY, user: ("", "") };
+    let client = HandshakeClient { hostname: "client", shared_key: KEY, user: ("", "") };
     let ping = client.ping(&challenge, &[9; 16]);
     let pong = welcome(server.answer(&challenge, &ping).unwrap());
     for length in 0..ping.len() {

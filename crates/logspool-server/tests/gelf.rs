@@ -33,7 +33,7 @@ fn read(datagrams: &[&[u8]]) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn what_graypy_sends_is_understood_as_it_meant_it() {
+fn messages_of_graypy_are_read() {
     let mut in_parts = 0;
     for (name, bytes, expected) in cases(PYTHON) {
         let mut datagrams = datagrams(&bytes);

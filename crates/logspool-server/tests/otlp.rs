@@ -3,21 +3,21 @@
 mod corpus_lines;
 
 use corpus_lines::cases;
-use logspool_server::decoders::otlp::{self, Encoding, OtlpError, OtlpLimits, Rejected, Unread};
+use logspool_server::decoders::otlp::{self, Encoding, OtlpError, OtlpLimits, RejectedRecords, UnreadableRecord};
 use logspool_server::record::Record;
 use serde_json::json;
 
 const PROTOBUF: &str = include_str!("corpus/otlp-python.txt");
 const JSON: &str = include_str!("corpus/otlp-node.txt");
 
-type Each<'e, 'a> = &'e mut dyn FnMut(Result<Record<'a>, Unread<'a>>);
+type Each<'e, 'a> = &'e mut dyn FnMut(Result<Record<'a>, UnreadableRecord<'a>>);
 
 /// All records. A record that cannot be read is an error.
 fn whole<'a>(read: impl FnOnce(Each<'_, 'a>) -> Result<(), OtlpError>) -> Result<serde_json::Value, OtlpError> {
     let (mut records, mut unread) = (Vec::new(), None);
     read(&mut |record| match record {
         Ok(record) => records.push(serde_json::to_value(&record).unwrap()),
-        Err(Unread { error, .. }) => unread = Some(error),
+        Err(UnreadableRecord { error, .. }) => unread = Some(error),
     })?;
     unread.map_or(Ok(records.into()), Err)
 }
@@ -35,7 +35,7 @@ fn json_of(body: &[u8]) -> Result<serde_json::Value, OtlpError> {
 }
 
 #[test]
-fn what_the_sdks_send_is_understood_as_they_meant_it() {
+fn requests_of_the_sdks_are_read() {
     let (mut in_protobuf, mut in_json) = (0, 0);
     for (name, body, expected) in cases(PROTOBUF) {
         assert_eq!(expected, protobuf(&body).unwrap(), "{name}");
@@ -180,13 +180,13 @@ fn an_empty_request_has_no_records_and_others_are_none() {
     for empty in ["{}", r#"{"resourceLogs":null}"#, r#"{"resourceLogs":[{"resource":null,"scopeLogs":[{}]}]}"#] {
         assert_eq!(json!([]), json_of(empty.as_bytes()).unwrap());
     }
-    assert_eq!(json!([]), protobuf(&Encoding::Protobuf.success(&Rejected::default())).unwrap());
-    assert_eq!(json!([]), json_of(&Encoding::Json.success(&Rejected::default())).unwrap());
+    assert_eq!(json!([]), protobuf(&Encoding::Protobuf.success(&RejectedRecords::default())).unwrap());
+    assert_eq!(json!([]), json_of(&Encoding::Json.success(&RejectedRecords::default())).unwrap());
     for none in ["", "[", "[1]", r#"{"resourceLogs":1}"#, r#"{"resourceLogs":[1]}"#] {
         assert!(json_of(none.as_bytes()).is_err(), "{none}");
     }
     assert_eq!(
-        "the body is no protobuf with log records: it is cut off",
+        "the body is not protobuf with log records: it is truncated",
         protobuf(b"\x0A\x05").unwrap_err().to_string()
     );
 }
@@ -231,8 +231,8 @@ fn a_record_that_cannot_be_read_stands_back_alone() {
     assert_eq!(
         vec![
             ("good".to_owned(), Vec::new()),
-            ("the body is no protobuf with log records: it is cut off".to_owned(), cut),
-            ("a log record or its resource holds too many values".to_owned(), many),
+            ("the body is not protobuf with log records: it is truncated".to_owned(), cut),
+            ("a log record or its resource has too many values".to_owned(), many),
             ("good".to_owned(), Vec::new()),
         ],
         read

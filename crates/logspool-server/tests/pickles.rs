@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use corpus_lines::cases;
 use logspool_server::decoders::log_record::{self, LogRecordError};
-use logspool_server::decoders::pickle::{self, PickleLimits, Problem};
+use logspool_server::decoders::pickle::{self, PickleLimits, PickleProblem};
 use logspool_server::value::Value;
 
 const FILES: [(&str, &str); 4] = [
@@ -55,32 +55,32 @@ fn a_frame_with_any_byte_changed_is_a_record_or_an_error() {
     }
 }
 
-fn problem(frame: &[u8]) -> Problem {
+fn problem(frame: &[u8]) -> PickleProblem {
     pickle::read(frame, PickleLimits::default()).unwrap_err().problem
 }
 
 #[test]
-fn what_is_wrong_is_said_and_where() {
-    assert_eq!(Problem::Truncated, problem(b""));
-    assert_eq!(Problem::Unknown(0xFF), problem(b"\xFF"));
-    assert_eq!(Problem::Stack, problem(b"."));
-    assert_eq!(Problem::Stack, problem(b"NNs."));
-    assert_eq!(Problem::Malformed, problem(b"Ix\n."));
-    assert_eq!(Problem::Malformed, problem(b"h\x05."));
-    assert_eq!(Problem::Outside, problem(b"Psomewhere\n."));
+fn errors_have_the_reason_and_the_position() {
+    assert_eq!(PickleProblem::Truncated, problem(b""));
+    assert_eq!(PickleProblem::Unknown(0xFF), problem(b"\xFF"));
+    assert_eq!(PickleProblem::Stack, problem(b"."));
+    assert_eq!(PickleProblem::Stack, problem(b"NNs."));
+    assert_eq!(PickleProblem::Malformed, problem(b"Ix\n."));
+    assert_eq!(PickleProblem::Malformed, problem(b"h\x05."));
+    assert_eq!(PickleProblem::Outside, problem(b"Psomewhere\n."));
     assert_eq!(
-        "the instruction at byte 1 of the pickle finds other values than it wants",
+        "the instruction at byte 1 of the pickle needs other values than it finds",
         pickle::read(b"}s.", PickleLimits::default()).unwrap_err().to_string()
     );
-    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"].", PickleLimits::default()));
-    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"}.", PickleLimits::default()));
+    assert_eq!(Err(LogRecordError::NotARecord), log_record::read(b"].", PickleLimits::default()));
+    assert_eq!(Err(LogRecordError::NotARecord), log_record::read(b"}.", PickleLimits::default()));
 }
 
 #[test]
 fn a_length_beyond_the_frame_takes_no_memory() {
-    assert_eq!(Problem::Truncated, problem(b"X\xFF\xFF\xFF\xFFabc."));
-    assert_eq!(Problem::Truncated, problem(b"\x8d\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc."));
-    assert_eq!(Problem::Malformed, problem(b"Nr\xFF\xFF\xFF\xFF."));
+    assert_eq!(PickleProblem::Truncated, problem(b"X\xFF\xFF\xFF\xFFabc."));
+    assert_eq!(PickleProblem::Truncated, problem(b"\x8d\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc."));
+    assert_eq!(PickleProblem::Malformed, problem(b"Nr\xFF\xFF\xFF\xFF."));
 }
 
 /// Number of values in a value.
@@ -138,7 +138,7 @@ fn memo(code: u8, byte: u8, count: usize, end: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
+fn text_shared_by_a_memo_is_copied_only_within_the_limits() {
     const LONG: usize = 700_000;
     /// Ten times the need of a busy machine. Without limits it would take minutes, or more memory than available.
     const IN_TIME: Duration = Duration::from_secs(20);
@@ -198,7 +198,7 @@ fn a_dict_that_is_its_own_key_ends() {
 }
 
 #[test]
-fn what_is_too_deep_is_counted_too() {
+fn values_nested_too_deeply_are_counted() {
     // A list of many values, and a list at the maximum depth that refers to it as many times.
     let mut frame = b"](".to_vec();
     frame.extend(vec![b'N'; 4000]);
@@ -233,7 +233,7 @@ fn more_values_than_allowed_are_an_error() {
     frame.extend(vec![b'N'; 100_000]);
     frame.extend(b"e.");
 
-    assert_eq!(Problem::TooMany, problem(&frame));
+    assert_eq!(PickleProblem::TooMany, problem(&frame));
 }
 
 #[test]

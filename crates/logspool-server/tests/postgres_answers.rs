@@ -11,7 +11,7 @@ use logspool_server::batch::{Batch, Row};
 use logspool_server::query::{Field, Filter, Matcher, Query, Stage, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader};
-use logspool_server::stores::{Answers, Found, Next, Store};
+use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store};
 use logspool_server::value::Value;
 use postgres::batches::{config, everything, loose, now_ns, records, writer};
 use postgres::{connect, database};
@@ -64,7 +64,7 @@ fn wanted<'a>(batch: &'a Batch, query: &Query) -> Vec<Row<'a>> {
         query.since_ns.is_none_or(|since| row.time_ns >= since)
             && query.until_ns.is_none_or(|until| row.time_ns < until)
     };
-    batch.rows().filter(|row| is_in_time(row) && matcher.holds(row)).collect()
+    batch.rows().filter(|row| is_in_time(row) && matcher.matches_row(row)).collect()
 }
 
 fn newest_first(batch: &Batch, query: &Query) -> Vec<String> {
@@ -102,15 +102,15 @@ fn the_server_finds_the_same_records_as_the_matcher() {
 /// The aggregate rows of an answer.
 fn rows(reader: &PostgresReader, query: &Query) -> Vec<(String, u64)> {
     let mut found = Vec::new();
-    let mut each = |row: Found<'_>| {
+    let mut each = |row: AnswerRow<'_>| {
         found.push(match row {
-            Found::Record(record) => panic!("expected a number, found {record:?}"),
-            Found::Count(value, count) => (value.unwrap_or("-").to_owned(), count),
-            Found::Interval(begin, count) => (begin.to_string(), count),
+            AnswerRow::Record(record) => panic!("expected a number, found {record:?}"),
+            AnswerRow::Count(value, count) => (value.unwrap_or("-").to_owned(), count),
+            AnswerRow::Interval(begin, count) => (begin.to_string(), count),
         });
-        Next::More
+        RowFlow::Continue
     };
-    reader.answer(query, &mut each).unwrap();
+    reader.run(query, &mut each).unwrap();
     found
 }
 
@@ -162,11 +162,11 @@ fn records_are_counted_by_intervals_also_before_1970() {
 
     let expected: Vec<_> = expected.into_iter().map(|(begin, count)| (begin.to_string(), count)).collect();
     assert_eq!(expected, rows(&reader, &histogram(60)));
-    assert!(reader.answer(&histogram(0), &mut |_| Next::More).is_err());
+    assert!(reader.run(&histogram(0), &mut |_| RowFlow::Continue).is_err());
 }
 
 #[test]
-fn words_of_all_languages_are_told_apart() {
+fn words_of_all_languages_are_separated() {
     let Some(database) = database() else { return };
     let message = |text: &'static str| Record { message: text.into(), ..Record::default() };
     let sent = [message("GRÖSSE überlauf"), message("größe ÜBERLAUF"), message("überlauf"), message("лог-файл")];
@@ -192,11 +192,11 @@ fn an_answer_ends_when_it_is_enough() {
     let reader = PostgresReader::new(&config(&database.url));
     let mut found = 0;
 
-    let mut each = |_: Found<'_>| {
+    let mut each = |_: AnswerRow<'_>| {
         found += 1;
-        if found == 3 { Next::Enough } else { Next::More }
+        if found == 3 { RowFlow::Stop } else { RowFlow::Continue }
     };
-    reader.answer(&everything(), &mut each).unwrap();
+    reader.run(&everything(), &mut each).unwrap();
 
     assert_eq!(3, found);
     // The next query does not get the rest of this answer.
@@ -212,7 +212,7 @@ fn a_query_that_takes_too_long_is_ended() {
     let reader =
         PostgresReader::new(&PostgresConfig { query_timeout: Duration::from_millis(500), ..config(&database.url) });
 
-    let error = reader.answer(&everything(), &mut |_| Next::More).unwrap_err().to_string();
+    let error = reader.run(&everything(), &mut |_| RowFlow::Continue).unwrap_err().to_string();
 
     assert!(error.contains("no answer within 500ms: ask for a shorter time"), "{error}");
     runtime.block_on(holder.batch_execute("COMMIT")).unwrap();

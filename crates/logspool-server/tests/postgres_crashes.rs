@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPlace::{Following, Opening};
+use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::delivery::Outcome;
 use logspool_server::query::Query;
 use logspool_server::stores::postgres::PostgresReader;
@@ -40,7 +40,7 @@ fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
             let mut first = 1;
             while !done.load(Ordering::Relaxed) {
                 // Two chunks in a transaction, as from a service with several clients.
-                let place = if first == 1 { Opening } else { Following };
+                let place = if first == 1 { First } else { Later };
                 let group =
                     [chunk("a", 1, first, first + CHUNK - 1, place), chunk("b", 1, first, first + CHUNK - 1, place)];
                 let written = write(&mut store, &group);
@@ -72,7 +72,7 @@ fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
 fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
     let Some(server) = Server::start() else { return };
     let url = server.url("postgres");
-    write(&mut writer(&url), &[chunk("s", 1, 1, 3, Opening)]);
+    write(&mut writer(&url), &[chunk("s", 1, 1, 3, First)]);
     let reader = PostgresReader::new(&config(&url));
     let newest = Query { limit: Some(1), ..everything() };
     assert_eq!(1, records(&reader, &newest).len());
@@ -146,12 +146,12 @@ fn pass(mut from: UnixStream, mut to: UnixStream, mut may: impl FnMut(&[u8]) -> 
 }
 
 #[test]
-fn a_commit_whose_outcome_is_lost_is_found_out_by_the_watermarks() {
+fn watermarks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
     let Some(server) = Server::start() else { return };
     let between = Between::new(&server);
     let mut store = writer(&between.url());
-    write(&mut store, &[chunk("s", 1, 1, 5, Opening)]);
-    let group = [chunk("s", 1, 6, 10, Following), chunk("new", 1, 1, 5, Opening)];
+    write(&mut store, &[chunk("s", 1, 1, 5, First)]);
+    let group = [chunk("s", 1, 6, 10, Later), chunk("new", 1, 1, 5, First)];
 
     between.cut.store(BEFORE, Ordering::SeqCst);
     let lost = store.write(&group).unwrap_err();

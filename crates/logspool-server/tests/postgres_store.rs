@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::ChunkPlace::{Following, Opening};
+use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::delivery::Outcome::{Committed, Refused};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
@@ -15,7 +15,7 @@ use logspool_server::origin::Origin;
 use logspool_server::query::Query;
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
-use logspool_server::stores::{Store, StoreError, Written};
+use logspool_server::stores::{Store, StoreError, WriteResult};
 use logspool_server::value::Value;
 use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
 use postgres::{DEADLINE, Database, SMALL, Server, database};
@@ -68,7 +68,7 @@ fn every_field_is_read_as_it_was_written() {
 
     let written = store.write(&[loose(&[full.clone(), bare.clone()])]).unwrap();
 
-    assert_eq!(Written { outcomes: vec![Committed], stored: 2, ..Written::default() }, written);
+    assert_eq!(WriteResult { outcomes: vec![Committed], stored: 2, ..WriteResult::default() }, written);
     let found = records(&PostgresReader::new(&config(&database.url)), &everything());
     assert_eq!(vec![sorted(full), bare], found.into_iter().map(sorted).collect::<Vec<_>>());
 }
@@ -77,7 +77,7 @@ fn every_field_is_read_as_it_was_written() {
 fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    let written = |outcomes: &[_], stored, repeated, missing| Written {
+    let written = |outcomes: &[_], stored, repeated, missing| WriteResult {
         outcomes: outcomes.to_vec(),
         stored,
         repeated,
@@ -85,15 +85,12 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
         quarantined: 0,
     };
     for (expected, group) in [
-        (
-            written(&[Committed, Committed], 10, 0, 0),
-            vec![chunk("s", 1, 1, 5, Opening), chunk("s", 1, 6, 10, Following)],
-        ),
-        (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10, Following)]),
-        (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12, Opening), chunk("t", 7, 1, 1, Opening)]),
-        (written(&[Refused], 0, 0, 0), vec![chunk("s", 1, 20, 21, Following)]),
-        (written(&[Committed], 2, 0, 7), vec![chunk("s", 1, 20, 21, Opening)]),
-        (written(&[Committed, Refused], 2, 0, 0), vec![chunk("s", 2, 1, 2, Opening), chunk("s", 1, 22, 23, Following)]),
+        (written(&[Committed, Committed], 10, 0, 0), vec![chunk("s", 1, 1, 5, First), chunk("s", 1, 6, 10, Later)]),
+        (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10, Later)]),
+        (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12, First), chunk("t", 7, 1, 1, First)]),
+        (written(&[Refused], 0, 0, 0), vec![chunk("s", 1, 20, 21, Later)]),
+        (written(&[Committed], 2, 0, 7), vec![chunk("s", 1, 20, 21, First)]),
+        (written(&[Committed, Refused], 2, 0, 0), vec![chunk("s", 2, 1, 2, First), chunk("s", 1, 22, 23, Later)]),
     ] {
         // One writer knows the watermarks, another one has to read them.
         assert_eq!(expected, store.write(&group).unwrap());
@@ -109,12 +106,12 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
 fn a_stream_that_moves_between_two_services_is_stored_once() {
     let Some(database) = database() else { return };
     let (mut one, mut other) = (writer(&database.url), writer(&database.url));
-    one.write(&[chunk("s", 1, 1, 10, Opening)]).unwrap();
-    other.write(&[chunk("s", 1, 11, 20, Opening)]).unwrap();
-    other.write(&[chunk("new", 1, 1, 5, Opening)]).unwrap();
+    one.write(&[chunk("s", 1, 1, 10, First)]).unwrap();
+    other.write(&[chunk("s", 1, 11, 20, First)]).unwrap();
+    other.write(&[chunk("new", 1, 1, 5, First)]).unwrap();
 
     // The watermarks that the first writer knows are out of date now.
-    let written = one.write(&[chunk("s", 1, 15, 25, Opening), chunk("new", 1, 1, 6, Opening)]).unwrap();
+    let written = one.write(&[chunk("s", 1, 15, 25, First), chunk("new", 1, 1, 6, First)]).unwrap();
 
     assert_eq!((6, 11, 0), (written.stored, written.repeated, written.missing));
     assert_eq!(31, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
@@ -125,9 +122,9 @@ fn a_stream_that_moves_between_two_services_is_stored_once() {
 fn a_stream_that_ends_is_forgotten() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s\0", 1, 1, 3, Opening)]).unwrap();
+    store.write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
     assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams"));
-    let end = chunk("s\0", 1, 4, 3, Following);
+    let end = chunk("s\0", 1, 4, 3, Later);
     let mut ended = end.chunk.clone().unwrap();
     ended.end = true;
     let end = logspool_server::delivery::Delivery::new(end.batch.clone(), Some(ended), 1, None).0;
@@ -143,7 +140,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
     store.maintain().unwrap();
     database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/13' AND message NOT LIKE '%/14')");
 
-    let group = [chunk("s", 1, 1, 40, Opening), chunk("t", 1, 1, 13, Opening)];
+    let group = [chunk("s", 1, 1, 40, First), chunk("t", 1, 1, 13, First)];
     let written = store.write(&group).unwrap();
 
     assert_eq!((vec![Committed, Committed], 50, 3), (written.outcomes, written.stored, written.quarantined));
@@ -195,8 +192,7 @@ fn many_records_that_the_server_refuses_take_no_more_messages_than_a_few() {
     database.note_statements();
     let mut store = writer(&database.url);
     store.maintain().unwrap();
-    let group =
-        [chunk("bad", 1, 1, 5_000, Opening), chunk("s", 1, 1, 10, Opening), chunk("bad", 1, 5_001, 9_990, Following)];
+    let group = [chunk("bad", 1, 1, 5_000, First), chunk("s", 1, 1, 10, First), chunk("bad", 1, 5_001, 9_990, Later)];
     let before = database.noted_statements();
 
     let written = store.write(&group).unwrap();
@@ -218,7 +214,7 @@ fn services_whose_records_are_refused_at_once_do_not_disturb_each_other() {
             let url = database.url.clone();
             thread::spawn(move || {
                 let mut store = writer(&url);
-                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500, Opening));
+                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500, First));
                 chunks.map(|chunk| store.write(&[chunk]).unwrap().quarantined).sum::<u64>()
             })
         })
@@ -249,7 +245,7 @@ fn records_of_any_time_are_stored_and_found() {
 #[test]
 fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_stay() {
     let Some(database) = database() else { return };
-    // As if both days had been further ahead before: one has few records, one has many.
+    // Two future days lose their partition; then the default partition gets few records of one and many of the other.
     let today = now_ns().div_euclid(DAY_NS);
     let days = [(today + 2, 3, 0), (today + 3, 10_001, 10_002)];
     for (day, few_or_many, others) in days {
@@ -326,7 +322,7 @@ fn old_records_and_watermarks_are_removed() {
     let Some(database) = database() else { return };
     let config = PostgresConfig { retention_days: Some(30), ..config(&database.url) };
     let mut store = PostgresWriter::new(&config);
-    store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
+    store.write(&[chunk("old", 1, 1, 1, First), chunk("new", 1, 1, 1, First)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
     // As from a service that ran all the time.
@@ -341,8 +337,8 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!(0, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
     assert_eq!(to, database.number("SELECT min(time_ns) FROM logspool.records"));
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
-    // The store has forgotten the stream, too.
-    assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
+    // The removed watermark is also gone from the store's memory, so the repeated chunk is stored.
+    assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, First)]).unwrap().stored);
 }
 
 #[test]
@@ -367,7 +363,7 @@ fn old_records_of_the_default_partition_are_removed_in_pieces() {
 fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("live", 1, 1, 1, Opening), chunk("other", 1, 1, 1, Opening)]).unwrap();
+    store.write(&[chunk("live", 1, 1, 1, First), chunk("other", 1, 1, 1, First)]).unwrap();
     for seen in ["now() - interval '30 days'", "now() - interval '1 day'"] {
         database.execute(&format!("UPDATE logspool.streams SET seen = {seen}"));
         database.execute("UPDATE logspool.streams SET seen = now() + interval '30 days' WHERE stream = 'other'");
@@ -379,10 +375,10 @@ fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
 }
 
 #[test]
-fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() {
+fn old_records_and_watermarks_stay_for_a_while_if_the_clock_may_have_jumped() {
     let Some(database) = database() else { return };
     let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(2), ..config(&database.url) });
-    store.write(&[chunk("s", 1, 1, 1, Opening)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 1, First)]).unwrap();
     // The last known days are over a year ago.
     let today = now_ns().div_euclid(DAY_NS);
     let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
@@ -442,7 +438,7 @@ fn services_that_start_at_once_make_the_tables_once() {
     let services: Vec<_> = (0..4)
         .map(|number| {
             let url = database.url.clone();
-            thread::spawn(move || writer(&url).write(&[chunk(&format!("s{number}"), 1, 1, 10, Opening)]).unwrap())
+            thread::spawn(move || writer(&url).write(&[chunk(&format!("s{number}"), 1, 1, 10, First)]).unwrap())
         })
         .collect();
 
@@ -495,7 +491,7 @@ fn commits_wait_for_the_disk_even_where_the_role_would_not() {
 fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
     let Some(server) = Server::prepare(SMALL) else { return };
     let mut store = writer(&server.url("postgres"));
-    let group = [chunk("s", 1, 1, 10, Opening)];
+    let group = [chunk("s", 1, 1, 10, First)];
     let error = store.write(&group).unwrap_err();
     assert!(matches!(&error, StoreError::Retry(why) if why.starts_with("cannot write to postgres:///tmp/")), "{error}");
 

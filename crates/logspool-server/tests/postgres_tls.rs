@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPlace::Opening;
+use logspool_server::delivery::ChunkPosition::First;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
 use postgres::batches::{chunk, config, everything, records, write, writer};
@@ -52,7 +52,7 @@ fn url(server: &Server, database: &str, options: &str) -> String {
 
 /// The result of writing one record to an address.
 fn written(url: &str) -> Result<u64, String> {
-    match writer(url).write(&[chunk("s", 1, 1, 1, Opening)]) {
+    match writer(url).write(&[chunk("s", 1, 1, 1, First)]) {
         Ok(written) => Ok(written.stored + written.repeated),
         Err(StoreError::Retry(why)) => Err(why),
         Err(error) => panic!("{error:?} is not tried again"),
@@ -87,7 +87,7 @@ fn records_go_encrypted_to_the_server_that_is_meant_and_to_no_other() {
         (true, format!("sslmode=verify-full&sslrootcert={ours}")),
     ] {
         let mut store = writer(&to(&options));
-        write(&mut store, &[chunk("s", 1, 1, 3, Opening)]);
+        write(&mut store, &[chunk("s", 1, 1, 3, First)]);
         let seen = "SELECT s.ssl FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
                     WHERE a.application_name = 'logspool' AND a.datname = current_database()";
         let seen: Vec<bool> = server.named(&name).query(seen).iter().map(|row| row.get(0)).collect();
@@ -145,7 +145,7 @@ fn certificates_that_are_put_right_are_used_with_the_next_attempt() {
     };
     let late = file(folder.path(), "late.pem");
     let mut store = writer(&url(&server, &name, &format!("sslmode=verify-full&sslrootcert={late}")));
-    let chunk = [chunk("s", 1, 1, 2, Opening)];
+    let chunk = [chunk("s", 1, 1, 2, First)];
     let why = store.write(&chunk).unwrap_err().to_string();
     assert!(why.contains("late.pem") && why.contains("No such file"), "{why}");
     std::fs::write(&late, authority.pem()).unwrap();

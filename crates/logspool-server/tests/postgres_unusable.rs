@@ -5,9 +5,9 @@ mod postgres;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPlace::{Following, Opening};
+use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
-use logspool_server::stores::{Answers, Next, Store, StoreError};
+use logspool_server::stores::{QueryReader, RowFlow, Store, StoreError};
 use postgres::batches::{chunk, config, everything, writer};
 use postgres::{DEADLINE, database};
 
@@ -37,17 +37,17 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         (
             "ALTER TABLE logspool.records RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO records",
-            "there is no table logspool.records",
+            "the table logspool.records does not exist",
         ),
         (
             "ALTER TABLE logspool.streams RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO streams",
-            "there is no table logspool.streams",
+            "the table logspool.streams does not exist",
         ),
         (
             "ALTER TABLE logspool.quarantine RENAME TO away",
             "ALTER TABLE logspool.away RENAME TO quarantine",
-            "there is no table logspool.quarantine",
+            "the table logspool.quarantine does not exist",
         ),
         (
             "ALTER TABLE logspool.records RENAME host TO away",
@@ -57,7 +57,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         (
             "ALTER TABLE logspool.records ALTER level TYPE text",
             "ALTER TABLE logspool.records ALTER level TYPE integer USING level::integer",
-            "the column level of logspool.records is text, and not integer",
+            "the column level of logspool.records is text instead of integer",
         ),
         (
             "ALTER TABLE logspool.streams ADD customer text NOT NULL",
@@ -66,7 +66,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         ),
     ] {
         let Some(database) = database() else { return };
-        writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
+        writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
         if change.contains("customer") {
             database.execute("TRUNCATE logspool.streams");
         }
@@ -74,9 +74,9 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         let mut store = PostgresWriter::new(&config(&database.url));
 
         assert_fatal(checked(&mut store), &[named, "DROP SCHEMA logspool CASCADE"]);
-        assert_fatal(store.write(&[chunk("t", 1, 1, 2, Opening)]), &[named, "cannot write to postgres://"]);
+        assert_fatal(store.write(&[chunk("t", 1, 1, 2, First)]), &[named, "cannot write to postgres://"]);
         database.execute(restore);
-        assert_eq!(2, store.write(&[chunk("t", 1, 1, 2, Opening)]).unwrap().stored, "{change}");
+        assert_eq!(2, store.write(&[chunk("t", 1, 1, 2, First)]).unwrap().stored, "{change}");
         checked(&mut store).unwrap();
     }
 }
@@ -85,29 +85,29 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
 fn columns_that_are_added_with_a_default_are_no_problem() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 2, First)]).unwrap();
     database.execute("ALTER TABLE logspool.records ADD customer text, ADD place text NOT NULL DEFAULT 'here'");
 
-    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 3, 4, Opening)]).unwrap().stored);
+    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 3, 4, First)]).unwrap().stored);
 }
 
 #[test]
 fn a_type_that_changes_while_the_service_writes_sends_no_record_to_quarantine() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 2, First)]).unwrap();
     database.execute("ALTER TABLE logspool.records ALTER level TYPE text");
 
-    assert_fatal(store.write(&[chunk("s", 1, 3, 4, Following)]), &["the column level of logspool.records is text"]);
+    assert_fatal(store.write(&[chunk("s", 1, 3, 4, Later)]), &["the column level of logspool.records is text"]);
     database.execute("ALTER TABLE logspool.records ALTER level TYPE integer USING level::integer");
-    assert_eq!(2, store.write(&[chunk("s", 1, 3, 4, Following)]).unwrap().stored);
+    assert_eq!(2, store.write(&[chunk("s", 1, 3, 4, Later)]).unwrap().stored);
     assert_eq!(0, database.number("SELECT count(*) FROM logspool.quarantine"));
 }
 
 #[test]
-fn a_newer_version_a_missing_database_and_a_missing_right_are_named_with_their_mend() {
+fn a_newer_version_a_missing_database_and_a_missing_permission_are_named_with_a_fix() {
     let Some(database) = database() else { return };
-    writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
+    writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
     database.execute("UPDATE logspool.version SET version = 99");
     assert_fatal(checked(&mut writer(&database.url)), &["version 99", "use a newer logspool"]);
     database.execute("UPDATE logspool.version SET version = 1");
@@ -121,13 +121,13 @@ fn a_newer_version_a_missing_database_and_a_missing_right_are_named_with_their_m
 }
 
 #[test]
-fn a_query_of_dropped_tables_says_what_to_do() {
+fn a_query_of_dropped_tables_fails_with_a_fix() {
     let Some(database) = database() else { return };
-    writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap();
+    writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
     database.execute("DROP TABLE logspool.records CASCADE");
 
-    let answered = PostgresReader::new(&config(&database.url)).answer(&everything(), &mut |_| Next::More);
+    let answered = PostgresReader::new(&config(&database.url)).run(&everything(), &mut |_| RowFlow::Continue);
     assert_fatal(answered, &["\"logspool.records\" does not exist", "DROP SCHEMA logspool CASCADE"]);
     database.execute("DROP SCHEMA logspool CASCADE");
-    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2, Opening)]).unwrap().stored);
+    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap().stored);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use logspool_server::stores::file::FileStore;
 use logspool_server::stores::private::Readers;
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use sqlite_support::{DAY, Hand, TODAY, close, delivery, indexed, open, open_with, said, write};
 
@@ -54,7 +54,7 @@ fn every_file_of_a_new_folder_is_made_for_its_owner_alone() {
     let hand = Hand::at(TODAY);
     let mut store = open_with(&folder, &hand, Indexing::Background);
     write(&mut store, &[said(1, "a")]);
-    indexed(&store.answers());
+    indexed(&store.reader());
     let all = modes(&folder);
 
     assert_eq!(0o700, mode(&folder));
@@ -98,10 +98,11 @@ fn the_members_of_a_group_may_read_and_nobody_else() {
     let group = if nix::unistd::geteuid().is_root() { 12_345 } else { fs::metadata(&folder).unwrap().gid() };
     let readers = Readers::Group(group);
     let hand = Hand::at(TODAY + DAY);
-    let options = Options { readers, indexing: Indexing::Background, clock: hand.clock(), ..Options::default() };
+    let options =
+        SqliteOptions { readers, indexing: Indexing::Background, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(&folder, options).unwrap();
     write(&mut store, &[said(1, "a")]);
-    indexed(&store.answers());
+    indexed(&store.reader());
     let text = folder.join("text");
     FileStore::open(&text, readers).unwrap();
 
@@ -110,7 +111,7 @@ fn the_members_of_a_group_may_read_and_nobody_else() {
         let path = folder.join(&name);
         assert_eq!((0o640, group), (mode, fs::metadata(&path).unwrap().gid()), "{name}");
     }
-    // Without the group the modes are as before.
+    // Opened again without a group, folder and files are only accessible to the owner.
     close(store);
     close(open(&folder, &hand));
     assert_eq!(0o700, mode(&folder));
@@ -118,7 +119,7 @@ fn the_members_of_a_group_may_read_and_nobody_else() {
 }
 
 #[test]
-fn what_belongs_to_somebody_else_is_refused_with_the_mend() {
+fn files_of_another_user_are_refused_with_a_fix() {
     if !is_root() {
         return;
     }
@@ -129,33 +130,33 @@ fn what_belongs_to_somebody_else_is_refused_with_the_mend() {
     symlink(folder.path(), &link).unwrap();
     for (given, opened) in [(folder.path(), folder.path()), (folder.path(), &link)] {
         chown(given, Some(STRANGER), None).unwrap();
-        let why = fatal(SqliteStore::open(opened, Options::default()));
+        let why = fatal(SqliteStore::open(opened, SqliteOptions::default()));
         assert!(why.contains("belongs to the user with the number 65534") && why.contains("chown -R 0"), "{why}");
         chown(given, Some(0), None).unwrap();
     }
     let file = folder.path().join("2026-11-22.sqlite");
     chown(&file, Some(STRANGER), None).unwrap();
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
     assert!(why.contains("2026-11-22.sqlite") && why.contains("65534"), "{why}");
     let why = fatal(FileStore::open(&file, Readers::Owner));
     assert!(why.contains("2026-11-22.sqlite") && why.contains("65534"), "{why}");
 }
 
 #[test]
-fn a_link_in_the_place_of_a_file_is_refused_and_what_it_names_is_left_alone() {
+fn a_link_in_place_of_a_file_is_refused_and_its_target_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     close(open(folder.path(), &Hand::at(TODAY)));
     let other = tempfile::NamedTempFile::new().unwrap();
     set_mode(other.path(), 0o644);
     symlink(other.path(), folder.path().join("2026-11-21.sqlite")).unwrap();
 
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
     assert!(why.contains("2026-11-21.sqlite") && why.contains("symbolic link"), "{why}");
     assert_eq!(0o644, mode(other.path()));
 }
 
 #[test]
-fn a_text_file_is_for_its_owner_alone_also_when_it_is_made_anew() {
+fn a_text_file_is_accessible_only_to_its_owner_also_when_recreated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let mut store = FileStore::open(&path, Readers::Owner).unwrap();

@@ -7,13 +7,13 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use logspool_server::address::{Listen, ListenPlace};
+use logspool_server::address::{Endpoint, ListenAddress};
 use logspool_server::config::Config;
 use logspool_server::protocol::Protocol;
-use logspool_server::protocols::{self, Rest};
+use logspool_server::protocols::{self, InputState};
 use logspool_server::query::{Query, parse};
 use logspool_server::service::Service;
-use logspool_server::stores::{Found, Next, open_to_ask};
+use logspool_server::stores::{AnswerRow, RowFlow, open_for_queries};
 
 fn sample(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.bin"));
@@ -29,7 +29,7 @@ fn send(at: SocketAddr, protocol: &Protocol, pieces: impl Iterator<Item = Vec<u8
     for piece in pieces {
         stream.write_all(&piece).unwrap();
     }
-    if protocol.frames().is_none() {
+    if protocol.frame_format().is_none() {
         assert_ne!(0, stream.read(&mut [0; 64]).unwrap(), "no answer");
     }
     stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -37,40 +37,40 @@ fn send(at: SocketAddr, protocol: &Protocol, pieces: impl Iterator<Item = Vec<u8
 }
 
 #[test]
-fn a_sample_is_told_by_its_beginning_and_stored_whole_in_pieces_and_as_a_datagram() {
+fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().display());
     let text = format!("listen = [\"tcp://127.0.0.1:0\", \"udp://127.0.0.1:0\"]\nhttp = \"off\"\nstore = [{store:?}]");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let service = runtime.block_on(Service::start(Config::parse(&text).unwrap())).unwrap();
-    let at = |wanted: fn(&Listen) -> Option<SocketAddr>| service.addresses.iter().find_map(wanted).unwrap();
-    let tcp = at(|listen| if let ListenPlace::Tcp(at) = listen.at { Some(at) } else { None });
-    let udp = at(|listen| if let ListenPlace::Udp(at) = listen.at { Some(at) } else { None });
+    let at = |wanted: fn(&ListenAddress) -> Option<SocketAddr>| service.addresses.iter().find_map(wanted).unwrap();
+    let tcp = at(|listen| if let Endpoint::Tcp(at) = listen.endpoint { Some(at) } else { None });
+    let udp = at(|listen| if let Endpoint::Udp(at) = listen.endpoint { Some(at) } else { None });
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
 
     for protocol in protocols::ALL {
         let bytes = sample(protocol.name);
-        assert_eq!(Ok(Some(*protocol)), protocols::of_beginning(&bytes, Rest::Open));
+        assert_eq!(Ok(Some(*protocol)), protocols::detect(&bytes, InputState::Open));
         send(tcp, protocol, std::iter::once(bytes.clone()));
         send(tcp, protocol, bytes.iter().map(|byte| vec![*byte]));
         if protocol.datagrams.is_some() {
-            assert_eq!(Some(*protocol), protocols::of_datagram(&bytes));
+            assert_eq!(Some(*protocol), protocols::detect_datagram(&bytes));
             socket.send_to(&bytes, udp).unwrap();
         }
     }
     runtime.block_on(service.stop()).unwrap();
 
-    let answers = open_to_ask(&store.parse().unwrap()).unwrap();
+    let answers = open_for_queries(&store.parse().unwrap()).unwrap();
     let mut messages = Vec::new();
     let query =
         Query { filter: parse("", 0).unwrap().filter, stage: None, since_ns: None, until_ns: None, limit: None };
-    let each = &mut |found: Found<'_>| {
-        if let Found::Record(record) = found {
+    let each = &mut |found: AnswerRow<'_>| {
+        if let AnswerRow::Record(record) = found {
             messages.push(record.message.into_owned());
         }
-        Next::More
+        RowFlow::Continue
     };
-    answers.answer(&query, each).unwrap();
+    answers.run(&query, each).unwrap();
     for protocol in protocols::ALL {
         let message = format!("a sample of {}", protocol.name);
         let stored = messages.iter().filter(|found| **found == message).count();
@@ -81,13 +81,13 @@ fn a_sample_is_told_by_its_beginning_and_stored_whole_in_pieces_and_as_a_datagra
 #[test]
 fn frames_end_at_the_same_bytes_in_pieces_of_every_size_and_nothing_is_kept_beyond_the_limit() {
     const LIMIT: usize = 4096;
-    for (protocol, frames) in protocols::ALL.iter().filter_map(|protocol| Some((protocol, protocol.frames()?))) {
+    for (protocol, frames) in protocols::ALL.iter().filter_map(|protocol| Some((protocol, protocol.frame_format()?))) {
         let stream = sample(protocol.name).repeat(3);
         let ends = |piece: usize| {
             let (mut framer, mut taken, mut found) = ((frames.framer)(LIMIT), 0, Vec::new());
             for end in (piece..stream.len()).step_by(piece).chain([stream.len()]) {
-                use logspool_server::sources::framing::Step;
-                while let Step::Frame { from, to, next } = framer.step(&stream[taken..end]).unwrap() {
+                use logspool_server::sources::framing::FrameScan;
+                while let FrameScan::Frame { from, to, next } = framer.scan(&stream[taken..end]).unwrap() {
                     found.push((taken + from, taken + to));
                     taken += next;
                 }
@@ -100,6 +100,6 @@ fn frames_end_at_the_same_bytes_in_pieces_of_every_size_and_nothing_is_kept_beyo
             assert_eq!(whole, ends(piece), "{} in pieces of {piece}", protocol.name);
         }
         let endless = [&sample(protocol.name)[..1], &[b'9'; LIMIT + 16]].concat();
-        assert!((frames.framer)(LIMIT).step(&endless).is_err(), "{} has no limit", protocol.name);
+        assert!((frames.framer)(LIMIT).scan(&endless).is_err(), "{} has no limit", protocol.name);
     }
 }

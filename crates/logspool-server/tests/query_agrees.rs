@@ -5,7 +5,7 @@ mod trees;
 use std::time::Duration;
 
 use logspool_server::batch::{Arrival, Batch, Row};
-use logspool_server::cancel::{Cancel, Until};
+use logspool_server::cancel::{CancelToken, QueryDeadline};
 use logspool_server::query::{Dialect, Field, Filter, Matcher, Parameter, Sql, functions, parse, plan};
 use logspool_server::record::Record;
 use logspool_server::value::Value;
@@ -33,7 +33,7 @@ impl ToSql for Bound<'_> {
 /// A database with the records, numbered from 0.
 fn stored(batch: &Batch) -> Connection {
     let connection = Connection::open_in_memory().unwrap();
-    functions::register(&connection, &Until::new(Duration::from_secs(600), &Cancel::default())).unwrap();
+    functions::register(&connection, &QueryDeadline::new(Duration::from_secs(600), &CancelToken::default())).unwrap();
     connection.execute_batch(TABLE).unwrap();
     for (place, row) in batch.rows().enumerate() {
         let Row { time_ns, level, logger, message, file, line, function, host, process, .. } = row;
@@ -89,17 +89,17 @@ proptest! {
         for filter in filters {
             let matcher = Matcher::new(&filter);
             let rows = batch.rows().enumerate();
-            let expected: Vec<_> = rows.filter(|(_, row)| matcher.holds(row)).map(|(place, _)| place).collect();
+            let expected: Vec<_> = rows.filter(|(_, row)| matcher.matches_row(row)).map(|(place, _)| place).collect();
 
             prop_assert_eq!(&expected, &found(&connection, &filter), "{}", filter);
-            let (since, until) = plan::bounds(&filter);
+            let (since, until) = plan::time_range(&filter);
             for time in expected.iter().map(|place| batch.row(*place).unwrap().time_ns) {
                 prop_assert!(since.is_none_or(|since| since <= time), "{}", filter);
                 prop_assert!(until.is_none_or(|until| time < until), "{}", filter);
             }
             let rows = batch.rows().enumerate();
             let in_records: Vec<_> =
-                rows.filter(|(_, row)| matcher.holds_record(&row.record())).map(|(place, _)| place).collect();
+                rows.filter(|(_, row)| matcher.matches_record(&row.record())).map(|(place, _)| place).collect();
             prop_assert_eq!(expected, in_records, "{}", filter);
         }
     }
@@ -155,7 +155,7 @@ fn examples_find_what_they_say() {
 
         assert_eq!(
             expected,
-            rows.filter(|(_, row)| matcher.holds(row)).map(|(at, _)| at).collect::<Vec<_>>(),
+            rows.filter(|(_, row)| matcher.matches_row(row)).map(|(at, _)| at).collect::<Vec<_>>(),
             "{text}"
         );
         assert_eq!(expected, found(&connection, &filter), "{text}");
@@ -211,7 +211,7 @@ fn the_largest_queries_are_taken() {
 }
 
 #[test]
-fn what_a_user_wrote_is_in_the_parameters_alone() {
+fn user_input_is_only_in_the_parameters() {
     let text = r#"host="';--" "a'b"="'" "';--x" message~"';--" '=1 "'">1.5 "'"!=true level>=40 thread<7"#;
     let filter = parse(text, 0).unwrap().filter;
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
@@ -224,7 +224,7 @@ fn what_a_user_wrote_is_in_the_parameters_alone() {
 }
 
 #[test]
-fn postgres_is_asked_in_its_own_words() {
+fn sql_for_postgres_uses_its_dialect() {
     for (expected, text) in [
         ("(level >= $1::int8)", "level>=30"),
         ("((host = $1::text) IS NOT TRUE)", "host!=a"),

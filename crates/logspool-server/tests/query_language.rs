@@ -104,38 +104,42 @@ fn stages_follow_a_bar() {
 }
 
 #[test]
-fn errors_say_where_and_what_to_do() {
-    let no_time = "this is no time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+fn errors_have_the_position_and_a_fix() {
+    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
     for (position, message, query) in [
         (0, "expected a field before `=`: write FIELD=VALUE", "=5"),
         (6, "expected a value", "level="),
-        (6, "expected a value: to mean this text itself, write it in quotes", "level==40"),
+        (6, "expected a value: to search for this text, quote it", "level==40"),
         (5, "expected a value: for a regular expression write `~` alone", r#"host=~"a""#),
-        (2, "expected a value: to mean this text itself, write it in quotes", "a=or b"),
-        (6, "no level is called so: write debug, info, warning, error, critical or a number", "level=loud"),
+        (2, "expected a value: to search for this text, quote it", "a=or b"),
+        (6, "unknown level: write debug, info, warning, error, critical or a number", "level=loud"),
         (8, no_time, "a time>=soon"),
         (4, "pid is a whole number up to 9223372036854775807", "pid=x"),
         (7, "thread is a whole number up to 9223372036854775807", "thread=18446744073709551615"),
         (6, "level is a number: compare it with =, <, >, <= or >=", "level~4"),
-        (4, "true, false and null are neither less nor greater: compare with = or !=", "ok>=true"),
-        (5, "`*` is no wildcard: write ~\"regex\", or quotes to mean this text itself", "host=web-*"),
-        (0, "words are found whole, `*` is for all records: for a part of one write message~\"part\"", "time*"),
-        (2, "there is no letter or digit to look for: for signs write message~\"sign\"", "a ---"),
-        (0, "`and` stands between two conditions: to look for the word itself, write \"and\"", "and"),
+        (4, "true, false and null have no order: compare with = or !=", "ok>=true"),
+        (5, "`*` is not a wildcard: write ~\"regex\", or quote the text to search for it", "host=web-*"),
+        (
+            0,
+            "only whole words match, and `*` alone means all records: for a part of a word, write message~\"part\"",
+            "time*",
+        ),
+        (2, "no letter or digit to search for: for other characters write message~\"...\"", "a ---"),
+        (0, "`and` joins two conditions: to search for the word, write \"and\"", "and"),
         (4, "expected a word, a phrase or a comparison", "a or"),
         (5, "expected a word, a phrase or a comparison", "(not )"),
         (2, "this parenthesis is not closed: write `)` at its end", "a (b c"),
         (3, "no parenthesis is open here: remove `)`", "a b) c"),
-        (2, "a quote is not closed: write \" at its end", "a \"b"),
-        (1, "a query holds no NUL character: leave it out", "a\0"),
-        (5, "this is no regular expression: unclosed group", r#"host~"a(b""#),
+        (2, "this quote is not closed: write \" at its end", "a \"b"),
+        (1, "a query cannot contain a NUL character: remove it", "a\0"),
+        (5, "invalid regular expression: unclosed group", r#"host~"a(b""#),
         (4, "expected `count by FIELD` or `histogram 1m`", "a | top 5"),
         (3, "expected `count by FIELD` or `histogram 1m`", "a |"),
         (8, "expected `by`: write | count by FIELD", "| count level"),
         (10, "expected a field: write | count by FIELD", "| count by"),
-        (11, "times are counted by the interval: write | histogram 1m", "| count by time"),
-        (10, "expected a length of time: write | histogram 1m (s, m, h or d)", "|histogram"),
-        (12, "expected a length of time: write | histogram 1m (s, m, h or d)", "| histogram 0m"),
+        (11, "times are counted by interval: write | histogram 1m", "| count by time"),
+        (10, "expected a duration: write | histogram 1m (s, m, h or d)", "|histogram"),
+        (12, "expected a duration: write | histogram 1m (s, m, h or d)", "| histogram 0m"),
         (17, "expected the end of the query", "| count by level | histogram 1m"),
     ] {
         let error = parse(query, NOW).unwrap_err();
@@ -150,7 +154,7 @@ fn an_error_shows_its_place_below_the_text() {
 
     let shown = "  漢字 \\x1b[31m \"a\" level=loud";
     let below = format!("  {}^", " ".repeat(24));
-    let why = "no level is called so: write debug, info, warning, error, critical or a number";
+    let why = "unknown level: write debug, info, warning, error, critical or a number";
     assert_eq!(format!("cannot read the query: {why}\n{shown}\n{below}"), printed);
 }
 

@@ -2,16 +2,16 @@
 
 use logspool_server::query::{Field, Stage};
 use logspool_server::record::Record;
-use logspool_server::show::{Colour, Format, Look, Output};
-use logspool_server::stores::Found;
+use logspool_server::show::{Colour, Format, Output, TextStyle};
+use logspool_server::stores::AnswerRow;
 use logspool_server::value::Value;
 
-const PLAIN: Look = Look { colour: Colour::Off, columns: 60 };
+const PLAIN: TextStyle = TextStyle { colour: Colour::Off, columns: 60 };
 
 /// 2026-11-22T10:00:00.125Z.
 const TIME: i64 = 1_795_341_600_125_000_000;
 
-fn shown(rows: &[Found<'_>], format: Format, stage: Option<&Stage>, look: Look) -> String {
+fn shown(rows: &[AnswerRow<'_>], format: Format, stage: Option<&Stage>, look: TextStyle) -> String {
     let mut output = Output::new(Vec::new(), format, stage, look);
     for row in rows {
         output.row(row).unwrap();
@@ -51,9 +51,9 @@ fn records_are_lines_in_columns_with_their_tracebacks_below() {
         ..record(50, "shop", "payment failed")
     };
     let rows = [
-        Found::Record(record(20, "shop.cart", "added")),
-        Found::Record(with_more),
-        Found::Record(Record { time_ns: None, ..record(35, "", "") }),
+        AnswerRow::Record(record(20, "shop.cart", "added")),
+        AnswerRow::Record(with_more),
+        AnswerRow::Record(Record { time_ns: None, ..record(35, "", "") }),
     ];
 
     assert_eq!(
@@ -71,8 +71,8 @@ code=\"503\" path=/a/b.c?d \"two words\"=null
 }
 
 #[test]
-fn what_would_act_on_a_terminal_is_shown() {
-    let text = shown(&[Found::Record(hostile())], Format::Text, None, PLAIN);
+fn characters_that_control_a_terminal_are_escaped() {
+    let text = shown(&[AnswerRow::Record(hostile())], Format::Text, None, PLAIN);
 
     assert_eq!(
         "2026-11-22T10:00:00.125Z WARNING  lo\\rg one\\ntwo\\x1b[31m  host=a\\x1b[2Jb \"k\\n\"=\\u202ev \
@@ -82,9 +82,9 @@ fn what_would_act_on_a_terminal_is_shown() {
 }
 
 #[test]
-fn levels_are_coloured_when_asked_for() {
-    let rows = [10, 20, 30, 40, 50].map(|level| Found::Record(record(level, "l", "m")));
-    let text = shown(&rows, Format::Text, None, Look { colour: Colour::On, ..PLAIN });
+fn levels_are_coloured_on_request() {
+    let rows = [10, 20, 30, 40, 50].map(|level| AnswerRow::Record(record(level, "l", "m")));
+    let text = shown(&rows, Format::Text, None, TextStyle { colour: Colour::On, ..PLAIN });
 
     let levels: Vec<_> = text.lines().map(|line| &line[25..line.len() - 4]).collect();
     assert_eq!(
@@ -101,7 +101,8 @@ fn levels_are_coloured_when_asked_for() {
 
 #[test]
 fn counts_are_a_table() {
-    let rows = [Found::Count(Some("shop"), 120_000), Found::Count(None, 7), Found::Count(Some("\u{1b}"), 1)];
+    let rows =
+        [AnswerRow::Count(Some("shop"), 120_000), AnswerRow::Count(None, 7), AnswerRow::Count(Some("\u{1b}"), 1)];
     let by = |field| Some(Stage::CountBy(field));
 
     assert_eq!(
@@ -111,7 +112,7 @@ fn counts_are_a_table() {
     assert_eq!(
         "count  level\n    3  ERROR\n    2  35\n",
         shown(
-            &[Found::Count(Some("40"), 3), Found::Count(Some("35"), 2)],
+            &[AnswerRow::Count(Some("40"), 3), AnswerRow::Count(Some("35"), 2)],
             Format::Text,
             by(Field::Level).as_ref(),
             PLAIN
@@ -122,9 +123,9 @@ fn counts_are_a_table() {
 #[test]
 fn intervals_are_bars_that_fit_the_width() {
     let begins = 1_795_341_600_000_000_000;
-    let rows = [8, 0, 1, 1_000].map(|count| Found::Interval(begins, count));
+    let rows = [8, 0, 1, 1_000].map(|count| AnswerRow::Interval(begins, count));
     let stage = Stage::Histogram { interval_ns: 60_000_000_000 };
-    let text = shown(&rows, Format::Text, Some(&stage), Look { columns: 46, ..PLAIN });
+    let text = shown(&rows, Format::Text, Some(&stage), TextStyle { columns: 46, ..PLAIN });
 
     assert_eq!(
         "\
@@ -136,7 +137,7 @@ fn intervals_are_bars_that_fit_the_width() {
         text
     );
     for columns in [0, usize::MAX] {
-        let narrow = shown(&rows, Format::Text, Some(&stage), Look { columns, ..PLAIN });
+        let narrow = shown(&rows, Format::Text, Some(&stage), TextStyle { columns, ..PLAIN });
         assert!(narrow.contains("██████████"), "{narrow}");
         assert!(narrow.len() < 4_000);
     }
@@ -144,9 +145,9 @@ fn intervals_are_bars_that_fit_the_width() {
 
 #[test]
 fn lines_of_json_are_records_with_their_time_as_text() {
-    let line = shown(&[Found::Record(hostile())], Format::Ndjson, None, PLAIN);
+    let line = shown(&[AnswerRow::Record(hostile())], Format::Ndjson, None, PLAIN);
 
-    assert!(!line.trim_end().contains(logspool_server::visible::acts), "{line}");
+    assert!(!line.trim_end().contains(logspool_server::visible::needs_escape), "{line}");
     assert_eq!(
         serde_json::json!({
             "time": "2026-11-22T10:00:00.125000000Z", "time_ns": TIME, "level": 30, "logger": "lo\rg",
@@ -159,7 +160,7 @@ fn lines_of_json_are_records_with_their_time_as_text() {
 
 #[test]
 fn lines_of_json_are_counts_by_their_field() {
-    let rows = [Found::Count(Some("40"), 3), Found::Count(None, 1)];
+    let rows = [AnswerRow::Count(Some("40"), 3), AnswerRow::Count(None, 1)];
     let by = |field| Some(Stage::CountBy(field));
 
     assert_eq!(
@@ -173,7 +174,7 @@ fn lines_of_json_are_counts_by_their_field() {
     let stage = Stage::Histogram { interval_ns: 1_000_000_000 };
     assert_eq!(
         "{\"time\":\"1970-01-01T00:00:00Z\",\"count\":5}\n",
-        shown(&[Found::Interval(0, 5)], Format::Ndjson, Some(&stage), PLAIN)
+        shown(&[AnswerRow::Interval(0, 5)], Format::Ndjson, Some(&stage), PLAIN)
     );
 }
 
@@ -191,10 +192,10 @@ fn csv_keeps_every_character_in_quotes() {
             span_id,exception,stack,fields\r\n\
             2026-11-22T10:00:00.125000000Z,30,\"a,b\",\"say \"\"hi\"\"\n\u{1b}\",,,,,18446744073709551615,,,,\"\",,,,,\
             \"{\"\"a\"\":\"\"b,c\"\"}\"\r\n",
-        shown(&[Found::Record(full)], Format::Csv, None, PLAIN)
+        shown(&[AnswerRow::Record(full)], Format::Csv, None, PLAIN)
     );
     let by = Stage::CountBy(Field::Extra("a,b".to_owned()));
-    let rows = [Found::Count(Some("x"), 2), Found::Count(Some(""), 1), Found::Count(None, 1)];
+    let rows = [AnswerRow::Count(Some("x"), 2), AnswerRow::Count(Some(""), 1), AnswerRow::Count(None, 1)];
     assert_eq!("\"a,b\",count\r\nx,2\r\n\"\",1\r\n,1\r\n", shown(&rows, Format::Csv, Some(&by), PLAIN));
     let stage = Stage::Histogram { interval_ns: 1_000_000_000 };
     assert_eq!("time,count\r\n", shown(&[], Format::Csv, Some(&stage), PLAIN));
@@ -219,7 +220,7 @@ fn a_record_looks_among_others_as_it_looks_alone() {
             }
         }
     }
-    let rows: Vec<_> = records.iter().cloned().map(Found::Record).collect();
+    let rows: Vec<_> = records.iter().cloned().map(AnswerRow::Record).collect();
     let alone: String = rows.iter().map(|row| shown(std::slice::from_ref(row), Format::Text, None, PLAIN)).collect();
 
     assert_eq!(alone, shown(&rows, Format::Text, None, PLAIN));

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use logspool_server::query::Query;
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
@@ -51,7 +51,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
     let damages: [(&str, &str, Damage<'_>); 6] = [
         ("empty", "it is empty", &|path| fs::write(path, "").unwrap()),
         ("text", "file is not a database", &|path| fs::write(path, "this is a text".repeat(99)).unwrap()),
-        ("cut", "it is cut off", &|path| {
+        ("cut", "it is truncated", &|path| {
             fs::OpenOptions::new().write(true).open(path).unwrap().set_len(8192).unwrap();
         }),
         ("foreign", "another program", &|path| {
@@ -76,7 +76,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
         let told = problems(&store);
         assert!(told.contains("2026-11-23.sqlite") && told.contains(said_of_it), "{what}: {told}");
         store.maintain().unwrap();
-        let answers = store.answers();
+        let answers = store.reader();
 
         // Queries that do not need the file get an answer. Others get an error that names it.
         let rows = ask(&answers, &since(2)).unwrap();
@@ -98,7 +98,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
         fs::rename(&path, folder.path().join("away")).unwrap();
         store.maintain().unwrap();
         assert_eq!("", problems(&store), "{what}");
-        assert_eq!(["more", "day 2", "day 0"], messages(&store.answers(), "").as_slice(), "{what}");
+        assert_eq!(["more", "day 2", "day 0"], messages(&store.reader(), "").as_slice(), "{what}");
     }
 }
 
@@ -117,12 +117,12 @@ fn the_file_of_today_that_lost_its_content_gets_a_successor_and_is_not_removed()
         write(&mut store, &[said(TODAY + 2 * DAY + 9, "more")]);
         assert_eq!(content, fs::read_to_string(&path).unwrap());
         assert!(folder.path().join("2026-11-24.2.sqlite").exists());
-        assert!(ask(&store.answers(), &since(2)).unwrap_err().to_string().contains("2026-11-24.sqlite"));
+        assert!(ask(&store.reader(), &since(2)).unwrap_err().to_string().contains("2026-11-24.sqlite"));
         let later = Query { since_ns: Some(TODAY + 2 * DAY + 6), ..query("") };
-        assert_eq!(1, ask(&store.answers(), &later).unwrap().len());
+        assert_eq!(1, ask(&store.reader(), &later).unwrap().len());
         close(store);
 
-        // The same holds after a restart.
+        // After a restart the problem is still reported, and the file is kept.
         let store = open(folder.path(), &hand);
         assert!(problems(&store).contains("2026-11-24.sqlite"));
         assert!(folder.path().join("2026-11-24.sqlite").exists());
@@ -139,12 +139,12 @@ fn a_file_of_somebody_else_in_the_folder_is_named_and_left_as_it_is() {
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &[said(1, "a")]);
     assert!(problems(&store).contains("2026-11-22.sqlite: it is the database of another program"));
-    assert_eq!(["a"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["a"], messages(&store.reader(), "").as_slice());
     assert!(before == fs::read(&path).unwrap());
 }
 
 #[test]
-fn tables_that_somebody_dropped_are_named_and_what_comes_goes_to_a_new_file() {
+fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
     for table in ["records", "rollup", "streams", "file_state"] {
         let folder = tempfile::tempdir().unwrap();
         let hand = Hand::at(TODAY);
@@ -204,7 +204,7 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
 
     for indexing in [Indexing::Off, Indexing::Background] {
         let store = open_with(folder.path(), &hand, indexing);
-        let answers = store.answers();
+        let answers = store.reader();
         if indexing == Indexing::Off {
             assert_eq!("", problems(&store));
             let error = ask(&answers, &query("")).unwrap_err();
@@ -225,7 +225,7 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     let many: Vec<_> = (0..5_000).map(|number| said(number, "x")).collect();
     write(&mut store, &many);
-    indexed(&store.answers());
+    indexed(&store.reader());
     hand.set(TODAY + DAY);
     store.maintain().unwrap();
     let path = folder.path().join("2026-11-22.index");
@@ -239,7 +239,7 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
     let leaves: Vec<_> = bytes.chunks(4096).enumerate().filter(|(_, page)| has_loggers(page)).collect();
     scribble(&path, leaves[leaves.len() / 2].0 as u64 * 4096);
 
-    let error = ask(&store.answers(), &query("logger=shop")).map(|rows| rows.len()).unwrap_err();
+    let error = ask(&store.reader(), &query("logger=shop")).map(|rows| rows.len()).unwrap_err();
     assert!(matches!(&error, StoreError::Retry(why) if why.contains("2026-11-22.index: ")), "{error:?}");
     assert_eq!("", problems(&store));
 }
@@ -258,14 +258,14 @@ fn killed(folder: &Path, transactions: i64) -> std::path::PathBuf {
 }
 
 #[test]
-fn transactions_that_a_damaged_log_has_lost_are_told() {
+fn transactions_lost_in_a_damaged_log_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let log = killed(folder.path(), 40);
     scribble(&log, fs::metadata(&log).unwrap().len() / 2);
 
     // A query does not change the log that the service checks.
     let before = fs::read(&log).unwrap();
-    let read = messages(&SqliteAnswers::open(folder.path()).unwrap(), "").len();
+    let read = messages(&SqliteReader::open(folder.path()).unwrap(), "").len();
     assert!((1..40).contains(&read));
     assert!(before == fs::read(&log).unwrap());
     let store = open(folder.path(), &Hand::at(TODAY));
@@ -279,7 +279,7 @@ fn transactions_that_a_damaged_log_has_lost_are_told() {
 }
 
 #[test]
-fn records_that_an_index_has_and_its_file_has_not_are_told() {
+fn records_in_an_index_that_are_missing_in_its_file_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
     let path = folder.path().join("2026-11-22.sqlite");
@@ -289,7 +289,7 @@ fn records_that_an_index_has_and_its_file_has_not_are_told() {
     fs::copy(&path, &copy).unwrap();
     let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
     write(&mut store, &[said(1, "a"), said(2, "b")]);
-    indexed(&store.answers());
+    indexed(&store.reader());
     close(store);
     // As if the log with both records had never existed.
     fs::copy(&copy, &path).unwrap();
@@ -299,7 +299,7 @@ fn records_that_an_index_has_and_its_file_has_not_are_told() {
 }
 
 #[test]
-fn a_log_whose_head_is_damaged_is_told() {
+fn a_log_with_a_damaged_header_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let log = killed(folder.path(), 20);
     let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
@@ -310,7 +310,7 @@ fn a_log_whose_head_is_damaged_is_told() {
 }
 
 #[test]
-fn what_a_kill_leaves_in_the_log_is_no_loss() {
+fn an_unfinished_transaction_after_a_kill_is_not_a_loss() {
     for cut in [0, 1, 100, 4_000, 4_120, 9_000] {
         let folder = tempfile::tempdir().unwrap();
         let log = killed(folder.path(), 20);
@@ -339,5 +339,5 @@ fn what_a_kill_leaves_in_the_log_is_no_loss() {
     let store = open(copy.path(), &Hand::at(TODAY));
     assert_eq!("", problems(&store));
     assert_eq!(501, stored(&store).len());
-    assert!(SqliteStore::open(copy.path(), Options::default()).is_err());
+    assert!(SqliteStore::open(copy.path(), SqliteOptions::default()).is_err());
 }

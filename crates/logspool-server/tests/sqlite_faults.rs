@@ -5,7 +5,7 @@ mod sqlite_support;
 
 use std::fs;
 
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteRetention, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteRetention, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use small_place::{limit, run_in_a_small_place};
@@ -24,16 +24,16 @@ fn two_services_cannot_write_one_folder_and_a_reader_can_be_beside_one() {
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &[said(1, "a")]);
 
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
     assert!(why.contains(&format!("process {} does", std::process::id())), "{why}");
-    assert_eq!(["a"], messages(&SqliteAnswers::open(folder.path()).unwrap(), "").as_slice());
+    assert_eq!(["a"], messages(&SqliteReader::open(folder.path()).unwrap(), "").as_slice());
     close(store);
-    assert_eq!(["a"], messages(&SqliteAnswers::open(folder.path()).unwrap(), "").as_slice());
+    assert_eq!(["a"], messages(&SqliteReader::open(folder.path()).unwrap(), "").as_slice());
     close(open(folder.path(), &Hand::at(TODAY)));
 }
 
 #[test]
-fn a_folder_is_made_for_its_owner_alone() {
+fn a_new_folder_is_accessible_only_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("a/b");
@@ -43,15 +43,15 @@ fn a_folder_is_made_for_its_owner_alone() {
 }
 
 #[test]
-fn a_place_where_no_folder_can_be_is_told_of() {
+fn a_path_where_no_folder_can_be_created_is_reported() {
     let parent = tempfile::NamedTempFile::new().unwrap();
     let folder = parent.path().join("logs");
 
-    match SqliteStore::open(&folder, Options::default()) {
+    match SqliteStore::open(&folder, SqliteOptions::default()) {
         Err(StoreError::Retry(why)) => assert!(why.contains(folder.to_str().unwrap()), "{why}"),
         other => panic!("{other:?}"),
     }
-    assert!(SqliteAnswers::open(&folder).is_err());
+    assert!(SqliteReader::open(&folder).is_err());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_file_of_a_newer_version_is_named() {
     file.pragma_update(None, "user_version", 2).unwrap();
     drop(file);
 
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
     assert!(why.contains("2026-11-22.sqlite") && why.contains("newer logspool"), "{why}");
 }
 
@@ -83,7 +83,7 @@ fn a_file_that_is_locked_by_another_program_is_written_later() {
 }
 
 #[test]
-fn a_full_disk_is_told_of_and_what_was_not_written_is_written_later() {
+fn a_full_disk_is_reported_and_unwritten_records_are_written_later() {
     run_in_a_small_place("full_disk");
 }
 
@@ -101,7 +101,7 @@ fn full_disk() {
             Err(StoreError::Retry(why)) => assert!(why.contains("2026-11-22.sqlite"), "{why}"),
             other => panic!("{other:?}"),
         }
-        assert_eq!(100, store.answers().stats().unwrap().rows);
+        assert_eq!(100, store.reader().stats().unwrap().rows);
     }
     limit("unlimited");
     let done = store.write(&[many]).unwrap();
@@ -168,7 +168,7 @@ fn full_disk_of_old_files() {
     // The file of the third day still has to be sealed.
     hand.set(TODAY + 3 * DAY);
     let retention = SqliteRetention { days: None, bytes: Some(1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+    let options = SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     let left = || {
         let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -179,7 +179,7 @@ fn full_disk_of_old_files() {
     limit("0");
 
     let error = store.maintain().unwrap_err();
-    let beside = (left(), messages(&store.answers(), ""));
+    let beside = (left(), messages(&store.reader(), ""));
     limit("unlimited");
     store.maintain().unwrap();
 
@@ -189,11 +189,11 @@ fn full_disk_of_old_files() {
         beside
     );
     assert_eq!(["2026-11-25.sqlite"], left().as_slice());
-    assert_eq!(1, store.answers().stats().unwrap().files);
+    assert_eq!(1, store.reader().stats().unwrap().files);
 }
 
 #[test]
-fn what_a_killed_process_left_half_way_can_be_read_without_a_service() {
+fn files_of_a_killed_process_can_be_read_without_a_service() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &[said(1, "a")]);
@@ -212,5 +212,5 @@ fn what_a_killed_process_left_half_way_can_be_read_without_a_service() {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
 
-    assert_eq!(["a"], messages(&SqliteAnswers::open(copy.path()).unwrap(), "").as_slice());
+    assert_eq!(["a"], messages(&SqliteReader::open(copy.path()).unwrap(), "").as_slice());
 }

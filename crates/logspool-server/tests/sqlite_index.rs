@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use logspool_server::query::{Matcher, Query};
 use logspool_server::record::Record;
 use logspool_server::stores::Store;
-use logspool_server::stores::sqlite::{Indexing, SqliteAnswers};
+use logspool_server::stores::sqlite::{Indexing, SqliteReader};
 use logspool_server::value::Value;
 use rusqlite::Connection;
 use sqlite_support::{
@@ -136,7 +136,7 @@ fn expected(all: &[Record<'static>], query: &Query) -> Vec<Record<'static>> {
         query.since_ns.is_none_or(|since| time_ns >= since) && query.until_ns.is_none_or(|until| time_ns < until)
     };
     let mut found: Vec<_> =
-        all.iter().filter(|record| in_time(record) && matcher.holds_record(record)).cloned().enumerate().collect();
+        all.iter().filter(|record| in_time(record) && matcher.matches_record(record)).cloned().enumerate().collect();
     found.sort_by_key(|(place, record)| std::cmp::Reverse((record.time_ns, *place)));
     let found = found.into_iter().map(|(_, record)| record);
     found.take(query.limit.map_or(usize::MAX, |limit| limit as usize)).collect()
@@ -190,7 +190,7 @@ fn queries(texts: &[&str]) -> Vec<Query> {
     queries
 }
 
-fn check(answers: &SqliteAnswers, all: &[Record<'static>], state: &str) {
+fn check(answers: &SqliteReader, all: &[Record<'static>], state: &str) {
     for query in queries(&QUERIES) {
         assert!(expected(all, &query) == records(answers, &query), "{state}: {query:?}");
     }
@@ -219,15 +219,15 @@ fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
         write(&mut store, &more);
         all.extend(more);
         if part % 13 == 0 {
-            indexed(&store.answers());
+            indexed(&store.reader());
         }
         for text in &of_traces {
             let query = query(text);
-            assert!(expected(&all, &query) == records(&store.answers(), &query), "part {part}: {text}");
+            assert!(expected(&all, &query) == records(&store.reader(), &query), "part {part}: {text}");
         }
     }
-    indexed(&store.answers());
-    check(&store.answers(), &all, "all of an index");
+    indexed(&store.reader());
+    check(&store.reader(), &all, "all of an index");
 }
 
 #[test]
@@ -238,20 +238,20 @@ fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of
     let mut all: Vec<_> = (0..1500).map(|number| chance.record(number)).collect();
     let mut store = open(folder.path(), &hand);
     write(&mut store, &all);
-    check(&store.answers(), &all, "no index");
+    check(&store.reader(), &all, "no index");
 
     close(store);
     let store = open_with(folder.path(), &hand, Indexing::Background);
-    indexed(&store.answers());
-    check(&store.answers(), &all, "all of an index");
+    indexed(&store.reader());
+    check(&store.reader(), &all, "all of an index");
     close(store);
 
     let mut store = open(folder.path(), &hand);
     let more: Vec<_> = (1500..2500).map(|number| chance.record(number)).collect();
     write(&mut store, &more);
     all.extend(more);
-    assert_eq!(1000, store.answers().stats().unwrap().unindexed_rows);
-    check(&store.answers(), &all, "half of an index");
+    assert_eq!(1000, store.reader().stats().unwrap().unindexed_rows);
+    check(&store.reader(), &all, "half of an index");
     close(store);
 
     // Records in three files, with overlapping times.
@@ -264,17 +264,17 @@ fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of
     let more: Vec<_> = (3000..3500).map(|number| chance.record(number)).collect();
     write(&mut store, &more);
     all.extend(more);
-    check(&store.answers(), &all, "three files, while they are indexed");
-    indexed(&store.answers());
-    check(&store.answers(), &all, "three files");
+    check(&store.reader(), &all, "three files, while they are indexed");
+    indexed(&store.reader());
+    check(&store.reader(), &all, "three files");
     close(store);
 }
 
 #[test]
-fn an_answer_is_whole_while_records_come_and_are_indexed() {
+fn an_answer_is_complete_while_records_arrive_and_are_indexed() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
-    let answers = store.answers();
+    let answers = store.reader();
     let deadline = Instant::now() + Duration::from_secs(4);
     let mut written = 0;
     while Instant::now() < deadline {
@@ -295,17 +295,17 @@ fn words_that_are_found_too_often_for_a_list_are_found_all_the_same() {
     let often: Vec<_> =
         (0..25_000).map(|at| Record { trace_id: Some("t".into()), ..said(TODAY + at % 100, "often said") }).collect();
     write(&mut store, &often);
-    indexed(&store.answers());
+    indexed(&store.reader());
     write(&mut store, &often);
 
     for text in ["often", "trace_id=t", "logger=shop", "logger=shop level=20"] {
-        let found = records(&store.answers(), &query(text));
+        let found = records(&store.reader(), &query(text));
         assert_eq!(50_000, found.len(), "{text}");
         assert!(found.is_sorted_by_key(|record| std::cmp::Reverse(record.time_ns)));
     }
     assert_eq!(
         vec![Row::Count(Some("shop".to_owned()), 50_000)],
-        ask(&store.answers(), &query("often | count by logger")).unwrap()
+        ask(&store.reader(), &query("often | count by logger")).unwrap()
     );
     close(store);
 }
@@ -321,7 +321,7 @@ fn finished(folder: &Path, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_index_of_a_sealed_file_is_finished_and_stands_alone() {
+fn the_index_of_a_sealed_file_is_finished_and_needs_no_log() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
@@ -333,7 +333,7 @@ fn the_index_of_a_sealed_file_is_finished_and_stands_alone() {
     finished(folder.path(), "2026-11-22.index");
     until("no log is left", || !folder.path().join("2026-11-22.index-wal").exists());
     store_is_put_away(&mut store, folder.path());
-    assert_eq!(["first"], messages(&store.answers(), "first").as_slice());
+    assert_eq!(["first"], messages(&store.reader(), "first").as_slice());
     close(store);
 }
 
@@ -351,7 +351,7 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
     let index = folder.path().join("2026-11-22.index");
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     write(&mut store, &[said(1, "word")]);
-    indexed(&store.answers());
+    indexed(&store.reader());
     close(store);
 
     let change = |sql: &str| Connection::open(&index).unwrap().execute_batch(sql).unwrap();
@@ -365,8 +365,8 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
     for (what, damage) in damages {
         damage();
         let store = open(folder.path(), &hand);
-        assert_eq!(["word"], messages(&store.answers(), "word").as_slice(), "{what}");
-        assert_eq!(1, store.answers().stats().unwrap().unindexed_rows, "{what}");
+        assert_eq!(["word"], messages(&store.reader(), "word").as_slice(), "{what}");
+        assert_eq!(1, store.reader().stats().unwrap().unindexed_rows, "{what}");
         close(store);
         let store = open_with(folder.path(), &hand, Indexing::Background);
         let whole = "SELECT indexed_to = 1 FROM progress, words WHERE words MATCH 'word'";
@@ -374,8 +374,8 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
             let ask = |index: Connection| index.query_row(whole, [], |row| row.get(0));
             Connection::open(&index).and_then(ask).unwrap_or(false)
         });
-        indexed(&store.answers());
-        assert_eq!(["word"], messages(&store.answers(), "word").as_slice(), "{what}");
+        indexed(&store.reader());
+        assert_eq!(["word"], messages(&store.reader(), "word").as_slice(), "{what}");
         close(store);
     }
 }
@@ -402,7 +402,7 @@ fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_be
     // Kept open, so that no other file gets its inode number.
     let index = fs::File::open(&path).unwrap();
     write(&mut store, &[said(TODAY + DAY, "of today")]);
-    indexed(&store.answers());
+    indexed(&store.reader());
     // Several rounds of the index thread.
     let deadline = Instant::now() + Duration::from_secs(3);
     while Instant::now() < deadline {
@@ -413,7 +413,7 @@ fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_be
 
     assert_eq!(10_000, indexed_to());
     let today = Query { since_ns: Some(TODAY + DAY), ..query("today") };
-    assert_eq!(1, records(&store.answers(), &today).len());
+    assert_eq!(1, records(&store.reader(), &today).len());
     close(store);
 }
 

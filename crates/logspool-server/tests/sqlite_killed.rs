@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use logspool_server::stores::Store;
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
 use sqlite_support::{DAY, Hand, TODAY, close, indexed, messages, numbered, open, open_with, opening, stored};
 
 /// Writes chunks of a stream from a number on, and prints the last number after each commit. A day has 500 records.
@@ -21,7 +21,7 @@ fn writes_until_it_is_killed() {
     let mut first: u64 = read("LOGSPOOL_TEST_FIRST").parse().unwrap();
     let day = |number: u64| TODAY + (number / 500) as i64 * DAY;
     let hand = Hand::at(day(first));
-    let options = Options { indexing: Indexing::Background, clock: hand.clock(), ..Options::default() };
+    let options = SqliteOptions { indexing: Indexing::Background, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(read("LOGSPOOL_TEST_FOLDER"), options).unwrap();
     let mut out = std::io::stdout();
     loop {
@@ -74,8 +74,8 @@ fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
     numbers.sort_unstable();
     close(store);
     let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
-    indexed(&store.answers());
-    let by_index = messages(&store.answers(), "s logger=shop").len();
+    indexed(&store.reader());
+    let by_index = messages(&store.reader(), "s logger=shop").len();
     close(store);
 
     assert!(numbers.len() as u64 >= committed, "{committed} were committed, {} are there", numbers.len());

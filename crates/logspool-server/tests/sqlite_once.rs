@@ -3,12 +3,12 @@
 mod sqlite_support;
 
 use logspool_server::delivery::{Chunk, Outcome};
-use logspool_server::stores::{Store, Written};
+use logspool_server::stores::{Store, WriteResult};
 use rusqlite::Connection;
 use sqlite_support::{Hand, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
 
-fn written(outcomes: &[Outcome], [stored, repeated, missing, quarantined]: [u64; 4]) -> Written {
-    Written { outcomes: outcomes.to_vec(), stored, repeated, missing, quarantined }
+fn written(outcomes: &[Outcome], [stored, repeated, missing, quarantined]: [u64; 4]) -> WriteResult {
+    WriteResult { outcomes: outcomes.to_vec(), stored, repeated, missing, quarantined }
 }
 
 fn numbers(stream: &str, numbers: impl Iterator<Item = u64>) -> Vec<String> {
@@ -18,7 +18,7 @@ fn numbers(stream: &str, numbers: impl Iterator<Item = u64>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_sent_again_is_passed_over_across_transactions_and_restarts() {
+fn repeated_records_are_skipped_across_transactions_and_restarts() {
     use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &Hand::at(TODAY));
@@ -156,7 +156,7 @@ fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
     store.write(&deliveries).unwrap();
 
     assert_eq!(written(&[Outcome::Committed], [0, 3, 0, 0]), store.write(&deliveries).unwrap());
-    assert_eq!(2, store.answers().stats().unwrap().rows);
+    assert_eq!(2, store.reader().stats().unwrap().rows);
     let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
     let counted: i64 = file.query_row("SELECT sum(count) FROM rollup", [], |row| row.get(0)).unwrap();
     assert_eq!(2, counted);
@@ -169,5 +169,5 @@ fn all_of_a_transaction_may_be_poison() {
     refuse(folder.path(), "TRUE");
 
     assert_eq!(125, write(&mut store, &vec![said(TODAY, "m"); 125]).quarantined);
-    assert_eq!(0, store.answers().stats().unwrap().rows);
+    assert_eq!(0, store.reader().stats().unwrap().rows);
 }

@@ -11,14 +11,14 @@ use logspool_server::delivery::{Delivery, Outcome};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteRetention, SqliteStore};
-use logspool_server::stores::{self, Store, StoreError, Written};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteRetention, SqliteStore};
+use logspool_server::stores::{self, Store, StoreError, WriteResult};
 use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
 
 /// A store with one record on each of five days.
 fn five_days(folder: &Path, retention: SqliteRetention, indexing: Indexing) -> (SqliteStore, Hand) {
     let hand = Hand::at(TODAY);
-    let options = Options { retention, indexing, clock: hand.clock(), ..Options::default() };
+    let options = SqliteOptions { retention, indexing, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(folder, options).unwrap();
     for day in 0..5 {
         hand.set(TODAY + day * DAY);
@@ -38,11 +38,11 @@ fn day_files(folder: &Path) -> usize {
 }
 
 #[test]
-fn files_of_so_many_days_before_today_are_kept() {
+fn files_of_the_configured_number_of_days_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = five_days(folder.path(), SqliteRetention { days: Some(2), bytes: None }, Indexing::Off);
 
-    assert_eq!(["day 4", "day 3", "day 2"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["day 4", "day 3", "day 2"], messages(&store.reader(), "").as_slice());
     assert!(!names(folder.path()).iter().any(|name| name.starts_with("2026-11-22") || name.starts_with("2026-11-23")));
 }
 
@@ -50,20 +50,20 @@ fn files_of_so_many_days_before_today_are_kept() {
 fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = five_days(folder.path(), SqliteRetention { days: None, bytes: Some(1) }, Indexing::Off);
-    assert_eq!(["day 4"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["day 4"], messages(&store.reader(), "").as_slice());
     drop(store);
 
     let folder = tempfile::tempdir().unwrap();
     let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
-    let bytes = open(folder.path(), &hand).answers().stats().unwrap().bytes;
+    let bytes = open(folder.path(), &hand).reader().stats().unwrap().bytes;
     let retention = SqliteRetention { days: None, bytes: Some(bytes - 1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+    let options = SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     store.maintain().unwrap();
 
-    assert_eq!(["day 4", "day 3", "day 2", "day 1"], messages(&store.answers(), "").as_slice());
-    assert!(store.answers().stats().unwrap().bytes < bytes);
+    assert_eq!(["day 4", "day 3", "day 2", "day 1"], messages(&store.reader(), "").as_slice());
+    assert!(store.reader().stats().unwrap().bytes < bytes);
 }
 
 /// A store on a disk that is full while it has files of earlier days.
@@ -77,7 +77,7 @@ impl Store for OnFullDisk {
         "full"
     }
 
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
         match day_files(&self.folder) {
             0 | 1 => self.store.write(deliveries),
             days => Err(StoreError::Retry(format!("no space left: {days} days are there"))),
@@ -99,9 +99,9 @@ fn old_files_go_also_while_nothing_can_be_written() {
     let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
     let retention = SqliteRetention { days: None, bytes: Some(1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+    let options = SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() };
     let store = SqliteStore::open(folder.path(), options).unwrap();
-    let answers = store.answers();
+    let answers = store.reader();
     let store = OnFullDisk { store, folder: folder.path().to_owned() };
     let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -123,8 +123,12 @@ fn old_files_go_also_while_nothing_can_be_written() {
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let retention = SqliteRetention { days: Some(1), bytes: None };
-    let options =
-        |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+    let options = |hand: &Hand| SqliteOptions {
+        retention,
+        indexing: Indexing::Off,
+        clock: hand.clock(),
+        ..SqliteOptions::default()
+    };
     let hand = Hand::at(TODAY);
     let mut store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
     write(&mut store, &[said(1, "old")]);
@@ -136,16 +140,16 @@ fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
         store.maintain().unwrap();
     }
 
-    assert!(messages(&store.answers(), "").is_empty());
-    assert_eq!(2, store.answers().stats().unwrap().files);
+    assert!(messages(&store.reader(), "").is_empty());
+    assert_eq!(2, store.reader().stats().unwrap().files);
     drop((reader, store));
     let store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
     assert!(!names(folder.path()).iter().any(|name| name.starts_with("2026-11-22")));
-    assert!(messages(&store.answers(), "").is_empty());
+    assert!(messages(&store.reader(), "").is_empty());
 }
 
 #[test]
-fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_being_removed() {
+fn a_clock_that_jumps_ahead_and_back_removes_nothing_and_later_removal_works() {
     let folder = tempfile::tempdir().unwrap();
     let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
@@ -153,7 +157,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
     let open = || {
         SqliteStore::open(
             folder.path(),
-            Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() },
+            SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() },
         )
     };
     let mut store = open().unwrap();
@@ -166,7 +170,7 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
     store.maintain().unwrap();
     hand.set(TODAY + 405 * DAY);
     store.maintain().unwrap();
-    assert_eq!(["day 404", "day 4", "day 3", "day 2", "day 1", "day 0"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["day 404", "day 4", "day 3", "day 2", "day 1", "day 0"], messages(&store.reader(), "").as_slice());
 
     for day in 5..9 {
         hand.set(TODAY + day * DAY);
@@ -174,12 +178,12 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
         store.maintain().unwrap();
     }
     // The file with the wrong date is older than the file of the fifth day, so it is removed first.
-    assert_eq!(["day 8", "day 7", "day 6"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["day 8", "day 7", "day 6"], messages(&store.reader(), "").as_slice());
     assert_eq!(3, day_files(folder.path()));
 }
 
 #[test]
-fn a_clock_that_is_behind_for_a_while_makes_nothing_old() {
+fn a_clock_that_was_slow_makes_no_records_old() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, hand) = five_days(folder.path(), SqliteRetention { days: Some(2), bytes: None }, Indexing::Off);
     hand.set(1);
@@ -190,22 +194,23 @@ fn a_clock_that_is_behind_for_a_while_makes_nothing_old() {
         store.maintain().unwrap();
     }
 
-    assert_eq!(["day 4, later", "day 4"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["day 4, later", "day 4"], messages(&store.reader(), "").as_slice());
 }
 
 #[test]
-fn after_days_without_a_service_what_is_old_stays_for_a_while_but_not_beyond_its_bytes() {
+fn after_days_without_a_service_old_records_stay_for_a_while_within_the_byte_limit() {
     for (bytes, kept) in [(None, 5), (Some(1), 0)] {
         let folder = tempfile::tempdir().unwrap();
         let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
         drop(store);
         hand.set(TODAY + 40 * DAY);
         let retention = SqliteRetention { days: Some(2), bytes };
-        let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+        let options =
+            SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() };
         let mut store = SqliteStore::open(folder.path(), options).unwrap();
         store.maintain().unwrap();
 
-        assert_eq!(kept, messages(&store.answers(), "").len(), "{bytes:?} bytes");
+        assert_eq!(kept, messages(&store.reader(), "").len(), "{bytes:?} bytes");
     }
 }
 
@@ -216,7 +221,7 @@ fn without_a_limit_nothing_goes() {
     hand.set(TODAY + 1000 * DAY);
     store.maintain().unwrap();
 
-    assert_eq!(5, messages(&store.answers(), "").len());
+    assert_eq!(5, messages(&store.reader(), "").len());
 }
 
 #[test]
@@ -236,7 +241,7 @@ fn indexes_go_with_their_files() {
 }
 
 #[test]
-fn the_configuration_says_what_is_kept() {
+fn the_configuration_sets_the_retention() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
     for (days, bytes, kept) in [(None, None, 5), (Some(2), None, 3), (None, Some(1), 1)] {
         let folder = tempfile::tempdir().unwrap();

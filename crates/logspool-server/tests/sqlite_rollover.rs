@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use logspool_server::delivery::Outcome;
-use logspool_server::stores::sqlite::{Options, SqliteStore};
+use logspool_server::stores::sqlite::{SqliteOptions, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
@@ -25,7 +25,7 @@ fn change(folder: &Path, name: &str, sql: &str) {
 }
 
 #[test]
-fn the_day_changes_between_two_transactions_and_streams_go_on() {
+fn the_day_changes_between_two_transactions_and_streams_continue() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY + DAY - 1);
     let mut store = open(folder.path(), &hand);
@@ -40,7 +40,7 @@ fn the_day_changes_between_two_transactions_and_streams_go_on() {
 }
 
 #[test]
-fn a_sealed_file_stands_alone_and_is_never_written_to_again() {
+fn a_sealed_file_needs_no_log_and_is_never_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -53,7 +53,7 @@ fn a_sealed_file_stands_alone_and_is_never_written_to_again() {
 
     write(&mut store, &[said(TODAY, "b")]);
     store.maintain().unwrap();
-    assert_eq!(["b", "a"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["b", "a"], messages(&store.reader(), "").as_slice());
     close(store);
     close(open(folder.path(), &hand));
 
@@ -61,7 +61,7 @@ fn a_sealed_file_stands_alone_and_is_never_written_to_again() {
 }
 
 #[test]
-fn a_file_that_is_read_while_the_day_changes_is_put_away_later() {
+fn a_file_that_is_read_while_the_day_changes_is_sealed_later() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -72,7 +72,7 @@ fn a_file_that_is_read_while_the_day_changes_is_put_away_later() {
 
     store.maintain().unwrap();
     write(&mut store, &[said(TODAY, "b")]);
-    assert_eq!(["b", "a"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["b", "a"], messages(&store.reader(), "").as_slice());
     drop(reader);
     store.maintain().unwrap();
 
@@ -80,7 +80,7 @@ fn a_file_that_is_read_while_the_day_changes_is_put_away_later() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_by_hours_changes_nothing_and_by_days_begins_a_file_of_its_own() {
+fn a_clock_set_back_by_hours_changes_nothing_and_by_days_starts_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -98,7 +98,7 @@ fn a_clock_that_is_set_back_by_hours_changes_nothing_and_by_days_begins_a_file_o
     write(&mut store, &[said(5, "e")]);
 
     assert_eq!(["2026-11-22.2.sqlite", "2026-11-22.sqlite", "2026-11-24.sqlite"], days(folder.path()).as_slice());
-    assert_eq!(["e", "d", "c", "b", "a"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["e", "d", "c", "b", "a"], messages(&store.reader(), "").as_slice());
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
 }
 
 #[test]
-fn streams_live_on_though_the_clock_was_ahead_or_behind_for_a_while() {
+fn streams_are_kept_although_the_clock_was_wrong_for_a_while() {
     for wrong in [30 * DAY, -400 * DAY] {
         let folder = tempfile::tempdir().unwrap();
         let hand = Hand::at(TODAY);
@@ -146,7 +146,7 @@ fn a_file_that_was_not_made_whole_is_made_again() {
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     close(store);
-    // As after a kill: the file exists, but its transaction is not committed.
+    // The state after a kill: the file exists, but its transaction is not committed.
     change(folder.path(), "2026-11-23.sqlite", "PRAGMA journal_mode = WAL");
     fs::write(folder.path().join("2026-11-24.sqlite"), "").unwrap();
     hand.set(TODAY + DAY);
@@ -225,7 +225,7 @@ fn if_the_newest_file_is_taken_away_the_one_before_it_is_not_written_to() {
 }
 
 #[test]
-fn a_file_that_turns_out_damaged_is_left_and_its_streams_go_on_in_a_new_one() {
+fn a_file_found_damaged_is_left_alone_and_its_streams_continue_in_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &Hand::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
@@ -249,7 +249,7 @@ fn a_file_that_turns_out_damaged_is_left_and_its_streams_go_on_in_a_new_one() {
 
     assert_eq!((2, 3), (done.stored, done.repeated));
     assert_eq!(["2026-11-22.2.sqlite", "2026-11-22.sqlite"], days(folder.path()).as_slice());
-    let error = ask(&store.answers(), &query("")).unwrap_err().to_string();
+    let error = ask(&store.reader(), &query("")).unwrap_err().to_string();
     assert!(error.contains("2026-11-22.sqlite") && error.contains(".recover"), "{error}");
     drop(store);
     close(open(folder.path(), &Hand::at(TODAY)));
@@ -266,17 +266,17 @@ fn days_without_records_leave_files_that_queries_pass_over() {
     }
     write(&mut store, &[said(1, "a")]);
 
-    assert_eq!(["a"], messages(&store.answers(), "").as_slice());
-    assert_eq!((4, 1), (store.answers().stats().unwrap().files, store.answers().stats().unwrap().rows));
+    assert_eq!(["a"], messages(&store.reader(), "").as_slice());
+    assert_eq!((4, 1), (store.reader().stats().unwrap().files, store.reader().stats().unwrap().rows));
 }
 
 #[test]
 fn the_system_clock_is_the_default() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = SqliteStore::open(folder.path(), Options::default()).unwrap();
+    let mut store = SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap();
     write(&mut store, &[said(1, "a")]);
 
-    until("it is indexed", || store.answers().stats().is_ok_and(|stats| stats.unindexed_rows == 0));
-    assert_eq!(["a"], messages(&store.answers(), "a").as_slice());
+    until("it is indexed", || store.reader().stats().is_ok_and(|stats| stats.unindexed_rows == 0));
+    assert_eq!(["a"], messages(&store.reader(), "a").as_slice());
     close(store);
 }

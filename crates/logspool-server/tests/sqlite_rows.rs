@@ -4,7 +4,7 @@ mod sqlite_support;
 
 use logspool_server::query::Query;
 use logspool_server::record::Record;
-use logspool_server::stores::{Answers, Next};
+use logspool_server::stores::{QueryReader, RowFlow};
 use logspool_server::value::Value;
 use sqlite_support::{
     DAY, HOUR, Hand, Row, SECOND, TODAY, ask, close, messages, open, query, records, said, stored, write,
@@ -55,7 +55,7 @@ fn every_field_comes_back_as_it_was() {
         let alone = Record { time_ns: Some(TODAY), message: text.to_owned().into(), ..Record::default() };
         write(&mut store, &[expected.clone(), alone.clone()]);
 
-        let mut found = records(&store.answers(), &Query { limit: Some(2), ..query("") });
+        let mut found = records(&store.reader(), &Query { limit: Some(2), ..query("") });
         assert_eq!((Some(alone), Some(expected)), (found.pop(), found.pop()), "{text:?}");
         // Start with an empty store again, because the next round queries the newest records.
         close(store);
@@ -77,7 +77,7 @@ fn values_of_every_type_come_back_in_their_order() {
 
     write(&mut store, std::slice::from_ref(&expected));
 
-    assert_eq!(vec![expected], records(&store.answers(), &query("")));
+    assert_eq!(vec![expected], records(&store.reader(), &query("")));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn records_come_newest_first_and_equal_ones_the_last_to_arrive_first() {
 
     write(&mut store, &[said(5, "b"), said(9, "a"), said(5, "c"), said(-3, "e"), said(i64::MIN, "f"), said(5, "d")]);
 
-    assert_eq!(["a", "d", "c", "b", "e", "f"], messages(&store.answers(), "").as_slice());
+    assert_eq!(["a", "d", "c", "b", "e", "f"], messages(&store.reader(), "").as_slice());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days
     hand.set(TODAY + 2 * DAY);
     write(&mut store, &[said(TODAY + 2 * DAY, "third day"), said(i64::MIN, "begin of time")]);
 
-    let answers = store.answers();
+    let answers = store.reader();
     let all =
         ["end of time", "third day", "future", "second day", "first day again", "first day", "late", "begin of time"];
     assert_eq!(all, messages(&answers, "").as_slice());
@@ -125,18 +125,18 @@ fn an_answer_ends_at_its_limit_and_when_its_reader_has_enough() {
         write(&mut store, &(0..100).map(|at| said(TODAY + day * DAY + at, "m")).collect::<Vec<_>>());
     }
 
-    let answers = store.answers();
+    let answers = store.reader();
     for limit in [0, 1, 99, 100, 101, 250, 300, 301] {
         let found = records(&answers, &Query { limit: Some(limit), ..query("") });
         assert_eq!(limit.min(300), found.len() as u64);
         assert!(found.is_sorted_by_key(|record| std::cmp::Reverse(record.time_ns)));
     }
     let mut count = 0;
-    let mut seven = |_: logspool_server::stores::Found<'_>| {
+    let mut seven = |_: logspool_server::stores::AnswerRow<'_>| {
         count += 1;
-        if count == 7 { Next::Enough } else { Next::More }
+        if count == 7 { RowFlow::Stop } else { RowFlow::Continue }
     };
-    answers.answer(&query(""), &mut seven).unwrap();
+    answers.run(&query(""), &mut seven).unwrap();
     assert_eq!(7, count);
 }
 
@@ -161,7 +161,7 @@ fn counts_come_with_the_greatest_first_and_intervals_with_the_oldest() {
     hand.set(TODAY + DAY);
     write(&mut store, &[of(HOUR + SECOND, "c", 40), of(HOUR + 2, "b", 20)]);
 
-    let answers = store.answers();
+    let answers = store.reader();
     let count = |value: &str, count| Row::Count(Some(value.to_owned()), count);
     assert_eq!(vec![count("b", 3), count("a", 1), count("c", 1)], ask(&answers, &query("| count by logger")).unwrap());
     assert_eq!(vec![count("20", 3), count("40", 2)], ask(&answers, &query("| count by level")).unwrap());
@@ -175,12 +175,12 @@ fn counts_come_with_the_greatest_first_and_intervals_with_the_oldest() {
 }
 
 #[test]
-fn a_query_that_takes_too_long_ends_with_an_error_and_the_writer_goes_on() {
+fn a_query_that_takes_too_long_ends_with_an_error_and_the_writer_continues() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &(0..20_000).map(|at| said(at, "m")).collect::<Vec<_>>());
 
-    let hurried = store.answers().with_deadline(std::time::Duration::ZERO);
+    let hurried = store.reader().with_deadline(std::time::Duration::ZERO);
     let error = ask(&hurried, &query("message~\"x.*y\" | count by message")).unwrap_err().to_string();
 
     assert!(error.contains("takes too long"), "{error}");

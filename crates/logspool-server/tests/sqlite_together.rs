@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use logspool_server::query::Query;
 use logspool_server::stores::Store;
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteRetention, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteRetention, SqliteStore};
 use sqlite_support::{DAY, Hand, TODAY, ask, close, messages, query, records, said, write};
 
 /// Sets a flag when it is dropped, also by a panic, to end the other threads.
@@ -25,11 +25,11 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
     const KEPT: i64 = 3;
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);
-    let options = Options {
+    let options = SqliteOptions {
         retention: SqliteRetention { days: Some(KEPT as u32), bytes: None },
         indexing: Indexing::Background,
         clock: hand.clock(),
-        ..Options::default()
+        ..SqliteOptions::default()
     };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     let done = AtomicBool::new(false);
@@ -40,8 +40,8 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
             let (done, newest) = (&done, &newest);
             // One reader like in another process, the others like in this one.
             let answers = match text {
-                "" => SqliteAnswers::open(folder.path()).unwrap(),
-                _ => store.answers(),
+                "" => SqliteReader::open(folder.path()).unwrap(),
+                _ => store.reader(),
             };
             scope.spawn(move || {
                 let mut asked = 0;
@@ -76,6 +76,6 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
 
     assert!(day > KEPT, "the machine is too slow for this test");
     store.maintain().unwrap();
-    assert_eq!(200 * KEPT as usize + 200, messages(&store.answers(), "").len());
+    assert_eq!(200 * KEPT as usize + 200, messages(&store.reader(), "").len());
     close(store);
 }

@@ -235,7 +235,8 @@ mod tests {
         let slot = state.encode();
 
         assert_eq!(Some(state), CheckpointState::parse(&slot));
-        for at in 0..SLOT_BYTES {
+        // Miri takes minutes for all of them.
+        for at in (0..SLOT_BYTES).step_by(if cfg!(miri) { 1021 } else { 1 }) {
             let mut changed = slot.clone();
             changed[at] ^= 1;
             assert_eq!(None, CheckpointState::parse(&changed), "byte {at}");

@@ -43,11 +43,6 @@ impl<D: Disk> Spool<D> {
         Ok(position)
     }
 
-    /// Removes a consumer for good. After the next checkpoint no segment is kept for it.
-    pub fn remove_consumer(&mut self, id: u64) {
-        self.consumers.remove(&id);
-    }
-
     /// Each consumer's id with the first number that it has not acked.
     pub fn consumers(&self) -> impl Iterator<Item = (u64, u64)> {
         self.consumers.iter().map(|(id, consumer)| (*id, consumer.position))

@@ -50,12 +50,11 @@ mod words;
 
 pub use disk::{Disk, DiskError, Operation};
 pub use error::SpoolError;
-pub use frame::{HEAD_BYTES as FRAME_HEAD_BYTES, MAX_PAYLOAD_BYTES};
+pub use frame::MAX_PAYLOAD_BYTES;
 pub use id::Id;
 pub use item::{Frame, GapReason, Item};
 pub use options::{Options, WhenFull};
 pub use real_disk::{RealDisk, RealFile};
-pub use segment::HEADER_BYTES as SEGMENT_HEADER_BYTES;
 pub use spool::{Batch, Spool};
 pub use stats::SpoolStats;
 pub use view::{View, ViewedFrame};

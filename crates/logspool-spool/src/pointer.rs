@@ -192,6 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn notes_that_found_no_room_are_made_by_the_next_try() {
         let private = std::fs::Permissions::from_mode(0o700);
         let place = tempfile::Builder::new().permissions(private).tempdir().unwrap();

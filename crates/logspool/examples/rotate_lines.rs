@@ -91,7 +91,7 @@ fn definition(line: &str) -> SinkDefinition {
 }
 
 fn rules_of(word: &str) -> RotationRules {
-    if word == "early" { RotationRules::Early } else { RotationRules::Current }
+    if word == "early" { RotationRules::EARLY } else { RotationRules::CURRENT }
 }
 
 fn number<T: FromStr>(text: &str) -> T {

@@ -50,6 +50,8 @@ pub mod sink;
 pub mod sinks;
 #[cfg(not(loom))]
 pub mod stats;
+#[cfg(all(feature = "tls", not(loom)))]
+pub mod tls;
 #[cfg(not(loom))]
 mod writer;
 

@@ -55,12 +55,13 @@ pub use flushing::{Flush, flush, flush_local};
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, end, revert_end, watch_after_fork,
 };
-pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
+pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};
 pub use place::MIN_FREE_BYTES;
 pub use recovery::{orphans, recover, recover_targets, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
+pub use settings::shutdown_timeout;
 pub use signals::install_signal_drain;
 pub use slot::{id_epoch, is_running};
 pub use snapshot::snapshot;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 use logspool_record::{Encoder, Head, tag};
 
 static HANGS: AtomicBool = AtomicBool::new(false);
@@ -27,7 +27,12 @@ unsafe extern "C" fn write(descriptor: libc::c_int, bytes: *const libc::c_void, 
 #[test]
 fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
     let timeout = Duration::from_millis(1);
-    begin(Options { queue_bytes: 32 * 1024, overflow_bytes: Some(0), blocking_timeout: timeout, ..Options::default() });
+    begin(Options {
+        queue_bytes: 32 * 1024,
+        overflow_bytes: Some(0),
+        blocking_timeout: BlockingTimeout(timeout),
+        ..Options::default()
+    });
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().join("stderr");
     let file = File::create(&shown).unwrap();

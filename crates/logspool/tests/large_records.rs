@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to, sum};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 
 const BYTES: usize = 1024 * 1024;
 /// The smallest limit for all large records.
@@ -29,7 +29,11 @@ fn text(index: u64) -> String {
 #[test]
 fn large_records_are_bounded_while_nobody_takes_them_and_go_out_one_by_one() {
     // No large record fits into the overflow.
-    begin(Options { overflow_bytes: Some(BYTES as u64), blocking_timeout: DEADLINE, ..Options::default() });
+    begin(Options {
+        overflow_bytes: Some(BYTES as u64),
+        blocking_timeout: BlockingTimeout(DEADLINE),
+        ..Options::default()
+    });
     let folder = tempfile::tempdir().unwrap();
     // First, because beside a sink at work a sink that takes nothing drops its records.
     a_stuck_sink_has_a_bound(&folder.path().join("fifo"));

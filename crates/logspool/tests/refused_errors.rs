@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Duration;
 
 use line::{begin, file_sink, log, route_to};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 use logspool_record::{Encoder, Head, tag};
 
 /// The text that `action` writes to standard error.
@@ -33,7 +33,12 @@ fn on_standard_error(action: impl FnOnce()) -> String {
 #[test]
 fn refused_errors_are_shown_and_refused_infos_are_not() {
     let timeout = Duration::from_millis(1);
-    begin(Options { queue_bytes: 32 * 1024, overflow_bytes: Some(0), blocking_timeout: timeout, ..Options::default() });
+    begin(Options {
+        queue_bytes: 32 * 1024,
+        overflow_bytes: Some(0),
+        blocking_timeout: BlockingTimeout(timeout),
+        ..Options::default()
+    });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fifo");
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();

@@ -5,7 +5,7 @@ mod line;
 use std::time::Duration;
 
 use line::{DEADLINE, begin, file_sink, log, route_to};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 
 const QUEUE_BYTES: usize = 32 * 1024;
 const OVERFLOW_BYTES: u64 = 256 * 1024;
@@ -15,7 +15,7 @@ fn refused_records_are_counted_and_summarised_once_there_is_room() {
     begin(Options {
         queue_bytes: QUEUE_BYTES,
         overflow_bytes: Some(OVERFLOW_BYTES),
-        blocking_timeout: Duration::from_millis(1),
+        blocking_timeout: BlockingTimeout(Duration::from_millis(1)),
         ..Options::default()
     });
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
         max_bytes: 10,
         backup_count,
         terminator_chars: 1,
-        rules: RotationRules::Early,
+        rules: RotationRules::EARLY,
     };
     options.define(Descriptor::Open)
 }
@@ -63,8 +63,8 @@ fn records_wait_for_a_folder_that_may_not_be_changed() {
     let in_days = [(0, "first\n"), (86_400, "second\n"), (86_401, "3\n")];
     for (definition, backup) in [
         (sized(&path, 2), "app.log.1"),
-        (timed(&path, RotationRules::Early), "app.log.1970-01-01"),
-        (timed(&path, RotationRules::Current), "app.log.1970-01-01"),
+        (timed(&path, RotationRules::EARLY), "app.log.1970-01-01"),
+        (timed(&path, RotationRules::CURRENT), "app.log.1970-01-01"),
     ] {
         let mut sink = sinks::open(&definition).unwrap();
         let mut feed = Feed::new(in_days);

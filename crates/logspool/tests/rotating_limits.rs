@@ -49,7 +49,7 @@ fn cut_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         let text_path = path.to_str().unwrap().to_owned();
-        let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
+        let rules = if number % 2 == 0 { RotationRules::EARLY } else { RotationRules::CURRENT };
         let definition = match number {
             0 | 1 => {
                 RotatingFileOptions { path: text_path, max_bytes: 50, backup_count: 3, terminator_chars: 1, rules }
@@ -125,7 +125,7 @@ fn no_descriptors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         let text_path = path.to_str().unwrap().to_owned();
-        let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
+        let rules = if number % 2 == 0 { RotationRules::EARLY } else { RotationRules::CURRENT };
         let (definition, backup) = if number < 2 {
             let options =
                 RotatingFileOptions { path: text_path, max_bytes: 10, backup_count: 1, terminator_chars: 1, rules };

@@ -18,7 +18,7 @@ use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();
-    let rules = RotationRules::Current;
+    let rules = RotationRules::CURRENT;
     RotatingFileOptions { path, max_bytes, backup_count, terminator_chars: 1, rules }.define(descriptor)
 }
 
@@ -76,7 +76,7 @@ fn the_program_s_descriptor_stays_with_the_first_file() {
 
 #[test]
 fn what_is_no_regular_file_is_never_rotated() {
-    for rules in [RotationRules::Early, RotationRules::Current] {
+    for rules in [RotationRules::EARLY, RotationRules::CURRENT] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();

@@ -20,7 +20,7 @@ fn definition(path: &Path, when: &str, backup_count: u32, rules: RotationRules) 
 
 #[test]
 fn a_backlog_is_spread_over_the_files_by_the_time_of_its_records() {
-    for rules in [RotationRules::Early, RotationRules::Current] {
+    for rules in [RotationRules::EARLY, RotationRules::CURRENT] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
         let mut sink = sinks::open(&definition(&path, "midnight", 0, rules)).unwrap();
@@ -40,7 +40,7 @@ fn a_backlog_is_spread_over_the_files_by_the_time_of_its_records() {
 #[test]
 fn a_name_that_is_taken_is_overwritten_by_early_rules_and_respected_by_current_ones() {
     for (rules, backup, rest) in
-        [(RotationRules::Early, "first\n", "second\n"), (RotationRules::Current, "theirs\n", "first\nsecond\n")]
+        [(RotationRules::EARLY, "first\n", "second\n"), (RotationRules::CURRENT, "theirs\n", "first\nsecond\n")]
     {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
@@ -51,7 +51,7 @@ fn a_name_that_is_taken_is_overwritten_by_early_rules_and_respected_by_current_o
 
         assert_eq!(backup, fs::read_to_string(&taken).unwrap());
         assert_eq!(rest, fs::read_to_string(&path).unwrap());
-        if rules == RotationRules::Current {
+        if rules == RotationRules::CURRENT {
             fs::remove_file(&taken).unwrap();
             Feed::new([(MARCH + 1, "third\n")]).rest(sink.as_mut());
             assert_eq!("first\nsecond\n", fs::read_to_string(&taken).unwrap());
@@ -66,7 +66,7 @@ fn a_backup_that_cannot_be_removed_is_reported_once_and_stops_nothing() {
     let path = folder.path().join("app.log");
     fs::create_dir(folder.path().join("app.log.2020-01-01")).unwrap();
     fs::write(folder.path().join("app.log.2020-01-02"), "old\n").unwrap();
-    let mut sink = sinks::open(&definition(&path, "D", 1, RotationRules::Current)).unwrap();
+    let mut sink = sinks::open(&definition(&path, "D", 1, RotationRules::CURRENT)).unwrap();
     let mut feed = Feed::new([(MARCH - 1, "first\n"), (MARCH, "second\n")]);
     feed.step(sink.as_mut()).unwrap();
     assert!(matches!(feed.step(sink.as_mut()), Err(sink::SinkError::Retry(_))));
@@ -82,7 +82,7 @@ fn what_is_no_regular_file_is_never_rotated_and_asked_once_an_interval() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-    let mut sink = sinks::open(&definition(&path, "H", 0, RotationRules::Current)).unwrap();
+    let mut sink = sinks::open(&definition(&path, "H", 0, RotationRules::CURRENT)).unwrap();
     let lines = (0..7200).map(|second| (MARCH + second, "line\n"));
 
     assert_eq!(2, Feed::new(lines).rest(sink.as_mut()));

@@ -53,7 +53,7 @@ fn the_bytes_of_every_kind_are_those_that_were_recorded() {
             zone: Zone::Utc,
             at_time_seconds: Some(60),
             rollover_at: Some(1_700_000_000),
-            rules: RotationRules::Current,
+            rules: RotationRules::CURRENT,
         })
     );
     for (number, name) in [(0, "descriptor 0"), (1, "stdout"), (2, "stderr"), (7, "descriptor 7")] {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, counted_in, file_sink, log, make_fifo, route_to, sum};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 
 const OVERFLOW_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ fn begin_with_spool() {
         spool_dir: Some(spool_folder()),
         spool_bytes: 64 * 1024 * 1024,
         // This program logs faster than a busy disk can write.
-        blocking_timeout: DEADLINE,
+        blocking_timeout: BlockingTimeout(DEADLINE),
         ..Options::default()
     });
 }

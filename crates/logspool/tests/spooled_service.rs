@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, log, route_to_format, sum};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, BlockingTimeout, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool_record::definition::Descriptor;
 use logspool_record::format::FormatSpec;
@@ -21,7 +21,7 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
         spool_dir: Some(folder.clone()),
         spool_bytes: 256 * 1024 * 1024,
         // This program logs faster than a busy disk can write.
-        blocking_timeout: DEADLINE,
+        blocking_timeout: BlockingTimeout(DEADLINE),
         ..Options::default()
     });
     let mut service = Service::start("tcp://127.0.0.1:0");

@@ -52,14 +52,14 @@ def raised(error, cause=None):
     except Exception as caught:
         return caught
 
-logspool.install()
-"""
-
-_CALLS = """
 VALUES = ["ann", "grüße \\"世界\\"\\n", "", None, True, 7, -2**63, 2**63, 2**70, 1.5, float("nan"), float("-inf"), b"b",
           (1, "a"), [1], {"k": 1}, {1}, Colour.RED, Text("t"), Shown(),
           decimal.Decimal("1.50"), uuid.UUID(int=7), object]
 
+logspool.install()
+"""
+
+_CALLS = """
 def log_all(kind):
     native, twin, text = pair(kind)
     for log in (native, twin):
@@ -99,6 +99,20 @@ def test_lines_of_the_native_path_are_those_that_the_formatter_makes(run_program
     assert twin.splitlines() == native.splitlines()
     assert 0 == stock_calls
     assert native_calls > 50
+
+
+def test_values_are_those_that_the_json_module_writes(run_program):
+    body = """
+PLAIN = (str, int, float, bool, type(None))
+made = logspool.JSONFormatter({"m": "message"})
+for value in [*VALUES, "".join(map(chr, range(0x100))), "\\u2028", "half \\udc80", int("9" * 4000)]:
+    known = value if type(value) in PLAIN and value not in (float("inf"), float("-inf")) and value == value else None
+    shown = known if type(value) in PLAIN else str(value)
+    record = logging.makeLogRecord({"msg": "m", "a \\"key\\"": value})
+    expected = json.dumps({"m": "m", "a \\"key\\"": shown}, ensure_ascii=False, separators=(",", ":"))
+    assert expected == made.format(record), (expected, made.format(record))
+"""
+    run_program(_PRELUDE + body)[0].expect_success()
 
 
 def test_fields_stand_in_json_once_those_of_the_call_first(run_program):

@@ -1,5 +1,6 @@
 """Every record reaches the service with all its parts, whatever becomes of program, service and connection."""
 
+import ast
 import collections
 import json
 import os
@@ -142,6 +143,38 @@ pay(seen)
         assert native == python
     times = [when for when, _ in receiver.entries]
     assert times == sorted(times)
+
+
+def test_the_bytes_of_an_entry_that_python_reads(run_program):
+    body = r"""
+import logging, os
+from decimal import Decimal
+from logspool import _service
+os.uname = lambda: type("Names", (), {"nodename": "m"})
+deep = "x"
+for _ in range(18):
+    deep = [deep]
+record = logging.makeLogRecord({
+    "name": "shop", "levelno": 30, "msg": "odd \udc80", "pathname": "/a.py", "lineno": 300, "funcName": "f",
+    "created": 5.25, "process": 7, "processName": "P", "thread": -1, "threadName": "T", "yes": True, "none": None,
+    "low": -(1 << 63), "huge": 1 << 64, "share": 0.5, "price": Decimal("1.50"),
+    "basket": {"items": [1, (2.0, None)], 4: {}}, "deep": deep,
+})
+vars(record).pop("taskName", None)
+print(_service.entry(record, None))
+"""
+    expected = (
+        b"\x92\xd7\x00\x00\x00\x00\x05\x0e\xe6\xb2\x80\xde\x00\x13"
+        b"\xa5level\x1e\xa6logger\xa4shop\xa4file\xa5/a.py\xa4line\xcd\x01,\xa8function\xa1f\xa7process\x07"
+        b"\xa4host\xa1m\xa7message\xaaodd \\udc80\xacprocess_name\xa1P\xa6thread\xff\xabthread_name\xa1T"
+        b"\xa3yes\xc3\xa4none\xc0\xa3low\xd3\x80\x00\x00\x00\x00\x00\x00\x00\xa4huge\xb418446744073709551616"
+        b"\xa5share\xcb?\xe0\x00\x00\x00\x00\x00\x00\xa5price\xa41.50"
+        b"\xa6basket\x82\xa5items\x92\x01\x92\xcb@\x00\x00\x00\x00\x00\x00\x00\xc0\xa14\x80"
+        b"\xa4deep\xd9'" + b"[" * 18 + b"'x'" + b"]" * 18
+    )
+    outcome, _ = run_program(body)
+
+    assert ast.literal_eval(outcome.expect_success().out.decode()) == expected
 
 
 COUNTED = """

@@ -114,8 +114,8 @@ def test_what_does_not_fit_is_refused_with_the_nearest_name(run_program):
 
 
 def test_no_option_of_a_sink_has_the_name_of_one_of_install():
-    from logspool import _install
+    from logspool import _install_options
 
-    taken = {"sink", "level", "filters", "formatter", "class", *_install.option_names()}
+    taken = {"sink", "level", "filters", "formatter", "class", *_install_options.shapes()}
     for kind, row in table().items():
         assert not taken & {option["name"] for option in row["options"]}, kind

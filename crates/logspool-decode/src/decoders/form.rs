@@ -14,22 +14,22 @@ use crate::value::Value;
 
 /// The form has no `msg` and `levelno`, so it is not a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRecord;
+pub struct NotARecord;
 
-impl fmt::Display for NoRecord {
+impl fmt::Display for NotARecord {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("the form has none of the attributes of a log record (msg, levelno)")
     }
 }
 
-impl std::error::Error for NoRecord {}
+impl std::error::Error for NotARecord {}
 
 /// Reads a query string or a body of `application/x-www-form-urlencoded`. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 ///
 /// The form is not a log record.
-pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
+pub fn read(form: &[u8]) -> Result<Record<'_>, NotARecord> {
     let mut record = Record::default();
     let mut is_record = false;
     let mut message = None;
@@ -46,7 +46,7 @@ pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
         record.message = message;
         record.fields.retain(|(name, _)| name != "args");
     }
-    if is_record { Ok(record) } else { Err(NoRecord) }
+    if is_record { Ok(record) } else { Err(NotARecord) }
 }
 
 /// Converts an attribute to the type that it has in a `LogRecord`. Text that cannot be converted stays text.
@@ -76,7 +76,7 @@ mod tests {
         &threadName=MainThread&processName=MainProcess&process=4711&taskName=None&user=a%26b";
 
     #[test]
-    fn what_python_sends_is_read() {
+    fn a_form_from_python_is_read() {
         assert_eq!(
             serde_json::json!({
                 "time_ns": 1_700_000_000_125_000_000_i64, "level": 30, "logger": "shop", "message": "took %d ms",
@@ -89,19 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_made_before_counts() {
+    fn an_already_formatted_message_is_used() {
         let record = read(b"msg=took+%25d+ms&args=%285%2C%29&levelno=20&message=took+5+ms").unwrap();
         assert_eq!(("took 5 ms", 0), (&*record.message, record.fields.len()));
     }
 
     #[test]
-    fn what_does_not_fit_is_a_field_and_other_forms_are_no_records() {
+    fn unfit_values_become_fields_and_other_forms_are_refused() {
         let record = read(b"msg=%FF&levelno=high&lineno=-1&created=nan&thread=x&process=1.5&args=()").unwrap();
         assert_eq!("\u{FFFD}", record.message);
         let names: Vec<_> = record.fields.iter().map(|(name, _)| &**name).collect();
         assert_eq!(vec!["levelno", "lineno", "created", "thread", "process"], names);
         for none in [&b""[..], b"a=b", b"\0\xFF&&&==", b"{}"] {
-            assert_eq!(Err(NoRecord), read(none));
+            assert_eq!(Err(NotARecord), read(none));
         }
     }
 }

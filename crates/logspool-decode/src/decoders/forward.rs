@@ -9,25 +9,25 @@
 mod chunk_id;
 mod entry;
 pub mod handshake;
-mod inflating;
+mod inflater;
 mod msgpack;
 mod problem;
 mod records;
 
 use std::borrow::Cow;
 
-use super::words;
+use super::convert;
 use crate::record::Record;
 
 pub use chunk_id::ChunkId;
-use entry::Entry;
-use msgpack::{Reader, Token};
+use entry::EntryReader;
+use msgpack::{Token, TokenReader};
 pub use problem::{ForwardError, ForwardProblem};
-pub use records::{Next, Progress, Records};
+pub use records::{ReadProgress, RecordFlow, Records};
 
 /// Limits of a message.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ForwardLimits {
     /// Bytes of a message as sent.
     pub frame: usize,
     /// Bytes of its decompressed entries.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub items: usize,
 }
 
-impl Default for Limits {
+impl Default for ForwardLimits {
     /// 10 MiB as sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
     ///
     /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB. 64 MiB are the rows of 400,000
@@ -51,7 +51,7 @@ impl Default for Limits {
 
 /// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
+pub enum ScannedFrame {
     /// The message is not complete yet.
     Incomplete,
     /// The message is complete.
@@ -80,10 +80,10 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// The message is longer than [`Limits::frame`], or is not a Forward message. The start of the next message is
+    /// The message is longer than [`ForwardLimits::frame`], or is not a Forward message. The start of the next message is
     /// unknown then.
-    pub fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<Frame, ForwardError> {
-        let mut reader = Reader::from(bytes, self.at);
+    pub fn frame(&mut self, bytes: &[u8], limits: &ForwardLimits) -> Result<ScannedFrame, ForwardError> {
+        let mut reader = TokenReader::from(bytes, self.at);
         while self.values > 0 {
             match reader.token() {
                 Ok(token) if self.at == 0 && !matches!(token, Token::List(_) | Token::Nil) => {
@@ -91,7 +91,7 @@ impl Scanner {
                 }
                 Ok(token) => self.values = self.values - 1 + token.values(),
                 Err(ForwardProblem::Truncated) if bytes.len().max(self.at + reader.announced()) < limits.frame => {
-                    return Ok(Frame::Incomplete);
+                    return Ok(ScannedFrame::Incomplete);
                 }
                 Err(ForwardProblem::Truncated) => return Err(ForwardProblem::TooLong(limits.frame).at(self.at)),
                 Err(problem) => return Err(problem.at(self.at)),
@@ -107,7 +107,7 @@ impl Scanner {
         if length > limits.frame {
             return Err(ForwardProblem::TooLong(limits.frame).at(length));
         }
-        Ok(Frame::Complete { length })
+        Ok(ScannedFrame::Complete { length })
     }
 }
 
@@ -123,16 +123,16 @@ pub struct Message<'a> {
     /// True for the last message of a stream. Only logspool's own client sets it.
     pub end: bool,
     ack: Option<&'a [u8]>,
-    entries: Entries<'a>,
-    limits: Limits,
+    entries: EntryBytes<'a>,
+    limits: ForwardLimits,
 }
 
 #[derive(Debug, Clone)]
-enum Entries<'a> {
+enum EntryBytes<'a> {
     /// A single entry without a list around it.
-    Bare(Reader<'a>),
+    Bare(TokenReader<'a>),
     /// A list with this number of entries.
-    List(Reader<'a>, u32),
+    List(TokenReader<'a>, u32),
     /// Entries as a byte string, up to its end.
     Packed(&'a [u8]),
     /// Gzip-compressed entries.
@@ -144,55 +144,55 @@ enum Entries<'a> {
 /// # Errors
 ///
 /// The frame is not a Forward message, or its compression is unknown.
-pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, ForwardError> {
-    let mut reader = Reader::new(frame);
-    let mut options = Options::default();
+pub fn read<'a>(frame: &'a [u8], limits: &ForwardLimits) -> Result<Message<'a>, ForwardError> {
+    let mut reader = TokenReader::new(frame);
+    let mut options = MessageOptions::default();
     let result = parts(&mut reader, &mut options);
     let (tag, mut entries) = result.map_err(|problem| problem.at(reader.at()))?;
-    if let Entries::Packed(packed) = entries {
+    if let EntryBytes::Packed(packed) = entries {
         match options.compressed.as_deref() {
             None | Some("text") => {}
-            Some("gzip") => entries = Entries::Gzip(packed),
+            Some("gzip") => entries = EntryBytes::Gzip(packed),
             Some(other) => return Err(ForwardProblem::Compression(other.to_owned()).at(0)),
         }
     }
-    let Options { chunk, ack, size, end, .. } = options;
+    let MessageOptions { chunk, ack, size, end, .. } = options;
     Ok(Message { tag, chunk, size, end, ack, entries, limits: *limits })
 }
 
 /// Reads only the id of a message that [`read`] refuses. With it the message can be acknowledged, so that the sender
 /// does not repeat it for ever. The result has no records. `None`: the id cannot be read either.
-pub fn read_id<'a>(frame: &'a [u8], limits: &Limits) -> Option<Message<'a>> {
-    let mut options = Options::default();
-    let (tag, _) = parts(&mut Reader::new(frame), &mut options).ok()?;
-    let Options { chunk, ack, size, end, .. } = options;
-    Some(Message { tag, chunk, size, end, ack, entries: Entries::Packed(b""), limits: *limits })
+pub fn read_id<'a>(frame: &'a [u8], limits: &ForwardLimits) -> Option<Message<'a>> {
+    let mut options = MessageOptions::default();
+    let (tag, _) = parts(&mut TokenReader::new(frame), &mut options).ok()?;
+    let MessageOptions { chunk, ack, size, end, .. } = options;
+    Some(Message { tag, chunk, size, end, ack, entries: EntryBytes::Packed(b""), limits: *limits })
 }
 
 fn parts<'a>(
-    reader: &mut Reader<'a>,
-    options: &mut Options<'a>,
-) -> Result<(Cow<'a, str>, Entries<'a>), ForwardProblem> {
+    reader: &mut TokenReader<'a>,
+    options: &mut MessageOptions<'a>,
+) -> Result<(Cow<'a, str>, EntryBytes<'a>), ForwardProblem> {
     let mut left = match reader.token()? {
         // A heartbeat in Fluentd.
-        Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), Entries::Packed(b""))),
+        Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), EntryBytes::Packed(b""))),
         Token::List(count @ 2..=4) => count,
         _ => return Err(ForwardProblem::Unexpected("a list of two to four values")),
     };
     let Token::Text(tag) = reader.token()? else { return Err(ForwardProblem::Unexpected("a tag")) };
     let begin = *reader;
     let entries = match reader.token()? {
-        Token::Text(packed) => Entries::Packed(packed),
+        Token::Text(packed) => EntryBytes::Packed(packed),
         list @ Token::List(count) => {
             let begin = *reader;
             reader.skip(list.values())?;
-            Entries::List(begin, count)
+            EntryBytes::List(begin, count)
         }
         // The value is a time, so the map follows.
         time if left > 2 => {
             reader.skip(time.values() + 1)?;
             left -= 1;
-            Entries::Bare(begin)
+            EntryBytes::Bare(begin)
         }
         _ => return Err(ForwardProblem::Unexpected("entries")),
     };
@@ -202,11 +202,11 @@ fn parts<'a>(
     if left > 3 || !reader.is_at_end() {
         return Err(ForwardProblem::Unexpected("the end of the message"));
     }
-    Ok((words::lossy(tag), entries))
+    Ok((convert::lossy(tag), entries))
 }
 
 #[derive(Default)]
-struct Options<'a> {
+struct MessageOptions<'a> {
     chunk: Option<Cow<'a, str>>,
     ack: Option<&'a [u8]>,
     size: Option<u64>,
@@ -214,8 +214,8 @@ struct Options<'a> {
     compressed: Option<Cow<'a, str>>,
 }
 
-impl<'a> Options<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), ForwardProblem> {
+impl<'a> MessageOptions<'a> {
+    fn read(&mut self, reader: &mut TokenReader<'a>) -> Result<(), ForwardProblem> {
         let count = match reader.token()? {
             Token::Nil => 0,
             Token::Map(count) => count,
@@ -227,12 +227,12 @@ impl<'a> Options<'a> {
             let begin = reader.at();
             match (name, reader.token()?) {
                 (Token::Text(b"chunk"), Token::Text(id)) => {
-                    self.chunk = Some(words::lossy(id));
+                    self.chunk = Some(convert::lossy(id));
                     self.ack = Some(reader.since(begin));
                 }
                 (Token::Text(b"size"), Token::Int(size)) => self.size = u64::try_from(size).ok(),
                 (Token::Text(b"end"), Token::Bool(end)) => self.end = end,
-                (Token::Text(b"compressed"), Token::Text(name)) => self.compressed = Some(words::lossy(name)),
+                (Token::Text(b"compressed"), Token::Text(name)) => self.compressed = Some(convert::lossy(name)),
                 (_, other) => reader.skip(other.values())?,
             }
         }
@@ -249,7 +249,7 @@ impl<'a> Message<'a> {
 
     /// True if the entries are compressed.
     pub fn is_compressed(&self) -> bool {
-        matches!(self.entries, Entries::Gzip(_))
+        matches!(self.entries, EntryBytes::Gzip(_))
     }
 
     /// Reads the records after the first `skip`. `buffer` holds decompressed entries, a part at a time, and never grows
@@ -264,9 +264,9 @@ impl<'a> Message<'a> {
 /// # Errors
 ///
 /// The bytes are not exactly one entry.
-pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, ForwardError> {
-    let mut reader = Reader::new(bytes);
-    let entry = Entry { is_bare: false, keeps_tag: false, tag: "", items: limits.items };
+pub fn entry<'a>(bytes: &'a [u8], limits: &ForwardLimits) -> Result<Record<'a>, ForwardError> {
+    let mut reader = TokenReader::new(bytes);
+    let entry = EntryReader { is_bare: false, keeps_tag: false, tag: "", items: limits.items };
     let (record, _) = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
     match reader.is_at_end() {
         true => Ok(record),

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
+use super::convert::{self, into_text};
 use super::json_line::{self, JsonLineError};
-use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -29,20 +29,20 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
             ("host", Value::Text(_)) => record.host = Some(into_text(value)),
             ("short_message", Value::Text(_)) => short = Some(into_text(value)),
             ("full_message", Value::Text(_)) => full = Some(into_text(value)),
-            ("timestamp", _) if record.time_ns.is_none() && words::nanoseconds(&value).is_some() => {
-                record.time_ns = words::nanoseconds(&value);
+            ("timestamp", _) if record.time_ns.is_none() && convert::nanoseconds(&value).is_some() => {
+                record.time_ns = convert::nanoseconds(&value);
             }
-            ("level", Value::Int(severity)) if words::level_of_severity(*severity).is_some() => {
-                record.level = words::level_of_severity(*severity).unwrap_or_default();
+            ("level", Value::Int(severity)) if convert::level_of_severity(*severity).is_some() => {
+                record.level = convert::level_of_severity(*severity).unwrap_or_default();
             }
             ("facility" | "_logger" | "_logger_name", Value::Text(_)) if record.logger.is_empty() => {
                 record.logger = into_text(value);
             }
-            ("line" | "_line", _) if record.line.is_none() && words::number::<u32>(&value).is_some() => {
-                record.line = words::number(&value);
+            ("line" | "_line", _) if record.line.is_none() && convert::number::<u32>(&value).is_some() => {
+                record.line = convert::number(&value);
             }
-            ("_pid", _) if record.process.is_none() && words::number::<u64>(&value).is_some() => {
-                record.process = words::number(&value);
+            ("_pid", _) if record.process.is_none() && convert::number::<u64>(&value).is_some() => {
+                record.process = convert::number(&value);
             }
             ("file" | "_file", Value::Text(_)) if record.file.is_none() => record.file = Some(into_text(value)),
             ("_function", Value::Text(_)) if record.function.is_none() => record.function = Some(into_text(value)),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_odd_loses_nothing() {
+    fn missing_and_odd_values_lose_nothing() {
         assert_eq!(serde_json::json!({"level": 20, "logger": "", "message": ""}), json("{}"));
         assert_eq!(
             serde_json::json!({

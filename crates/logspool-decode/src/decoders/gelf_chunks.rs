@@ -47,7 +47,7 @@ impl fmt::Display for GelfChunkError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => {
-                to.write_str("the GELF chunk has no header, or its number is beyond its count (at most 128)")
+                to.write_str("the GELF chunk has no complete header, or its number exceeds its count (at most 128)")
             }
             Self::Inflate(error) => write!(to, "the GELF message cannot be read: {error}"),
         }
@@ -56,11 +56,11 @@ impl fmt::Display for GelfChunkError {
 
 impl std::error::Error for GelfChunkError {}
 
-type Key = (SocketAddr, [u8; 8]);
+type MessageKey = (SocketAddr, [u8; 8]);
 
 #[derive(Debug)]
-struct Unfinished {
-    key: Key,
+struct IncompleteMessage {
+    key: MessageKey,
     since: Instant,
     count: u8,
     /// One bit for each chunk that has arrived.
@@ -74,22 +74,22 @@ struct Unfinished {
 pub struct GelfChunks {
     limits: ChunkLimits,
     /// Incomplete messages in the order in which they began; the first is the oldest.
-    unfinished: BTreeMap<u64, Unfinished>,
-    numbers: HashMap<Key, u64>,
+    unfinished: BTreeMap<u64, IncompleteMessage>,
+    numbers: HashMap<MessageKey, u64>,
     next: u64,
     bytes: usize,
-    given_up: u64,
+    dropped: u64,
 }
 
 impl GelfChunks {
     /// Starts without incomplete messages.
     pub fn new(limits: ChunkLimits) -> Self {
-        Self { limits, unfinished: BTreeMap::new(), numbers: HashMap::new(), next: 0, bytes: 0, given_up: 0 }
+        Self { limits, unfinished: BTreeMap::new(), numbers: HashMap::new(), next: 0, bytes: 0, dropped: 0 }
     }
 
     /// Number of messages that were dropped because chunks were missing.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Takes a datagram. Returns a message for `gelf::read` if the datagram is a whole message or completes one.
@@ -122,7 +122,7 @@ impl GelfChunks {
     /// Drops all incomplete messages, because no more datagrams will come.
     pub fn end(&mut self) {
         while !self.unfinished.is_empty() {
-            self.give_up_oldest();
+            self.drop_oldest();
         }
     }
 
@@ -131,7 +131,7 @@ impl GelfChunks {
         while let Some(oldest) = self.unfinished.first_entry()
             && now.saturating_duration_since(oldest.get().since) >= self.limits.age
         {
-            self.give_up_oldest();
+            self.drop_oldest();
         }
     }
 
@@ -151,7 +151,7 @@ impl GelfChunks {
         if number == self.next {
             self.next += 1;
         }
-        let begun = Unfinished { key, since: now, count, seen: 0, bytes: 0, parts: Vec::new() };
+        let begun = IncompleteMessage { key, since: now, count, seen: 0, bytes: 0, parts: Vec::new() };
         let message = self.unfinished.entry(number).or_insert(begun);
         let bit = 1 << place;
         // The datagram is a duplicate, or its id was used twice: the first one counts.
@@ -163,22 +163,22 @@ impl GelfChunks {
         message.bytes += data.len();
         self.bytes += data.len();
         if message.seen.count_ones() == u32::from(count) {
-            return Ok(self.remove(number).map(whole));
+            return Ok(self.remove(number).map(joined_parts));
         }
         while self.unfinished.len() > self.limits.messages || self.bytes > self.limits.bytes {
-            self.give_up_oldest();
+            self.drop_oldest();
         }
         Ok(None)
     }
 
-    fn give_up_oldest(&mut self) {
+    fn drop_oldest(&mut self) {
         if let Some((&number, _)) = self.unfinished.first_key_value() {
             self.remove(number);
-            self.given_up += 1;
+            self.dropped += 1;
         }
     }
 
-    fn remove(&mut self, number: u64) -> Option<Unfinished> {
+    fn remove(&mut self, number: u64) -> Option<IncompleteMessage> {
         let message = self.unfinished.remove(&number)?;
         self.numbers.remove(&message.key);
         self.bytes -= message.bytes;
@@ -200,7 +200,7 @@ impl GelfChunks {
     }
 }
 
-fn whole(mut message: Unfinished) -> Vec<u8> {
+fn joined_parts(mut message: IncompleteMessage) -> Vec<u8> {
     message.parts.sort_unstable_by_key(|(place, _)| *place);
     let parts: Vec<_> = message.parts.into_iter().map(|(_, data)| data).collect();
     parts.concat()
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_message_is_what_it_is_or_is_decompressed() {
+    fn a_whole_message_is_returned_or_decompressed() {
         let now = Instant::now();
         let mut chunks = GelfChunks::new(ChunkLimits::default());
         let mut take = |datagram: &[u8]| chunks.take(datagram, FROM, now).unwrap().unwrap().into_owned();
@@ -245,32 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_too_long_or_is_too_much_is_given_up_and_counted() {
+    fn old_and_excess_messages_are_dropped_and_counted() {
         let now = Instant::now();
         let limits = ChunkLimits { messages: 2, bytes: 10, ..ChunkLimits::default() };
         let mut chunks = GelfChunks::new(limits);
         for id in 1..=3 {
             assert_eq!(None, chunks.take(&part(id, 0, 2, b"abc"), FROM, now).unwrap());
         }
-        assert_eq!(1, chunks.given_up());
+        assert_eq!(1, chunks.dropped());
         // The first message, the oldest one, was dropped.
         assert!(chunks.take(&part(2, 1, 2, b""), FROM, now).unwrap().is_some());
 
         assert_eq!(None, chunks.take(&part(4, 0, 2, b"12345678"), FROM, now).unwrap());
-        assert_eq!((2, 8), (chunks.given_up(), chunks.bytes));
+        assert_eq!((2, 8), (chunks.dropped(), chunks.bytes));
 
         chunks.expire(now + limits.age / 2);
-        assert_eq!(2, chunks.given_up());
+        assert_eq!(2, chunks.dropped());
         assert_eq!(None, chunks.take(&part(4, 1, 2, b"late"), FROM, now + limits.age).unwrap());
-        assert_eq!((3, 4), (chunks.given_up(), chunks.bytes));
+        assert_eq!((3, 4), (chunks.dropped(), chunks.bytes));
         assert_eq!(Some(now + 2 * limits.age), chunks.next_expiry());
         chunks.expire(now + 2 * limits.age);
         assert_eq!(None, chunks.next_expiry());
-        assert_eq!((4, 0, 0, 0), (chunks.given_up(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
+        assert_eq!((4, 0, 0, 0), (chunks.dropped(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
 
         assert_eq!(None, chunks.take(&part(5, 0, 2, b"last"), FROM, now).unwrap());
         chunks.end();
-        assert_eq!((5, 0, 0, 0), (chunks.given_up(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
+        assert_eq!((5, 0, 0, 0), (chunks.dropped(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub enum InflateError {
 impl fmt::Display for InflateError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge(limit) => write!(to, "the compressed bytes come to more than {limit} bytes"),
-            Self::Malformed(error) => write!(to, "the compressed bytes cannot be read: {error}"),
+            Self::TooLarge(limit) => write!(to, "the decompressed bytes exceed {limit} bytes"),
+            Self::Malformed(error) => write!(to, "cannot decompress: {error}"),
         }
     }
 }
@@ -89,12 +89,12 @@ mod tests {
         let mut into = Vec::new();
         let error = gzip(&bomb, 1000, &mut into).unwrap_err();
 
-        assert_eq!("the compressed bytes come to more than 1000 bytes", error.to_string());
+        assert_eq!("the decompressed bytes exceed 1000 bytes", error.to_string());
         assert!(into.is_empty() && into.capacity() < 100_000, "{}", into.capacity());
     }
 
     #[test]
-    fn what_is_cut_off_or_something_else_is_an_error() {
+    fn truncated_or_other_bytes_are_an_error() {
         let whole = gzipped(b"a text of some length, a text of some length");
         for length in 1..whole.len() {
             assert!(gzip(&whole[..length], 1000, &mut Vec::new()).is_err(), "{length} bytes");

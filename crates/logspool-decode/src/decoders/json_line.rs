@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::words::{self, into_text};
+use super::convert::{self, into_text};
 use crate::record::Record;
 use crate::value::{self, Value};
 
@@ -16,20 +16,20 @@ pub enum JsonLineError {
     /// The line is not JSON.
     Json(serde_json::Error),
     /// The line is JSON, but not an object.
-    NoObject,
+    NotAnObject,
 }
 
 /// Maximum number of JSON values in a line; keys count as well.
 ///
 /// Chosen: three times the limit of a pickle, because lists of numbers come as JSON. They take 2 MiB while they are
 /// decoded.
-const ITEMS: usize = 30_000;
+const MAX_VALUES: usize = 30_000;
 
 impl fmt::Display for JsonLineError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json(error) => write!(to, "the line is no JSON: {error}"),
-            Self::NoObject => to.write_str("the line holds no JSON object"),
+            Self::Json(error) => write!(to, "the line is not JSON: {error}"),
+            Self::NotAnObject => to.write_str("the line is not a JSON object"),
         }
     }
 }
@@ -48,7 +48,7 @@ pub fn read(line: &[u8]) -> Result<Record<'_>, JsonLineError> {
 /// Converts the pairs of an object to a record.
 pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     let mut record = Record::default();
-    let mut has = Has::default();
+    let mut has = PartsSet::default();
     for (name, value) in pairs {
         if let Some((name, value)) = set(&mut record, &mut has, name, value) {
             record.fields.push((name, value));
@@ -59,15 +59,15 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
 
 /// The pairs of an object.
 pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineError> {
-    match value::from_json(line, ITEMS).map_err(JsonLineError::Json)? {
+    match value::from_json(line, MAX_VALUES).map_err(JsonLineError::Json)? {
         Value::Map(pairs) => Ok(pairs),
-        _ => Err(JsonLineError::NoObject),
+        _ => Err(JsonLineError::NotAnObject),
     }
 }
 
 /// Parts that are already set, if the record itself does not show it.
 #[derive(Default)]
-pub(super) struct Has {
+pub(super) struct PartsSet {
     pub level: bool,
     pub logger: bool,
     pub message: bool,
@@ -76,13 +76,13 @@ pub(super) struct Has {
 /// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
 pub(super) fn set<'a>(
     record: &mut Record<'a>,
-    has: &mut Has,
+    has: &mut PartsSet,
     name: Cow<'a, str>,
     value: Value<'a>,
 ) -> Option<(Cow<'a, str>, Value<'a>)> {
     match &*name {
         "time" | "timestamp" | "@timestamp" | "ts" | "created" | "asctime" if record.time_ns.is_none() => {
-            record.time_ns = words::nanoseconds(&value);
+            record.time_ns = convert::nanoseconds(&value);
             // Keep a time that cannot be parsed as a field.
             return record.time_ns.is_none().then_some((name, value));
         }
@@ -90,14 +90,14 @@ pub(super) fn set<'a>(
             record.level = level(&value).unwrap_or_default();
             has.level = true;
         }
-        "line" | "lineno" if record.line.is_none() && words::number::<u32>(&value).is_some() => {
-            record.line = words::number(&value);
+        "line" | "lineno" if record.line.is_none() && convert::number::<u32>(&value).is_some() => {
+            record.line = convert::number(&value);
         }
-        "process" | "pid" if record.process.is_none() && words::number::<u64>(&value).is_some() => {
-            record.process = words::number(&value);
+        "process" | "pid" if record.process.is_none() && convert::number::<u64>(&value).is_some() => {
+            record.process = convert::number(&value);
         }
-        "thread" if record.thread.is_none() && words::number::<u64>(&value).is_some() => {
-            record.thread = words::number(&value);
+        "thread" if record.thread.is_none() && convert::number::<u64>(&value).is_some() => {
+            record.thread = convert::number(&value);
         }
         "message" | "msg" | "event" if !has.message && matches!(value, Value::Text(_)) => {
             record.message = into_text(value);
@@ -121,8 +121,8 @@ pub(super) fn set<'a>(
 /// The number of a level, from a number or a name.
 fn level(value: &Value<'_>) -> Option<u16> {
     match value {
-        Value::Text(text) => words::level(text),
-        _ => words::number(value),
+        Value::Text(text) => convert::level(text),
+        _ => convert::number(value),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_logspool_writes_is_read_as_it_was_meant() {
+    fn lines_written_by_logspool_are_read() {
         let line = r#"{"time":"2023-11-14T22:13:20.125000Z","level":"WARNING","logger":"shop","message":"a \"b\"",
             "file":"cart.py","line":42,"function":"pay","exception":"Traceback","stack":"Stack","user":7}"#;
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_known_by_their_names() {
+    fn the_usual_names_of_other_libraries_are_known() {
         let line = r#"{"@timestamp":1700000000125,"severity":"err","msg":"m","name":"n","pid":1,"thread":2,
             "hostname":"h","traceId":"t","dd.span_id":"s","threadName":"T","taskName":"k","processName":"p"}"#;
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_and_what_comes_twice_is_a_field() {
+    fn unfit_and_repeated_values_become_fields() {
         let line = r#"{"level":"loud","level":10,"time":"soon","message":5,"event":"e","msg":"second","line":"x",
             "pid":-1,"host":null,"big":18446744073709551615,"list":[1.5,{"a":true}]}"#;
 
@@ -199,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_object_is_an_error_that_says_where() {
+    fn a_line_that_is_not_an_object_is_an_error_with_the_position() {
         for line in ["", "{", "[1]", "12", "\"x\"", "{\"a\":1} trailing", "{\"a\":\"\u{1}\"}"] {
             assert!(read(line.as_bytes()).is_err(), "{line}");
         }
         assert!(read(b"{\"a\":\"\xFF\"}").is_err());
         assert!(read("[".repeat(100_000).as_bytes()).is_err());
-        assert_eq!("the line holds no JSON object", read(b"[]").unwrap_err().to_string());
+        assert_eq!("the line is not a JSON object", read(b"[]").unwrap_err().to_string());
         assert_eq!(
-            "the line is no JSON: EOF while parsing an object at line 1 column 1",
+            "the line is not JSON: EOF while parsing an object at line 1 column 1",
             read(b"{").unwrap_err().to_string()
         );
     }

@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 /// The bytes are not a JSON list. `each` was called with all values before the error.
 pub fn read(list: &[u8], each: impl FnMut(&[u8])) -> Result<(), serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(list);
-    json.deserialize_seq(Each(each))?;
+    json.deserialize_seq(ListVisitor(each))?;
     json.end()
 }
 
-struct Each<F>(F);
+struct ListVisitor<F>(F);
 
-impl<'de, F: FnMut(&[u8])> Visitor<'de> for Each<F> {
+impl<'de, F: FnMut(&[u8])> Visitor<'de> for ListVisitor<F> {
     type Value = ();
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_an_error() {
+    fn anything_but_a_list_is_an_error() {
         for bad in ["", "{}", "[1", "[1,]", "[1] 2", "[{]", "[\"\u{1}\"]"] {
             assert!(values(bad).is_err(), "{bad}");
         }

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::convert::{self, into_text};
 use super::pickle::{self, PickleError, PickleLimits};
-use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -18,14 +18,14 @@ pub enum LogRecordError {
     /// The frame is not a pickle.
     Pickle(PickleError),
     /// The frame is the pickle of something else.
-    NoRecord,
+    NotARecord,
 }
 
 impl fmt::Display for LogRecordError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pickle(error) => error.fmt(to),
-            Self::NoRecord => to.write_str("the pickle holds no dict with the attributes of a log record"),
+            Self::NotARecord => to.write_str("the pickle is not a dict with the attributes of a log record"),
         }
     }
 }
@@ -38,24 +38,24 @@ impl std::error::Error for LogRecordError {}
 ///
 /// The frame is not a record.
 pub fn read(frame: &[u8], limits: PickleLimits) -> Result<Record<'_>, LogRecordError> {
-    let mut found = Found::default();
+    let mut found = PartialRecord::default();
     if pickle::flat::read(frame, limits, |name, value| found.take(Cow::Borrowed(name), value)).is_none() {
-        found = Found::default();
+        found = PartialRecord::default();
         let pickle = pickle::read(frame, limits).map_err(LogRecordError::Pickle)?;
-        for (name, value) in pickle.entries().ok_or(LogRecordError::NoRecord)? {
+        for (name, value) in pickle.entries().ok_or(LogRecordError::NotARecord)? {
             found.take(name, value);
         }
     }
-    if found.is_record { Ok(found.record) } else { Err(LogRecordError::NoRecord) }
+    if found.is_record { Ok(found.record) } else { Err(LogRecordError::NotARecord) }
 }
 
 #[derive(Default)]
-struct Found<'a> {
+struct PartialRecord<'a> {
     record: Record<'a>,
     is_record: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> PartialRecord<'a> {
     fn take(&mut self, name: Cow<'a, str>, value: Value<'a>) {
         self.is_record |= matches!(&*name, "msg" | "levelno");
         set(&mut self.record, name, value);
@@ -77,13 +77,13 @@ pub(super) fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<
         ("msg", _) => record.message = Cow::Owned(value.printed()),
         ("name", Value::Text(_)) => record.logger = into_text(value),
         ("levelno", Value::Int(level)) => record.level = u16::try_from((*level).max(0)).unwrap_or(u16::MAX),
-        ("created", _) if words::seconds(&value).is_some() => record.time_ns = words::seconds(&value),
+        ("created", _) if convert::seconds(&value).is_some() => record.time_ns = convert::seconds(&value),
         ("pathname", Value::Text(_)) => record.file = Some(into_text(value)),
-        ("lineno", _) if words::number::<u32>(&value).is_some() => record.line = words::number(&value),
+        ("lineno", _) if convert::number::<u32>(&value).is_some() => record.line = convert::number(&value),
         ("funcName", Value::Text(_)) => record.function = Some(into_text(value)),
-        ("process", _) if words::number::<u64>(&value).is_some() => record.process = words::number(&value),
+        ("process", _) if convert::number::<u64>(&value).is_some() => record.process = convert::number(&value),
         ("processName", Value::Text(_)) => record.process_name = Some(into_text(value)),
-        ("thread", _) if words::number::<u64>(&value).is_some() => record.thread = words::number(&value),
+        ("thread", _) if convert::number::<u64>(&value).is_some() => record.thread = convert::number(&value),
         ("threadName", Value::Text(_)) => record.thread_name = Some(into_text(value)),
         ("taskName", Value::Text(_)) => record.task = Some(into_text(value)),
         ("exc_text", Value::Text(_)) => record.exception = Some(into_text(value)),

@@ -1,5 +1,6 @@
 //! Decoders: pure functions from the bytes of a frame to records. They do no I/O and keep no state.
 
+pub mod convert;
 pub mod density;
 pub mod form;
 pub mod forward;
@@ -12,4 +13,3 @@ pub mod log_record;
 pub mod otlp;
 pub mod pickle;
 pub mod syslog;
-pub mod words;

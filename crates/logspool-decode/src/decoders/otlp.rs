@@ -14,11 +14,11 @@ mod protobuf;
 use std::borrow::Cow;
 use std::fmt;
 
-pub use answer::{Encoding, Rejected};
+pub use answer::{Encoding, RejectedRecords};
 pub use json::read as read_json;
 pub use protobuf::read as read_protobuf;
 
-use super::words::{self, into_text};
+use super::convert::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -41,15 +41,15 @@ impl Default for OtlpLimits {
     }
 }
 
-/// Maximum nesting depth. Deeper values are shown as [`BEYOND`].
-const DEPTH: usize = 32;
+/// Maximum nesting depth. Deeper values are shown as [`TOO_DEEP`].
+const MAX_DEPTH: usize = 32;
 
 /// Replaces values that are nested too deeply.
-const BEYOND: &str = "...";
+const TOO_DEEP: &str = "...";
 
 /// A log record that cannot be read in a request that can.
 #[derive(Debug)]
-pub struct Unread<'a> {
+pub struct UnreadableRecord<'a> {
     /// The record as sent.
     pub bytes: &'a [u8],
     /// The error.
@@ -72,11 +72,11 @@ pub enum OtlpError {
 impl fmt::Display for OtlpError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Protobuf(problem) => write!(to, "the body is no protobuf with log records: {problem}"),
-            Self::Json(error) => write!(to, "the body is no JSON with log records: {error}"),
-            Self::TooMany => to.write_str("a log record or its resource holds too many values"),
+            Self::Protobuf(problem) => write!(to, "the body is not protobuf with log records: {problem}"),
+            Self::Json(error) => write!(to, "the body is not JSON with log records: {error}"),
+            Self::TooMany => to.write_str("a log record or its resource has too many values"),
             Self::TooLarge => to.write_str(
-                "there are too many log records, or they are too large with their resource: send fewer at once",
+                "there are too many log records, or they are too large together with their resource: send fewer at once",
             ),
         }
     }
@@ -96,8 +96,8 @@ impl<'a> Resource<'a> {
     fn set(&mut self, name: Cow<'a, str>, value: Value<'a>) {
         match (&*name, &value) {
             ("host.name", Value::Text(_)) if self.host.is_none() => self.host = Some(into_text(value)),
-            ("process.pid", _) if self.process.is_none() && words::number::<u64>(&value).is_some() => {
-                self.process = words::number(&value);
+            ("process.pid", _) if self.process.is_none() && convert::number::<u64>(&value).is_some() => {
+                self.process = convert::number(&value);
             }
             (sdk, _) if sdk.starts_with("telemetry.sdk.") => {}
             _ => self.fields.push((name, value)),
@@ -107,13 +107,13 @@ impl<'a> Resource<'a> {
 
 /// A record that is being built.
 #[derive(Debug)]
-struct Draft<'a> {
+struct RecordDraft<'a> {
     record: Record<'a>,
     kind: Option<Cow<'a, str>>,
     reason: Option<Cow<'a, str>>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> RecordDraft<'a> {
     fn new(resource: &Resource<'a>, scope: &Cow<'a, str>) -> Self {
         let record = Record {
             logger: scope.clone(),
@@ -126,7 +126,7 @@ impl<'a> Draft<'a> {
 
     /// Sets the level by number, else by name. An unknown name becomes a field.
     fn level(&mut self, number: i64, name: Cow<'a, str>) {
-        let by_name = words::level(&name);
+        let by_name = convert::level(&name);
         self.record.level = of_severity(number).or(by_name).unwrap_or_default();
         if by_name.is_none() && !name.is_empty() {
             self.record.fields.push((Cow::Borrowed("severity_text"), Value::Text(name)));
@@ -151,13 +151,13 @@ impl<'a> Draft<'a> {
             "exception.type" => &mut self.kind,
             "exception.message" => &mut self.reason,
             "code.line.number" | "code.lineno" if record.line.is_none() => {
-                record.line = words::number(&value);
+                record.line = convert::number(&value);
                 return if record.line.is_none() {
                     record.fields.push((name, value))
                 };
             }
             "thread.id" if record.thread.is_none() => {
-                record.thread = words::number(&value);
+                record.thread = convert::number(&value);
                 return if record.thread.is_none() {
                     record.fields.push((name, value))
                 };

@@ -18,7 +18,7 @@ mod text;
 use machine::Machine;
 
 pub use graph::Pickle;
-pub use problem::{PickleError, PickleLimits, Problem};
+pub use problem::{PickleError, PickleLimits, PickleProblem};
 
 /// Parses a frame.
 ///

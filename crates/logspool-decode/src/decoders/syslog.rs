@@ -2,8 +2,8 @@
 //!
 //! The input is one message without its framing (LF, NUL, octet count).
 
-mod regular;
 mod rfc3164;
+mod rfc5424;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +12,22 @@ use chrono::{DateTime, FixedOffset};
 use logspool_record::syslog::FACILITIES;
 use syslog_loose::{Message, ProcId, Variant};
 
-use super::words;
+use super::convert;
 use crate::record::Record;
 use crate::value::Value;
-use regular::Regular;
+use rfc5424::Rfc5424Message;
 
 /// The message has no priority, so it is not syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoPriority;
+pub struct MissingPriority;
 
-impl fmt::Display for NoPriority {
+impl fmt::Display for MissingPriority {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a syslog message begins with its priority, as in <14>")
     }
 }
 
-impl std::error::Error for NoPriority {}
+impl std::error::Error for MissingPriority {}
 
 /// Reads one message that was received at `arrived`.
 ///
@@ -37,7 +37,7 @@ impl std::error::Error for NoPriority {}
 /// # Errors
 ///
 /// The message does not begin with a priority.
-pub fn read(message: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, NoPriority> {
+pub fn read(message: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, MissingPriority> {
     let end = message.iter().rposition(|byte| !matches!(byte, 0 | b'\n' | b'\r')).map_or(0, |last| last + 1);
     match String::from_utf8_lossy(&message[..end]) {
         Cow::Borrowed(text) => read_text(text, arrived),
@@ -45,14 +45,14 @@ pub fn read(message: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>
     }
 }
 
-fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, NoPriority> {
-    let (priority, rest) = text.strip_prefix('<').and_then(|text| text.split_once('>')).ok_or(NoPriority)?;
+fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, MissingPriority> {
+    let (priority, rest) = text.strip_prefix('<').and_then(|text| text.split_once('>')).ok_or(MissingPriority)?;
     let is_number = (1..=3).contains(&priority.len()) && priority.bytes().all(|byte| byte.is_ascii_digit());
-    let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(NoPriority)?;
+    let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(MissingPriority)?;
     // A priority beyond the last facility is accepted: its severity is valid.
-    let level = words::level_of_severity(priority & 7).unwrap_or_default();
+    let level = convert::level_of_severity(priority & 7).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
-    match rest.strip_prefix("1 ").and_then(regular::read) {
+    match rest.strip_prefix("1 ").and_then(rfc5424::read) {
         Some(found) => take_regular(&mut record, found),
         None => read_any(&mut record, text, rest, arrived),
     }
@@ -74,7 +74,7 @@ fn read_any<'a>(record: &mut Record<'a>, text: &'a str, rest: &'a str, arrived: 
     }
 }
 
-fn take_regular<'a>(record: &mut Record<'a>, found: Regular<'a>) {
+fn take_regular<'a>(record: &mut Record<'a>, found: Rfc5424Message<'a>) {
     record.time_ns = Some(found.time_ns);
     record.host = found.host.map(Cow::Borrowed);
     record.logger = found.app.map_or(Cow::Borrowed(""), Cow::Borrowed);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_sends_is_a_priority_and_a_text() {
+    fn a_message_from_python_is_a_priority_and_a_text() {
         let fields = serde_json::json!({"facility": "user"});
         for end in ["", "\0", "\n", "\r\n"] {
             assert_eq!(
@@ -187,7 +187,7 @@ mod tests {
 
     /// The general parser reads every message of the fast path to the same record.
     #[test]
-    fn what_is_read_in_one_go_is_what_the_general_parser_reads() {
+    fn the_fast_path_agrees_with_the_general_parser() {
         let arrived = DateTime::<FixedOffset>::default();
         let times = [
             "2003-10-11T22:14:15.003Z",
@@ -225,7 +225,7 @@ mod tests {
             let mut general = Record { level: 20, ..Record::default() };
             read_any(&mut general, message, rest, arrived);
             general.fields.push(("facility".into(), Value::text("user")));
-            regular += usize::from(rest.strip_prefix("1 ").is_some_and(|rest| regular::read(rest).is_some()));
+            regular += usize::from(rest.strip_prefix("1 ").is_some_and(|rest| rfc5424::read(rest).is_some()));
             assert_eq!(general, read_text(message, arrived).unwrap(), "{message:?}");
         };
         for time in times {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(serde_json::json!({"level": 10, "logger": "", "message": "?"}), json(b"<999>?"));
         let arrived = DateTime::<FixedOffset>::default();
         for none in [&b""[..], b"text", b"<>x", b"<1234>x", b"<-1>x", b"<14", b"<+1>x"] {
-            assert_eq!(Err(NoPriority), read(none, arrived), "{none:?}");
+            assert_eq!(Err(MissingPriority), read(none, arrived), "{none:?}");
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::interpreter::failure::{Failure, passed};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
-use crate::options;
+
 use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::environment::{self, IdValidity};
 use crate::plans::python_half::{installed, stands_alone};
@@ -45,9 +45,9 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     let barrier = match line {
         LineOutcome::Stock => flush_beside_stream(method, handler),
         LineOutcome::StockAfterQueue | LineOutcome::Again if method != Method::SinkEmit => {
-            adoption::hand_back(&handler, options::shutdown_timeout())
+            adoption::hand_back(&handler, pipeline::shutdown_timeout())
         }
-        LineOutcome::Uninstalling => adoption::hand_back(&handler, options::shutdown_timeout())
+        LineOutcome::Uninstalling => adoption::hand_back(&handler, pipeline::shutdown_timeout())
             .and_then(|()| flush_beside_stream(method, handler)),
         // No other method writes without going through the queue.
         _ => Ok(()),
@@ -83,7 +83,7 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
     if method == Method::StreamEmit
         && let Some(stream) = object::attribute(handler, &names().stream)
     {
-        adoption::flush_beside(&stream.bind(handler.py()), options::shutdown_timeout())?;
+        adoption::flush_beside(&stream.bind(handler.py()), pipeline::shutdown_timeout())?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 use std::ptr;
 use std::time::Duration;
 
+use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
@@ -12,7 +13,7 @@ use crate::calls::stock::{Method, call_stock};
 use crate::calls::{emit, prepare};
 use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
-use crate::options;
+
 use crate::plans::adoption;
 
 /// Declares the C functions for CPython, each with the action on its object and call.
@@ -46,7 +47,7 @@ fn after_barrier(
 ) -> *mut PyObject {
     let barrier = {
         let _error = SavedError::take(call.py());
-        before(handler, options::shutdown_timeout())
+        before(handler, pipeline::shutdown_timeout())
     };
     if !passed(call.py(), barrier) {
         return ptr::null_mut();
@@ -86,7 +87,7 @@ fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<(
 /// `Logger.removeHandler`: writes what is queued for the handler, then removes it.
 fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let [handler] = call.positional()
-        && !passed(call.py(), adoption::flush(handler, options::shutdown_timeout()))
+        && !passed(call.py(), adoption::flush(handler, pipeline::shutdown_timeout()))
     {
         return ptr::null_mut();
     }

@@ -12,7 +12,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool_record::format::{CompiledSite, TimeArithmetic};
+use logspool_record::cpython::TimeArithmetic;
+use logspool_record::format::CompiledSite;
 use logspool_record::{Head, tag};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -105,7 +106,7 @@ fn read(
         return Ok(ByValueOutcome::No);
     }
     let level = fields.level(&reading.globals)?;
-    let time = fields.time(reading.globals.arithmetic)?;
+    let time = fields.time(reading.globals.cpython.arithmetic())?;
     let needs = reading.format.1;
     if line_attributes.process_id
         && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id()))

@@ -1,4 +1,7 @@
-//! Attribute names as interned `str` objects, made once.
+//! Attribute names as interned `str` objects, made once, when the module is initialised.
+//!
+//! `pyo3::intern!` and `PyOnceLock` are not allowed in this crate: their first use lets another thread run before it is
+//! complete. If that thread forks, every later use in the child waits for ever.
 
 use std::sync::OnceLock;
 
@@ -35,10 +38,14 @@ names! {
     acquire = "acquire",
     args = "args",
     asctime = "asctime",
+    cancel = "cancel",
     cancelled = "cancelled",
+    close = "close",
     co_filename = "co_filename",
     co_name = "co_name",
     created = "created",
+    done = "done",
+    drain = "drain",
     current_task = "current_task",
     current_process = "current_process",
     emit = "emit",
@@ -56,7 +63,9 @@ names! {
     get_name = "get_name",
     get_running_loop = "_get_running_loop",
     handlers = "handlers",
+    init = "__init__",
     is_enabled_for = "isEnabledFor",
+    items = "items",
     level = "level",
     levelname = "levelname",
     levelno = "levelno",
@@ -77,6 +86,8 @@ names! {
     put_nowait = "put_nowait",
     queue = "queue",
     release = "release",
+    set_exception = "set_exception",
+    set_result = "set_result",
     stack_info = "stack_info",
     stacklevel = "stacklevel",
     stream = "stream",

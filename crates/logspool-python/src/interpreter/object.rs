@@ -43,12 +43,6 @@ impl Owned {
         }
     }
 
-    /// Takes over a reference from PyO3.
-    pub fn from_bound(object: Bound<'_, PyAny>) -> Self {
-        // SAFETY: `into_ptr` hands over the reference, and it is not null.
-        unsafe { Self(NonNull::new_unchecked(object.into_ptr())) }
-    }
-
     /// A second reference to the same object.
     #[inline]
     pub fn clone_ref(&self, py: Python<'_>) -> Self {

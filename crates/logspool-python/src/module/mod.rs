@@ -6,6 +6,7 @@ mod keeping;
 mod pools;
 mod running;
 mod watching;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -38,16 +39,18 @@ mod native {
     use super::pools::{pool_futures, run_timers, timers_after_fork};
     #[pymodule_export]
     use super::running::{
-        after_fork_in_child, after_fork_in_parent, before_fork, begin_end, claim, configure, drain, end, flush,
-        flush_durable, flush_handler, flush_local, go_on, install_crash_drain, install_signal_drain,
-        register_exit_drain, remove_crash_drain, start, stop,
+        after_fork_in_child, after_fork_in_parent, before_fork, begin_end, check_options, claim, configure, drain, end,
+        flush, flush_durable, flush_handler, flush_local, go_on, install_crash_drain, install_options,
+        install_signal_drain, register_exit_drain, remove_crash_drain, start, stop,
     };
     #[pymodule_export]
     use super::watching::{
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
+    use super::writing::{entry, json_object};
+    #[pymodule_export]
+    use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,7 @@ use logspool::pipeline;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::interpreter::leaving::{self, detached};
 use crate::plans::{adoption, environment, python_half, table};
@@ -16,6 +16,19 @@ use crate::{flushing, options, report};
 #[pyfunction]
 pub fn claim() -> PyResult<()> {
     logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+}
+
+/// Return the options of `install()` as dicts: name, shape, default, unit, range, meaning and more.
+#[pyfunction]
+pub fn install_options(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    options::table(py)
+}
+
+/// Check options of `install()`, and return all of them with the defaults of those that were not given.
+#[pyfunction]
+#[pyo3(signature = (options, /))]
+pub fn check_options<'py>(options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    options::checked(options)
 }
 
 /// Pass the options to the core.
@@ -37,7 +50,7 @@ pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
     // From here on no plan queues a record. A thread that flushes finds everything it has queued.
     detached(py, pipeline::settle);
-    let released = adoption::release_all(py, options::shutdown_timeout());
+    let released = adoption::release_all(py, pipeline::shutdown_timeout());
     table::forget_all(py);
     released
 }
@@ -65,7 +78,7 @@ pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
 /// Wait until everything queued for one handler is written.
 #[pyfunction]
 pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-    adoption::flush(handler, options::shutdown_timeout())
+    adoption::flush(handler, pipeline::shutdown_timeout())
 }
 
 /// Write everything queued, for at most `timeout` seconds. Return the number of records that were not written.
@@ -147,7 +160,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     }
     fn finish(drain: fn(Duration) -> u64) {
         let _ = std::panic::catch_unwind(|| {
-            let timeout = options::shutdown_timeout();
+            let timeout = pipeline::shutdown_timeout();
             report::report_unwritten(drain(timeout), timeout);
         });
     }

@@ -78,8 +78,7 @@ impl FormatParts {
             zone: self.zone,
             level_names: self.level_names.as_ref().unwrap_or(&globals.level_names).clone(),
             start_time_ns: globals.start_time_ns,
-            arithmetic: globals.arithmetic,
-            python_minor: globals.python_minor,
+            cpython: globals.cpython,
             process_id: if globals.shows_process { std::process::id() } else { 0 },
             terminator: terminator.to_owned(),
         }

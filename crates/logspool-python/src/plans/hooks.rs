@@ -7,13 +7,14 @@
 
 use std::ptr;
 
+use logspool::pipeline;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Object};
-use crate::options;
+
 use crate::plans::watched::{Effect, effect, make_stale, watched};
 use crate::plans::{adoption, table};
 
@@ -98,7 +99,7 @@ fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) ->
         && state.open_sink().is_some()
     {
         let _error = object::SavedError::take(object.py());
-        return adoption::release(&object, options::shutdown_timeout());
+        return adoption::release(&object, pipeline::shutdown_timeout());
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool_record::format::TimeArithmetic;
+use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
@@ -24,10 +24,8 @@ pub struct LoggingGlobals {
     pub level_names: Vec<(u16, String)>,
     /// `logging._startTime`.
     pub start_time_ns: i64,
-    /// How `LogRecord` of this Python version computes `msecs`.
-    pub arithmetic: TimeArithmetic,
-    /// Minor version of this Python.
-    pub python_minor: u8,
+    /// The rules of this Python's `logging`.
+    pub cpython: CpythonRules,
     /// `logging.logProcesses`.
     pub shows_process: bool,
 }
@@ -49,19 +47,18 @@ pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> 
     }
     let answer = half.logging_globals.bind(py).call0()?;
     let get = |name: &str| answer.getattr(name);
-    let arithmetic: String = get("arithmetic")?.extract()?;
+    let arithmetic = match get("arithmetic")?.extract::<String>()?.as_str() {
+        "float fraction" => TimeArithmetic::FloatFraction,
+        "float whole" => TimeArithmetic::FloatWhole,
+        _ => TimeArithmetic::Nanoseconds,
+    };
     let globals = Arc::new(LoggingGlobals {
         descriptions,
         record_class,
         reason: get("reason")?.extract()?,
         level_names: get("level_names")?.extract()?,
         start_time_ns: get("start_time_ns")?.extract()?,
-        arithmetic: match arithmetic.as_str() {
-            "float fraction" => TimeArithmetic::FloatFraction,
-            "float whole" => TimeArithmetic::FloatWhole,
-            _ => TimeArithmetic::Nanoseconds,
-        },
-        python_minor: py.version_info().minor,
+        cpython: CpythonRules::of_records(py.version_info().minor, arithmetic),
         shows_process: get("shows_process")?.cast::<PyBool>()?.is_true(),
     });
     *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(globals.clone());

@@ -15,6 +15,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 
+use crate::interpreter::names;
 use crate::interpreter::object::{self, Object, Owned, WeakReference};
 use crate::plans::environment::{self, IdValidity, WatchableDict};
 use crate::plans::needs::Needs;
@@ -136,7 +137,7 @@ impl ClassVersion {
             fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
         }
         // CPython assigns the tag during an attribute lookup on the type; every class has this name.
-        let name = pyo3::intern!(class.py(), "__init__");
+        let name = names::bound(class.py(), &names::names().init);
         // SAFETY: a live type and `str`, and the thread is attached; the result is borrowed and not used.
         unsafe { _PyType_Lookup(class.as_type_ptr(), name.as_ptr()) };
         let class = Owned::of(class);

@@ -8,19 +8,18 @@
 //!
 //! Atomics outside `queue`: offsets are written once at install.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
+use logspool::pipeline;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use crate::flushing;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
-use crate::{flushing, options};
 
 /// Text streams whose own buffers are written before a record is queued, borrowed from a plan or its builder.
 #[derive(Debug, Clone, Copy)]
@@ -108,11 +107,12 @@ impl StreamWord {
 
 /// True if the object is an exact `io.TextIOWrapper`, so that no foreign code implements its methods.
 pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(object.py(), || {
-        PyResult::Ok(object.py().import("io")?.getattr("TextIOWrapper")?.cast_into::<PyType>()?.unbind())
-    });
-    class.is_ok_and(|class| object.get_type().is(class))
+    static CLASS: OnceLock<Owned> = OnceLock::new();
+    if CLASS.get().is_none() {
+        let Ok(class) = object.py().import("io").and_then(|io| io.getattr("TextIOWrapper")) else { return false };
+        drop(CLASS.set(Owned::of(&class)));
+    }
+    CLASS.get().is_some_and(|class| object.get_type().as_ptr() == class.as_ptr())
 }
 
 /// The offset is not known.
@@ -193,7 +193,7 @@ unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failur
             continue;
         }
         if let Some(sink) = stream.after {
-            flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
+            flushing::flush(py, Some(sink), Some(pipeline::shutdown_timeout()))
                 .map_err(|error| Failure::interrupted(py, error))?;
         }
         leaving::method(text.bind(py), &names().flush).ok_or_else(|| Failure::of_error(py))?;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::prelude::*;
 
 use crate::interpreter::leaving;
-use crate::interpreter::names::names;
+use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Owned};
 
 /// The end of a job.
@@ -73,13 +73,13 @@ pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
 /// Ends an asyncio future that is not done yet.
 fn end(future: &Bound<'_, PyAny>, how: &JobEnd) -> PyResult<()> {
     let py = future.py();
-    if future.call_method0(pyo3::intern!(py, "done"))?.is_truthy()? {
+    if future.call_method0(names::bound(py, &names().done))?.is_truthy()? {
         return Ok(());
     }
-    let set_exception = pyo3::intern!(py, "set_exception");
+    let set_exception = names::bound(py, &names().set_exception);
     match how {
-        JobEnd::Result(value) => future.call_method1(pyo3::intern!(py, "set_result"), (value.bind(py),)),
-        JobEnd::Cancelled => future.call_method0(pyo3::intern!(py, "cancel")),
+        JobEnd::Result(value) => future.call_method1(names::bound(py, &names().set_result), (value.bind(py),)),
+        JobEnd::Cancelled => future.call_method0(names::bound(py, &names().cancel)),
         // A future refuses `StopIteration`. It then gets the error of that refusal, so that its awaiter does not wait
         // for ever.
         JobEnd::Exception(value) => future
@@ -100,7 +100,7 @@ pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: JobEnd) {
         waiting.len() == 1
     };
     if first
-        && let Err(error) = object.getattr(pyo3::intern!(py, "drain")).and_then(|drain| {
+        && let Err(error) = object.getattr(names::bound(py, &names().drain)).and_then(|drain| {
             let called = leaving::call_with(bridge.call_soon_threadsafe.bind_borrowed(py), drain.as_borrowed());
             called.map(drop).ok_or_else(|| PyErr::fetch(py))
         })

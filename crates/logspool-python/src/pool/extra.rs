@@ -14,6 +14,7 @@ use super::schedule::Schedule;
 use super::shared::Shared;
 use super::timers;
 use crate::interpreter::leaving;
+use crate::interpreter::names::names;
 use crate::interpreter::object::{Object, Owned};
 
 /// The rarer parts of a job. Dropped by attached threads only.
@@ -133,8 +134,7 @@ pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) ->
                 if each(value) {
                     continue;
                 }
-                let close = Owned::of(pyo3::intern!(py, "close"));
-                return leaving::method(generator, &close).ok_or_else(|| job::take_exception(py));
+                return leaving::method(generator, &names().close).ok_or_else(|| job::take_exception(py));
             }
             leaving::GeneratorStep::Returns(value) => return Ok(value),
             leaving::GeneratorStep::Raises => return Err(job::take_exception(py)),

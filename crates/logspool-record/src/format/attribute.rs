@@ -5,9 +5,7 @@
 use super::directive::ArgumentKind;
 use super::needs::Need;
 use super::unsupported::Unsupported;
-
-/// First minor version whose LogRecord has `taskName`.
-const TASK_NAME_MINOR: u8 = 12;
+use crate::cpython::CpythonRules;
 
 /// One attribute of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +33,8 @@ pub(super) enum Attribute {
 }
 
 impl Attribute {
-    /// The attribute called `name` in LogRecords of Python 3.`python_minor`.
-    pub(super) fn parse(name: &str, python_minor: u8) -> Result<Self, Unsupported> {
+    /// The attribute called `name` in records that follow these rules.
+    pub(super) fn parse(name: &str, cpython: CpythonRules) -> Result<Self, Unsupported> {
         Ok(match name {
             "name" => Self::Name,
             "levelno" => Self::LevelNumber,
@@ -52,7 +50,7 @@ impl Attribute {
             "relativeCreated" => Self::RelativeCreated,
             "thread" => Self::Thread,
             "threadName" => Self::ThreadName,
-            "taskName" if python_minor >= TASK_NAME_MINOR => Self::TaskName,
+            "taskName" if cpython.has_task_name() => Self::TaskName,
             "process" => Self::Process,
             "processName" => Self::ProcessName,
             "message" => Self::Message,

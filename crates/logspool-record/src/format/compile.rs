@@ -54,7 +54,7 @@ impl Format {
     pub fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
         let body = match &spec.layout {
             Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
-            Layout::Json { fields, extras } => Body::Json(JsonLayout::compile(fields, *extras, spec.python_minor)?),
+            Layout::Json { fields, extras } => Body::Json(JsonLayout::compile(fields, *extras, spec.cpython)?),
             Layout::Entry => Body::Entry(EntryLayout::compile(spec)),
         };
         let mut needs = Needs::default();
@@ -135,6 +135,7 @@ fn formats_time(layout: &Layout) -> bool {
 mod tests {
     use super::super::needs::Need;
     use super::*;
+    use crate::cpython::{CpythonRules, TimeArithmetic};
 
     fn compiled(style: Style, template: &str) -> Result<Format, Unsupported> {
         Format::compile(&FormatSpec::text(style, template))
@@ -160,9 +161,12 @@ mod tests {
     #[test]
     fn task_name_is_an_extra_field_before_python_3_12() {
         let mut spec = FormatSpec::text(Style::Percent, "%(taskName)s");
-        spec.python_minor = 11;
+        for (minor, expected) in [(11, true), (12, false)] {
+            spec.cpython = CpythonRules::of_records(minor, TimeArithmetic::FloatWhole);
+            let format = Format::compile(&spec).expect("supported");
 
-        assert_eq!(["taskName"], Format::compile(&spec).expect("supported").needs().fields());
+            assert_eq!(expected, format.needs().fields() == ["taskName"], "3.{minor}");
+        }
     }
 
     #[test]

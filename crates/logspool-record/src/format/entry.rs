@@ -1,7 +1,7 @@
 //! A record as an entry of Fluent Forward: all of its parts under names, in MessagePack.
 //!
-//! Stop on the line: *format*, beside the text layouts. The Python twin (`python/logspool/_service.py`) writes the same
-//! bytes by these rules:
+//! Stop on the line: *format*, beside the text layouts. For a record that only Python can read,
+//! `python/logspool/_service.py` lists the parts, and the bindings write them with the functions of this file. The rules:
 //!
 //! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four
 //!   bytes each, clamped to the range. The head of the map has two bytes of length, everything else its shortest form.
@@ -36,10 +36,7 @@ const MAX_BYTES: usize = 6 * 1024 * 1024;
 const MAX_NAME_BYTES: usize = 250;
 
 /// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
-const MAX_PARTS: u16 = 1000;
-
-/// First minor version of Python whose records have a task name.
-const TASK_NAME_MINOR: u8 = 12;
+pub const MAX_PARTS: u16 = 1000;
 
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +57,7 @@ impl EntryLayout {
             msgpack::push_int(&mut process, i64::from(spec.process_id));
         }
         push_part(&mut process, b"host", host_name().as_bytes());
-        Self { process: process.into(), process_parts, has_task: spec.python_minor >= TASK_NAME_MINOR }
+        Self { process: process.into(), process_parts, has_task: spec.cpython.has_task_name() }
     }
 
     pub(super) fn add_needs(&self, needs: &mut Needs) {
@@ -80,9 +77,8 @@ impl EntryLayout {
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         let start = out.len();
-        push_time(out, record.time_ns);
-        let head = out.len();
-        out.extend_from_slice(&[0xde, 0, 0]);
+        push_head(out, record.time_ns, 0);
+        let parts_at = out.len() - 2;
         out.extend_from_slice(
             state.constant.of(record, |constant| constant.add(|text| push_place(text, record))).get(0),
         );
@@ -121,7 +117,7 @@ impl EntryLayout {
         for (name, value) in record.fields() {
             if parts < MAX_PARTS {
                 parts += 1;
-                push_cut(out, MAX_NAME_BYTES, name.as_bytes());
+                push_name(out, name.as_bytes());
                 push_value(out, start, value);
             } else {
                 left_out += 1;
@@ -129,10 +125,9 @@ impl EntryLayout {
         }
         if left_out > 0 {
             parts += 1;
-            msgpack::push_text(out, b"fields_left_out");
-            msgpack::push_int(out, left_out);
+            push_left_out(out, left_out);
         }
-        out[head + 1..head + 3].copy_from_slice(&parts.to_be_bytes());
+        out[parts_at..parts_at + 2].copy_from_slice(&parts.to_be_bytes());
         rendered
     }
 }
@@ -142,14 +137,27 @@ fn push_part(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
     msgpack::push_text(out, text);
 }
 
-/// Opens the entry with its time.
-fn push_time(out: &mut Vec<u8>, time_ns: i64) {
+/// Opens the entry of a record with its time and its number of parts, each of which is a name and a value.
+pub fn push_head(out: &mut Vec<u8>, time_ns: i64, parts: u16) {
     const NANOS: i64 = 1_000_000_000;
     let seconds = u32::try_from(time_ns.div_euclid(NANOS).max(0)).unwrap_or(u32::MAX);
     let nanoseconds = if time_ns < 0 { 0 } else { time_ns.rem_euclid(NANOS) as u32 };
     out.extend_from_slice(&[0x92, 0xd7, 0]);
     out.extend_from_slice(&seconds.to_be_bytes());
     out.extend_from_slice(&nanoseconds.to_be_bytes());
+    out.push(0xde);
+    out.extend_from_slice(&parts.to_be_bytes());
+}
+
+/// Appends the name of a part.
+pub fn push_name(out: &mut Vec<u8>, name: &[u8]) {
+    push_cut(out, MAX_NAME_BYTES, name);
+}
+
+/// Appends the last part of a record that has more than [`MAX_PARTS`].
+pub fn push_left_out(out: &mut Vec<u8>, fields: i64) {
+    push_name(out, b"fields_left_out");
+    msgpack::push_int(out, fields);
 }
 
 /// Appends the parts that are the same for every record of one site, level and logger.
@@ -167,7 +175,7 @@ fn push_place(out: &mut Vec<u8>, record: &ParsedRecord<'_>) {
 }
 
 /// Appends a text to the entry that began at `start`, cut to half of the bytes left.
-fn push_bounded(out: &mut Vec<u8>, start: usize, text: &[u8]) {
+pub fn push_bounded(out: &mut Vec<u8>, start: usize, text: &[u8]) {
     let room = MAX_BYTES.saturating_sub(out.len() - start) / 2;
     push_cut(out, room, text);
 }
@@ -183,7 +191,8 @@ fn push_cut(out: &mut Vec<u8>, mut room: usize, text: &[u8]) {
     msgpack::push_text(out, &[&text[..room], b"..."].concat());
 }
 
-fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
+/// Appends a value to the entry that began at `start`.
+pub fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
     match value {
         Value::None => msgpack::push_nil(out),
         Value::Bool(value) => msgpack::push_bool(out, value),
@@ -356,6 +365,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri takes minutes for megabytes of text")]
     fn a_record_that_no_receiver_would_take_is_cut() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, &"\u{20ac}".repeat(2_000_000)).context_str(tag::STACK, "the stack");

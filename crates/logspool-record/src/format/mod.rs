@@ -43,6 +43,6 @@ pub use malformed::Malformed;
 pub use needs::{Need, Needs};
 pub use percent::MessageTemplate;
 pub use render_state::{RenderError, RenderState, zone_changed};
-pub use spec::{Extras, FormatSpec, Layout, Style, TimeArithmetic};
+pub use spec::{Extras, FormatSpec, Layout, Style};
 pub use unsupported::Unsupported;
 pub use view::{CompiledSite, ParsedRecord, RecordView};

@@ -3,7 +3,8 @@
 //! Stop on the line: *format*. No libc here: text that depends on zone or locale is in [`time`](super::time).
 
 use super::integer::push_padded;
-use super::spec::{FormatSpec, TimeArithmetic};
+use super::spec::FormatSpec;
+use crate::cpython::TimeArithmetic;
 
 /// Nanoseconds in a second.
 const NANOS: i64 = 1_000_000_000;
@@ -17,7 +18,7 @@ pub(super) struct RecordTimes {
 
 impl RecordTimes {
     pub(super) const fn new(spec: &FormatSpec) -> Self {
-        Self { arithmetic: spec.arithmetic, start_time_ns: spec.start_time_ns }
+        Self { arithmetic: spec.cpython.arithmetic(), start_time_ns: spec.start_time_ns }
     }
 
     /// `record.created`: `time.time()`, or `time.time_ns() / 1e9`.

@@ -81,7 +81,7 @@ struct Pieces {
 
 impl Pieces {
     fn show(&mut self, name: &str, show: AttributeStyle, spec: &FormatSpec) -> Result<(), Unsupported> {
-        let attribute = Attribute::parse(name, spec.python_minor)?;
+        let attribute = Attribute::parse(name, spec.cpython)?;
         if attribute.kind().is_some_and(|kind| !show.shows(kind)) {
             return Err(Unsupported::Conversion);
         }

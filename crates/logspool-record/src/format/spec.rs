@@ -1,5 +1,6 @@
 //! The parts of a Formatter, in the form that travels from capture to the collector and into the segment.
 
+use crate::cpython::CpythonRules;
 use crate::definition::Zone;
 
 /// Placeholder syntax of a text layout, `logging.Formatter(style=...)`.
@@ -45,20 +46,6 @@ pub enum Layout {
     Entry,
 }
 
-/// How LogRecord computes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
-///
-/// Capture distinguishes them by the source, not by the minor version: 3.10 changed between patch releases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum TimeArithmetic {
-    /// `msecs = (ct - int(ct)) * 1000`: 3.10 before the fix of gh-89047.
-    FloatFraction,
-    /// `msecs = int((ct - int(ct)) * 1000) + 0.0`: later 3.10, 3.11, 3.12.
-    FloatWhole,
-    /// From `time_ns()`: `msecs = (ct % 10**9) // 10**6 + 0.0`, `relativeCreated = (ct - start) / 1e6`: 3.13 and later.
-    #[default]
-    Nanoseconds,
-}
-
 /// Everything that decides the text of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FormatSpec {
@@ -78,10 +65,8 @@ pub struct FormatSpec {
     ///
     /// Where `_startTime` is a float, `round(Fraction(_startTime) * 10**9)`: that integer converts back to the same float.
     pub start_time_ns: i64,
-    /// How `msecs` and `relativeCreated` are computed.
-    pub arithmetic: TimeArithmetic,
-    /// Minor version of the Python whose LogRecord is followed: `taskName` is an attribute from 12 on.
-    pub python_minor: u8,
+    /// The release of CPython whose LogRecord is followed, if one is.
+    pub cpython: CpythonRules,
     /// `record.process`; 0 shows as `None` (`logging.logProcesses` is off).
     pub process_id: u32,
     /// Ends the line.
@@ -93,12 +78,12 @@ const STOCK_LEVEL_NAMES: [(u16, &str); 6] =
     [(50, "CRITICAL"), (40, "ERROR"), (30, "WARNING"), (20, "INFO"), (10, "DEBUG"), (0, "NOTSET")];
 
 impl FormatSpec {
-    /// The spec of `logging.Formatter(template, style=style)` on a stock Python 3.13, local time, lines ended by `\n`.
+    /// The spec of `logging.Formatter(template, style=style)` without the rules of a release, local time, lines ended by `\n`.
     pub fn text(style: Style, template: &str) -> Self {
         Self::with_layout(Layout::Text { style, template: template.to_owned() })
     }
 
-    /// The spec of a JSON layout on a stock Python 3.13, lines ended by `\n`.
+    /// The spec of a JSON layout without the rules of a release of CPython, lines ended by `\n`.
     pub fn json(fields: &[(&str, &str)], extras: Extras) -> Self {
         let fields = fields.iter().map(|(key, attribute)| ((*key).to_owned(), (*attribute).to_owned())).collect();
         Self::with_layout(Layout::Json { fields, extras })
@@ -118,8 +103,7 @@ impl FormatSpec {
             zone: Zone::Local,
             level_names: STOCK_LEVEL_NAMES.iter().map(|(level, name)| (*level, (*name).to_owned())).collect(),
             start_time_ns: 0,
-            arithmetic: TimeArithmetic::Nanoseconds,
-            python_minor: 13,
+            cpython: CpythonRules::default(),
             process_id: 0,
             terminator: "\n".to_owned(),
         }

@@ -204,8 +204,9 @@ impl Millis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::{Style, TimeArithmetic};
+    use super::super::spec::Style;
     use super::*;
+    use crate::cpython::{CpythonRules, TimeArithmetic};
 
     fn asctime(spec: &FormatSpec, time_ns: i64) -> String {
         let mut out = Vec::new();
@@ -242,7 +243,7 @@ mod tests {
         let mut spec = utc();
 
         assert_eq!("1969-12-31 23:59:58,500", asctime(&spec, -1_500_000_000));
-        spec.arithmetic = TimeArithmetic::FloatWhole;
+        spec.cpython = CpythonRules::of_records(12, TimeArithmetic::FloatWhole);
         assert_eq!("1969-12-31 23:59:58,-500", asctime(&spec, -1_500_000_000));
         assert_eq!("1969-12-31 23:59:58,000", asctime(&spec, -1_000_000_001));
     }

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch, Row};
-use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
+use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
 use logspool_server::query::{Filter, Query};
-use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
-use logspool_server::stores::{self, Found, Next, Store, StoreAddress, postgres};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
+use logspool_server::stores::{self, AnswerRow, RowFlow, Store, StoreAddress, postgres};
 use raw::TRANSACTION_ROWS;
 use serde_json::{Map, Value, json};
 
@@ -38,12 +38,12 @@ fn sqlite(folder: &Path, deliveries: &[Arc<Delivery>]) -> Map<String, Value> {
     let mut note = |name: &str, seconds: f64| figures.insert(name.to_owned(), json!(rows as f64 / seconds));
     note("raw", raw::sqlite::insert(&beside("raw.sqlite"), deliveries));
     for (name, indexing) in [("store", Indexing::Off), ("store_indexing", Indexing::Background)] {
-        let options = Options { indexing, ..Options::default() };
+        let options = SqliteOptions { indexing, ..SqliteOptions::default() };
         let mut store = SqliteStore::open(beside(name), options).expect("a store");
         let began = Instant::now();
         write(&mut store, deliveries);
         note(name, began.elapsed().as_secs_f64());
-        let answers = store.answers();
+        let answers = store.reader();
         assert_eq!(rows, answers.stats().expect("stats").rows);
         if indexing == Indexing::Background {
             while answers.stats().expect("stats").unindexed_rows > 0 {
@@ -101,23 +101,24 @@ fn write(store: &mut dyn Store, deliveries: &[Arc<Delivery>]) {
 fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
     let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
     let (mut batches, mut open) = (Vec::new(), Batch::default());
-    let mut take = |found: Found<'_>| {
-        if let Found::Record(record) = found {
+    let mut take = |found: AnswerRow<'_>| {
+        if let AnswerRow::Record(record) = found {
             open.push(&record, Arrival { time_ns: 0, host: "" });
         }
         if open.len() == TRANSACTION_ROWS {
             batches.push(std::mem::take(&mut open));
         }
-        Next::More
+        RowFlow::Continue
     };
-    stores::open_to_ask(store).and_then(|answers| answers.answer(&query, &mut take)).expect("the records of a store");
+    stores::open_for_queries(store).and_then(|answers| answers.run(&query, &mut take)).expect("the records of a store");
     batches.push(open);
     let batches = oldest_first(&batches);
     let mut last = 0;
     let chunk = |batch: Batch| {
         let first = last + 1;
         last += batch.len() as u64;
-        let chunk = Chunk { stream: "raw".to_owned(), epoch: 1, first, last, place: ChunkPlace::Opening, end: false };
+        let chunk =
+            Chunk { stream: "raw".to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end: false };
         Delivery::new(batch, Some(chunk), 1, None).0
     };
     batches.into_iter().map(chunk).collect()

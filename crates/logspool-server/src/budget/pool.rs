@@ -15,72 +15,72 @@ use tokio::sync::oneshot;
 use crate::origin::Origin;
 
 /// The part of a pool that only origins which hold little may use.
-const RESERVE: usize = 8;
+const RESERVE_DIVISOR: usize = 8;
 
 /// An origin holds little while it holds at most this part of the reserve.
 ///
 /// Chosen: eight origins can hold that amount at the same time.
-const LITTLE: usize = 8;
+const LITTLE_DIVISOR: usize = 8;
 
 /// Bytes that origins share; see the head of this file.
 #[derive(Debug, Clone)]
-pub struct Pool(Arc<Mutex<PoolState>>);
+pub struct MemoryPool(Arc<Mutex<PoolState>>);
 
 #[derive(Debug)]
 struct PoolState {
     bytes: usize,
     free: usize,
     /// Bytes of rooms that wait for a store: see [`Room::keep`].
-    kept: usize,
+    queued_bytes: usize,
     held: HashMap<Origin, usize>,
     /// Waiting requests by origin.
-    waiting: HashMap<Origin, VecDeque<Request>>,
+    waiting: HashMap<Origin, VecDeque<PendingRequest>>,
     /// Origins with waiting requests, in the order of their turns.
-    turns: VecDeque<Origin>,
+    turn_order: VecDeque<Origin>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct PendingRequest {
     bytes: usize,
-    answer: oneshot::Sender<Room>,
+    answer: oneshot::Sender<Reservation>,
 }
 
 /// Bytes of a pool. Dropping the room frees them.
 #[derive(Debug)]
-pub struct Room {
-    pool: Pool,
+pub struct Reservation {
+    pool: MemoryPool,
     origin: Origin,
     bytes: usize,
-    is_kept: bool,
+    is_queued: bool,
 }
 
-impl Pool {
+impl MemoryPool {
     /// Creates a pool of `bytes`, including the reserve.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.max(1);
-        let (held, waiting, turns) = Default::default();
-        Self(Arc::new(Mutex::new(PoolState { bytes, free: bytes, kept: 0, held, waiting, turns })))
+        let (held, waiting, turn_order) = Default::default();
+        Self(Arc::new(Mutex::new(PoolState { bytes, free: bytes, queued_bytes: 0, held, waiting, turn_order })))
     }
 
     /// Creates a pool of `bytes` plus a reserve.
-    pub fn beside_reserve(bytes: usize) -> Self {
-        Self::new(bytes + bytes.div_ceil(RESERVE - 1))
+    pub fn with_reserve(bytes: usize) -> Self {
+        Self::new(bytes + bytes.div_ceil(RESERVE_DIVISOR - 1))
     }
 
     /// Waits for room. A request for more than the pool without its reserve gets that much.
-    pub async fn room(&self, origin: Origin, bytes: usize) -> Room {
+    pub async fn acquire(&self, origin: Origin, bytes: usize) -> Reservation {
         let answer = {
             let mut state = self.lock();
-            let bytes = state.most(bytes);
+            let bytes = state.granted_bytes(bytes);
             if state.may_take_at_once(origin, bytes) {
                 state.take(origin, bytes);
-                return self.made(origin, bytes);
+                return self.reservation(origin, bytes);
             }
             let (answer, room) = oneshot::channel();
             let requests = state.waiting.entry(origin).or_default();
-            requests.push_back(Request { bytes, answer });
+            requests.push_back(PendingRequest { bytes, answer });
             if requests.len() == 1 {
-                state.turns.push_back(origin);
+                state.turn_order.push_back(origin);
             }
             room
         };
@@ -88,27 +88,27 @@ impl Pool {
     }
 
     /// Takes room if it is available now. `None`: it would have to wait.
-    pub fn try_room(&self, origin: Origin, bytes: usize) -> Option<Room> {
+    pub fn try_acquire(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
         let mut state = self.lock();
-        let bytes = state.most(bytes);
+        let bytes = state.granted_bytes(bytes);
         state.may_take_at_once(origin, bytes).then(|| {
             state.take(origin, bytes);
-            self.made(origin, bytes)
+            self.reservation(origin, bytes)
         })
     }
 
     /// Bytes reserved for origins that hold little.
-    pub fn reserve(&self) -> usize {
+    pub fn reserve_bytes(&self) -> usize {
         self.lock().reserve()
     }
 
     /// Share of the bytes without the reserve that rooms keep, from 0 to 1. Also 1 if most bytes are kept and a request
     /// waits, because the free bytes are not enough for it.
-    pub fn filling(&self) -> f64 {
+    pub fn fill_level(&self) -> f64 {
         let state = self.lock();
-        match !state.turns.is_empty() && 2 * state.kept > state.bytes {
+        match !state.turn_order.is_empty() && 2 * state.queued_bytes > state.bytes {
             true => 1.0,
-            false => (state.kept as f64 / (state.bytes - state.reserve()) as f64).min(1.0),
+            false => (state.queued_bytes as f64 / (state.bytes - state.reserve()) as f64).min(1.0),
         }
     }
 
@@ -119,14 +119,14 @@ impl Pool {
     }
 
     /// Frees bytes, and grants requests that fit now.
-    fn give_back(&self, origin: Origin, bytes: usize) {
+    fn release(&self, origin: Origin, bytes: usize) {
         let mut granted = Vec::new();
         {
             let mut state = self.lock();
             state.release(origin, bytes);
-            while let Some((origin, request)) = state.next() {
+            while let Some((origin, request)) = state.next_grantable() {
                 state.take(origin, request.bytes);
-                granted.push((request.answer, self.made(origin, request.bytes)));
+                granted.push((request.answer, self.reservation(origin, request.bytes)));
             }
         }
         for (answer, room) in granted {
@@ -135,8 +135,8 @@ impl Pool {
         }
     }
 
-    fn made(&self, origin: Origin, bytes: usize) -> Room {
-        Room { pool: self.clone(), origin, bytes, is_kept: false }
+    fn reservation(&self, origin: Origin, bytes: usize) -> Reservation {
+        Reservation { pool: self.clone(), origin, bytes, is_queued: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, PoolState> {
@@ -146,11 +146,11 @@ impl Pool {
 
 impl PoolState {
     fn reserve(&self) -> usize {
-        self.bytes / RESERVE
+        self.bytes / RESERVE_DIVISOR
     }
 
     /// The bytes that a request for `bytes` gets.
-    fn most(&self, bytes: usize) -> usize {
+    fn granted_bytes(&self, bytes: usize) -> usize {
         bytes.clamp(1, self.bytes - self.reserve())
     }
 
@@ -159,7 +159,7 @@ impl PoolState {
     fn may_use_reserve(&self, origin: Origin, bytes: usize) -> bool {
         let little = match self.held.get(&origin) {
             None => self.reserve(),
-            Some(held) => (self.reserve() / LITTLE).saturating_sub(*held),
+            Some(held) => (self.reserve() / LITTLE_DIVISOR).saturating_sub(*held),
         };
         bytes <= little && bytes <= self.free
     }
@@ -171,7 +171,7 @@ impl PoolState {
 
     fn may_take_at_once(&self, origin: Origin, bytes: usize) -> bool {
         let waits = self.waiting.contains_key(&origin);
-        !waits && (self.may_use_reserve(origin, bytes) || (self.turns.is_empty() && self.has_free(bytes)))
+        !waits && (self.may_use_reserve(origin, bytes) || (self.turn_order.is_empty() && self.has_free(bytes)))
     }
 
     fn take(&mut self, origin: Origin, bytes: usize) {
@@ -189,29 +189,29 @@ impl PoolState {
     }
 
     /// Removes the next request that can be granted from the line.
-    fn next(&mut self) -> Option<(Origin, Request)> {
-        self.forget_abandoned();
+    fn next_grantable(&mut self) -> Option<(Origin, PendingRequest)> {
+        self.remove_abandoned();
         let first = |state: &Self, origin: &Origin| state.waiting[origin].front().map_or(0, |request| request.bytes);
-        let place = (0..self.turns.len()).find(|place| {
-            let origin = self.turns[*place];
+        let place = (0..self.turn_order.len()).find(|place| {
+            let origin = self.turn_order[*place];
             let bytes = first(self, &origin);
             self.may_use_reserve(origin, bytes) || (*place == 0 && self.has_free(bytes))
         })?;
-        let origin = self.turns.remove(place)?;
+        let origin = self.turn_order.remove(place)?;
         let requests = self.waiting.get_mut(&origin)?;
         let request = requests.pop_front()?;
         if requests.is_empty() {
             self.waiting.remove(&origin);
         } else {
-            self.turns.push_back(origin);
+            self.turn_order.push_back(origin);
         }
         Some((origin, request))
     }
 
     /// Removes requests of ended tasks from the heads of the lines.
-    fn forget_abandoned(&mut self) {
+    fn remove_abandoned(&mut self) {
         let waiting = &mut self.waiting;
-        self.turns.retain(|origin| {
+        self.turn_order.retain(|origin| {
             let Some(requests) = waiting.get_mut(origin) else { return false };
             while requests.front().is_some_and(|request| request.answer.is_closed()) {
                 requests.pop_front();
@@ -225,7 +225,7 @@ impl PoolState {
     }
 }
 
-impl Room {
+impl Reservation {
     /// The origin that holds the room.
     pub fn origin(&self) -> Origin {
         self.origin
@@ -236,11 +236,11 @@ impl Room {
         self.bytes
     }
 
-    /// Marks the room as used by records that wait for a store, which `Budget::filling` counts. Its size must not
+    /// Marks the room as used by records that wait for a store, which [`Budget::fill_level`] counts. Its size must not
     /// change any more.
-    pub fn keep(&mut self) {
-        if !std::mem::replace(&mut self.is_kept, true) {
-            self.pool.lock().kept += self.bytes;
+    pub fn mark_queued(&mut self) {
+        if !std::mem::replace(&mut self.is_queued, true) {
+            self.pool.lock().queued_bytes += self.bytes;
         }
     }
 
@@ -249,18 +249,18 @@ impl Room {
         let excess = self.bytes.saturating_sub(bytes.max(1));
         if excess > 0 {
             self.bytes -= excess;
-            self.pool.give_back(self.origin, excess);
+            self.pool.release(self.origin, excess);
         }
     }
 
     /// True if this number of bytes fits.
-    pub fn holds(&self, bytes: usize) -> bool {
+    pub fn fits(&self, bytes: usize) -> bool {
         bytes <= self.bytes
     }
 
     /// Takes more bytes if they are free now. Returns false if it would have to wait.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
-        match self.pool.try_room(self.origin, bytes) {
+        match self.pool.try_acquire(self.origin, bytes) {
             Some(mut more) => {
                 self.bytes += std::mem::take(&mut more.bytes);
                 true
@@ -270,13 +270,13 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.is_kept {
-            self.pool.lock().kept -= self.bytes;
+        if self.is_queued {
+            self.pool.lock().queued_bytes -= self.bytes;
         }
         if self.bytes > 0 {
-            self.pool.give_back(self.origin, self.bytes);
+            self.pool.release(self.origin, self.bytes);
         }
     }
 }
@@ -295,7 +295,7 @@ mod tests {
     const THIRD: Origin = Origin::V4(Ipv4Addr::new(192, 0, 2, 3));
 
     /// The room, if it has been granted.
-    fn now(room: Pin<&mut impl Future<Output = Room>>) -> Option<Room> {
+    fn granted(room: Pin<&mut impl Future<Output = Reservation>>) -> Option<Reservation> {
         match room.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(room) => Some(room),
             Poll::Pending => None,
@@ -304,14 +304,14 @@ mod tests {
 
     #[test]
     fn room_is_free_again_when_it_shrinks_and_when_it_is_dropped() {
-        let pool = Pool::new(64);
-        let mut room = pool.try_room(HEAVY, 56).unwrap();
-        assert!(room.holds(56) && !room.holds(57));
-        assert!(pool.try_room(HEAVY, 1).is_none());
+        let pool = MemoryPool::new(64);
+        let mut room = pool.try_acquire(HEAVY, 56).unwrap();
+        assert!(room.fits(56) && !room.fits(57));
+        assert!(pool.try_acquire(HEAVY, 1).is_none());
 
         room.shrink(10);
         assert!(room.try_grow(20));
-        assert!(room.holds(30));
+        assert!(room.fits(30));
 
         drop(room);
         assert!(!pool.is_in_use() && pool.lock().held.is_empty());
@@ -319,91 +319,91 @@ mod tests {
 
     #[test]
     fn a_request_beyond_a_pool_takes_all_but_the_reserve() {
-        let pool = Pool::new(64);
-        let mut all = pool.try_room(HEAVY, 1000).unwrap();
+        let pool = MemoryPool::new(64);
+        let mut all = pool.try_acquire(HEAVY, 1000).unwrap();
 
-        assert!(all.holds(56) && !all.holds(57));
+        assert!(all.fits(56) && !all.fits(57));
         // Only records that wait for a store fill the pool.
-        assert!(pool.filling() < 0.1);
-        all.keep();
-        assert!(pool.filling() > 0.9);
+        assert!(pool.fill_level() < 0.1);
+        all.mark_queued();
+        assert!(pool.fill_level() > 0.9);
         drop(all);
-        assert!(pool.filling() < 0.1);
+        assert!(pool.fill_level() < 0.1);
     }
 
     #[test]
-    fn a_pool_is_full_when_a_request_waits_for_what_is_kept() {
-        let pool = Pool::new(64);
-        let mut most = pool.try_room(HEAVY, 40).unwrap();
-        most.keep();
-        assert!((0.7..0.8).contains(&pool.filling()));
+    fn a_pool_is_full_when_a_request_waits_for_queued_bytes() {
+        let pool = MemoryPool::new(64);
+        let mut most = pool.try_acquire(HEAVY, 40).unwrap();
+        most.mark_queued();
+        assert!((0.7..0.8).contains(&pool.fill_level()));
 
-        let mut waits = pin!(pool.room(HEAVY, 30));
-        assert!(now(waits.as_mut()).is_none());
-        assert!((pool.filling() - 1.0).abs() < f64::EPSILON);
+        let mut waits = pin!(pool.acquire(HEAVY, 30));
+        assert!(granted(waits.as_mut()).is_none());
+        assert!((pool.fill_level() - 1.0).abs() < f64::EPSILON);
     }
 
     #[test]
     fn an_origin_that_holds_little_does_not_wait_for_one_that_holds_much() {
-        let pool = Pool::new(640);
-        let _all = pool.try_room(HEAVY, 560).unwrap();
-        let mut waits = pin!(pool.room(HEAVY, 100));
-        assert!(now(waits.as_mut()).is_none());
+        let pool = MemoryPool::new(640);
+        let _all = pool.try_acquire(HEAVY, 560).unwrap();
+        let mut waits = pin!(pool.acquire(HEAVY, 100));
+        assert!(granted(waits.as_mut()).is_none());
 
-        let first = pool.try_room(OTHER, 9).unwrap();
-        let second = pool.try_room(OTHER, 1);
-        assert!(second.is_some() && pool.try_room(OTHER, 1).is_none());
+        let first = pool.try_acquire(OTHER, 9).unwrap();
+        let second = pool.try_acquire(OTHER, 1);
+        assert!(second.is_some() && pool.try_acquire(OTHER, 1).is_none());
         // The first request of an origin may take more.
-        assert!(pool.try_room(THIRD, 71).is_none());
-        assert!(pool.try_room(THIRD, 70).is_some());
+        assert!(pool.try_acquire(THIRD, 71).is_none());
+        assert!(pool.try_acquire(THIRD, 70).is_some());
         drop(first);
-        assert!(now(waits.as_mut()).is_none());
+        assert!(granted(waits.as_mut()).is_none());
     }
 
     #[test]
     fn origins_that_wait_take_turns() {
-        let pool = Pool::new(80);
-        let all = pool.try_room(THIRD, 70).unwrap();
-        let mut heavy: Vec<_> = (0..3).map(|_| Box::pin(pool.room(HEAVY, 30))).collect();
-        assert!(heavy.iter_mut().all(|room| now(room.as_mut()).is_none()));
-        let mut other = pin!(pool.room(OTHER, 30));
-        assert!(now(other.as_mut()).is_none());
+        let pool = MemoryPool::new(80);
+        let all = pool.try_acquire(THIRD, 70).unwrap();
+        let mut heavy: Vec<_> = (0..3).map(|_| Box::pin(pool.acquire(HEAVY, 30))).collect();
+        assert!(heavy.iter_mut().all(|room| granted(room.as_mut()).is_none()));
+        let mut other = pin!(pool.acquire(OTHER, 30));
+        assert!(granted(other.as_mut()).is_none());
 
         drop(all);
-        let (one, two) = (now(heavy[0].as_mut()), now(other.as_mut()));
-        assert!(one.is_some() && two.is_some() && now(heavy[1].as_mut()).is_none());
+        let (one, two) = (granted(heavy[0].as_mut()), granted(other.as_mut()));
+        assert!(one.is_some() && two.is_some() && granted(heavy[1].as_mut()).is_none());
         drop(two);
-        assert!(now(heavy[1].as_mut()).is_some());
+        assert!(granted(heavy[1].as_mut()).is_some());
     }
 
     #[test]
     fn a_large_request_is_not_overtaken_for_ever() {
-        let pool = Pool::new(80);
-        let small: Vec<_> = (0..7).map(|_| pool.try_room(HEAVY, 10).unwrap()).collect();
-        let mut large = pin!(pool.room(OTHER, 70));
-        assert!(now(large.as_mut()).is_none());
+        let pool = MemoryPool::new(80);
+        let small: Vec<_> = (0..7).map(|_| pool.try_acquire(HEAVY, 10).unwrap()).collect();
+        let mut large = pin!(pool.acquire(OTHER, 70));
+        assert!(granted(large.as_mut()).is_none());
         for room in small {
-            assert!(now(large.as_mut()).is_none());
-            assert!(pool.try_room(HEAVY, 10).is_none());
+            assert!(granted(large.as_mut()).is_none());
+            assert!(pool.try_acquire(HEAVY, 10).is_none());
             drop(room);
         }
 
-        assert!(now(large.as_mut()).is_some());
+        assert!(granted(large.as_mut()).is_some());
     }
 
     #[test]
     fn a_request_whose_task_has_ended_holds_up_nobody() {
-        let pool = Pool::new(80);
-        let all = pool.try_room(THIRD, 70).unwrap();
+        let pool = MemoryPool::new(80);
+        let all = pool.try_acquire(THIRD, 70).unwrap();
         {
-            let mut gone = pin!(pool.room(HEAVY, 70));
-            assert!(now(gone.as_mut()).is_none());
+            let mut gone = pin!(pool.acquire(HEAVY, 70));
+            assert!(granted(gone.as_mut()).is_none());
         }
-        let mut other = pin!(pool.room(OTHER, 20));
-        assert!(now(other.as_mut()).is_none());
+        let mut other = pin!(pool.acquire(OTHER, 20));
+        assert!(granted(other.as_mut()).is_none());
         drop(all);
 
-        assert!(now(other.as_mut()).is_some());
-        assert!(pool.lock().waiting.is_empty() && pool.lock().turns.is_empty());
+        assert!(granted(other.as_mut()).is_some());
+        assert!(pool.lock().waiting.is_empty() && pool.lock().turn_order.is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<(), CommandFailure> {
     let config = Config::read(&arguments.file).map_err(CommandFailure::Failed)?;
     config.check().map_err(|why| CommandFailure::Failed(format!("{}: {why}", arguments.file.display())))?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}: good", arguments.file.display())?;
+    writeln!(out, "{}: valid", arguments.file.display())?;
     for listen in &config.listen {
         writeln!(out, "listens at {listen}")?;
     }

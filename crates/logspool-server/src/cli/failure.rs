@@ -10,15 +10,15 @@ pub(super) enum CommandFailure {
     /// The command line is wrong: exit code 2.
     Usage(String),
     /// The reader has closed the pipe; not reported.
-    Unread,
+    PipeClosed,
     /// The command failed and has reported the error: exit code 1.
-    Said,
+    Reported,
 }
 
 impl From<io::Error> for CommandFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
+            io::ErrorKind::BrokenPipe => Self::PipeClosed,
             _ => Self::Failed(error.to_string()),
         }
     }

@@ -1,15 +1,15 @@
 //! The command line. Each command has its own file.
 
-mod ask;
+mod buffered_stdout;
 mod check;
+mod client;
+mod colour;
 mod failure;
 mod query;
 mod recover;
 mod serve;
 mod stats;
 mod tail;
-mod unhurried;
-mod when;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -53,10 +53,10 @@ enum Command {
 
 /// How long to wait for a full pipe when an error is printed. Chosen: enough for a slow reader. If the reader never
 /// reads, a supervisor can still restart the program after this time.
-const ERROR_LIMIT: Duration = Duration::from_secs(5);
+const ERROR_PRINT_TIME: Duration = Duration::from_secs(5);
 
-/// Prints an error to stderr. Does not wait longer than [`ERROR_LIMIT`] for its reader.
-fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
+/// Prints an error to stderr. Does not wait longer than [`ERROR_PRINT_TIME`] for its reader.
+fn print_error(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let (done, told) = mpsc::channel();
     let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {
         // An error of printing cannot be reported.
@@ -64,16 +64,16 @@ fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
         let _ = done.send(());
     });
     if printing.is_ok() {
-        let _ = told.recv_timeout(ERROR_LIMIT);
+        let _ = told.recv_timeout(ERROR_PRINT_TIME);
     }
 }
 
 /// Parses the command line; prints help and errors.
-fn arguments() -> Result<Arguments, ExitCode> {
+fn parse_arguments() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
         if error.use_stderr() {
-            say(move || error.print());
+            print_error(move || error.print());
         } else if error.print().is_err() {
             return ExitCode::from(1);
         }
@@ -83,7 +83,7 @@ fn arguments() -> Result<Arguments, ExitCode> {
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let given = match arguments() {
+    let given = match parse_arguments() {
         Ok(given) => given,
         Err(code) => return code,
     };
@@ -95,17 +95,17 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Completions { shell } => completions(shell),
-        Command::Python(arguments) => hand_over(&arguments),
+        Command::Python(arguments) => run_python(&arguments),
     };
     match done {
-        Ok(()) | Err(CommandFailure::Unread) => ExitCode::SUCCESS,
-        Err(CommandFailure::Said) => ExitCode::from(1),
+        Ok(()) | Err(CommandFailure::PipeClosed) => ExitCode::SUCCESS,
+        Err(CommandFailure::Reported) => ExitCode::from(1),
         Err(CommandFailure::Failed(why)) => {
-            say(move || writeln!(io::stderr(), "error: {why}"));
+            print_error(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(1)
         }
         Err(CommandFailure::Usage(why)) => {
-            say(move || writeln!(io::stderr(), "error: {why}"));
+            print_error(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(2)
         }
     }
@@ -122,15 +122,15 @@ fn completions(shell: Shell) -> Result<(), CommandFailure> {
 }
 
 /// Commands of the Python package.
-const PYTHON_WORDS: [&str; 2] = ["run", "doctor"];
+const PYTHON_COMMANDS: [&str; 2] = ["run", "doctor"];
 
 /// Replaces this process with `python -m logspool` if that has the command.
-fn hand_over(arguments: &[OsString]) -> Result<(), CommandFailure> {
+fn run_python(arguments: &[OsString]) -> Result<(), CommandFailure> {
     use std::os::unix::process::CommandExt;
 
     let word = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
-    if !PYTHON_WORDS.contains(&word) {
-        let why = format!("there is no command {word:?}: `logspool --help` lists them");
+    if !PYTHON_COMMANDS.contains(&word) {
+        let why = format!("unknown command {word:?}: `logspool --help` lists the commands");
         return Err(CommandFailure::Usage(why));
     }
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());

@@ -5,22 +5,22 @@ use std::time::Instant;
 
 use chrono::SecondsFormat;
 
-use super::ask;
+use super::buffered_stdout::BufferedStdout;
+use super::client;
+use super::colour::ColourChoice;
 use super::failure::CommandFailure;
-use super::unhurried::Unhurried;
-use super::when::When;
 use crate::clock::{now_ns, rfc3339};
 use crate::config::Limits;
 use crate::http;
-use crate::query::time::moment;
+use crate::query::time::parse_time;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
 use crate::show::{Format, Output};
-use crate::stores::{self, Found, Next, StoreAddress};
+use crate::stores::{self, AnswerRow, RowFlow, StoreAddress};
 use crate::value::Value;
 
 /// Default number of rows.
-const ROWS: u64 = 100;
+const DEFAULT_ROWS: u64 = 100;
 
 /// Find records, the newest first.
 ///
@@ -35,7 +35,7 @@ pub(super) struct QueryArguments {
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
-    service: ask::ServiceClient,
+    service: client::ServiceArguments,
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     store: Option<StoreAddress>,
@@ -53,7 +53,7 @@ pub(super) struct QueryArguments {
     format: Format,
     /// When to colour text.
     #[arg(long, value_enum, default_value = "auto")]
-    color: When,
+    color: ColourChoice,
 }
 
 pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
@@ -61,27 +61,28 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
     let expression =
         query::parse(&arguments.expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let time = |option: &str, text: &Option<String>| {
-        let read =
-            |text: &String| moment(text, now).map_err(|error| CommandFailure::Usage(format!("--{option}: {error}")));
+        let read = |text: &String| {
+            parse_time(text, now).map_err(|error| CommandFailure::Usage(format!("--{option}: {error}")))
+        };
         text.as_ref().map(read).transpose()
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
-    let limit = arguments.limit.or(expression.stage.is_none().then_some(ROWS));
-    let look = arguments.color.look();
+    let limit = arguments.limit.or(expression.stage.is_none().then_some(DEFAULT_ROWS));
+    let look = arguments.color.text_style();
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
         let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
-        let asked = ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
+        let asked = query_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
         // Write the rows that came also if the answer broke off.
         let written = output.finish();
         asked?;
         written?;
         return Ok(());
     };
-    let out = Unhurried::stdout(Instant::now() + Limits::default().query_time())?;
+    let out = BufferedStdout::stdout(Instant::now() + Limits::default().query_time())?;
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
     let Expression { filter, stage } = expression;
-    let asked = ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
+    let asked = query_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
     // Write the rows that came also if the answer broke off.
     let written = output.finish();
     asked?;
@@ -89,15 +90,15 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
-    let answers = stores::open_to_ask(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
+fn query_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
+    let answers = stores::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
     store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
     let mut unwritten = None;
-    let answered = answers.answer(query, &mut |found| match output.row(&found) {
-        Ok(()) => Next::More,
+    let answered = answers.run(query, &mut |found| match output.row(&found) {
+        Ok(()) => RowFlow::Continue,
         Err(error) => {
             unwritten = Some(error);
-            Next::Enough
+            RowFlow::Stop
         }
     });
     match unwritten {
@@ -107,7 +108,7 @@ fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write
 }
 
 /// Asks for lines of JSON and formats them here, because only this side knows the terminal.
-fn ask_service(
+fn query_service(
     arguments: &QueryArguments,
     since_ns: Option<i64>,
     until_ns: Option<i64>,
@@ -121,9 +122,9 @@ fn ask_service(
     parameters.extend(text(until_ns).map(|time| ("until", time)));
     parameters.extend(limit.map(|limit| ("limit", limit.to_string())));
     let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let body = ask::body(&arguments.service, "/api/query", &parameters)?;
+    let body = client::get_body(&arguments.service, "/api/query", &parameters)?;
     for line in BufReader::new(body).lines() {
-        let line = line.map_err(|error| CommandFailure::Failed(format!("the answer broke off: {error}")))?;
+        let line = line.map_err(|error| CommandFailure::Failed(format!("the answer was interrupted: {error}")))?;
         if let Some(why) = http::reason(&line) {
             return Err(CommandFailure::Failed(format!("the answer is not complete: {why}")));
         }
@@ -133,11 +134,12 @@ fn ask_service(
 }
 
 fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
-    let other =
-        |why: &str| CommandFailure::Failed(format!("the service sends another row than this logspool knows: {why}"));
+    let other = |why: &str| {
+        CommandFailure::Failed(format!("the service sent a row that this version of logspool cannot read: {why}"))
+    };
     if expression.stage.is_none() {
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
-        return Ok(output.row(&Found::Record(record))?);
+        return Ok(output.row(&AnswerRow::Record(record))?);
     }
     // Read a list of pairs, not a map: the counted field may be called `count` too.
     let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
@@ -145,10 +147,10 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
     let count = count.cast_unsigned();
     let found = match (&expression.stage, first) {
         (Some(query::Stage::CountBy(field)), value) if field.name() == name => {
-            return Ok(output.row(&Found::Count(text_of(value).as_deref(), count))?);
+            return Ok(output.row(&AnswerRow::Count(value_text(value).as_deref(), count))?);
         }
         (Some(query::Stage::Histogram { .. }), Value::Text(time)) if name == "time" => {
-            Found::Interval(moment(time, 0).map_err(|error| other(&error.to_string()))?, count)
+            AnswerRow::Interval(parse_time(time, 0).map_err(|error| other(&error.to_string()))?, count)
         }
         _ => return Err(other(line)),
     };
@@ -156,7 +158,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
 }
 
 /// The value that is counted: text as it is, other values as JSON writes them.
-fn text_of(value: &Value<'_>) -> Option<String> {
+fn value_text(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Text(text) => Some(text.to_string()),
@@ -167,11 +169,11 @@ fn text_of(value: &Value<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::{Colour, Look};
+    use crate::show::{Colour, TextStyle};
 
     fn shown(query: &str, line: &str) -> Result<String, CommandFailure> {
         let expression = query::parse(query, 0).unwrap();
-        let look = Look { colour: Colour::Off, columns: 80 };
+        let look = TextStyle { colour: Colour::Off, columns: 80 };
         let mut output = Output::new(Vec::new(), Format::Csv, expression.stage.as_ref(), look);
         write_row(line, &expression, &mut output)?;
         Ok(String::from_utf8(output.finish()?).unwrap())
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_another_kind_is_told() {
+    fn a_row_of_another_kind_is_an_error() {
         for line in ["", "[]", "{}", r#"{"count":5}"#, r#"{"logger":"a","count":5}"#, r#"{"level":30,"count":"5"}"#] {
             assert!(matches!(shown("| count by level", line), Err(CommandFailure::Failed(_))), "{line}");
         }

@@ -21,12 +21,12 @@ pub(super) struct RecoverArguments {
 }
 
 pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
-    const MEND: &str = "(mend: name the queue folder of the programs, /dev/shm/logspool-UID)";
+    const NAME_THE_FOLDER: &str = "(fix: name the queue folder of the programs, /dev/shm/logspool-UID)";
     let configured = || std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     // A missing default folder means that there are no records. A missing named folder is a mistake in the name.
     if let Some(named) = arguments.folder.as_ref().filter(|named| !named.exists()) {
         return Err(CommandFailure::Failed(format!(
-            "cannot recover {}: there is no such folder {MEND}",
+            "cannot recover {}: the folder does not exist {NAME_THE_FOLDER}",
             named.display()
         )));
     }
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
     let report = recover::recover(&folder, |_| true, options).map_err(|error| {
         let why = format!("cannot recover {}: {error}", folder.display());
         CommandFailure::Failed(match error.kind() {
-            io::ErrorKind::NotADirectory => format!("{why} {MEND}"),
+            io::ErrorKind::NotADirectory => format!("{why} {NAME_THE_FOLDER}"),
             _ => why,
         })
     })?;
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
     }
     if report.torn_lines > 0 {
         let lines = counted(report.torn_lines, "line");
-        writeln!(out, "{lines} torn by a kill ended: their rest is unknown")?;
+        writeln!(out, "{lines} torn by a kill: ended without the rest")?;
     }
     if report.delivered.is_empty() && discarded == 0 && report.kept.is_empty() {
         writeln!(out, "nothing to deliver")?;
@@ -57,9 +57,9 @@ pub(super) fn run(arguments: &RecoverArguments) -> Result<(), CommandFailure> {
     out.flush()?;
     for kept in &report.kept {
         let reasons: Vec<String> = kept.reasons.iter().map(ToString::to_string).collect();
-        eprintln!("error: {} stays: {}", kept.name, reasons.join("; "));
+        eprintln!("error: {} is not delivered: {}", kept.name, reasons.join("; "));
     }
-    if report.kept.is_empty() { Ok(()) } else { Err(CommandFailure::Said) }
+    if report.kept.is_empty() { Ok(()) } else { Err(CommandFailure::Reported) }
 }
 
 fn counted(count: u64, what: &str) -> String {

@@ -7,13 +7,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
 use super::failure::CommandFailure;
-use crate::address::{HttpAddress, Listen};
+use crate::address::{HttpAddress, ListenAddress};
 use crate::config::Config;
 use crate::service::Service;
 use crate::stores::StoreAddress;
 
 /// Messages about the service itself that are buffered for a slow terminal or pipe.
-const MESSAGES: usize = 1_000;
+const MAX_BUFFERED_MESSAGES: usize = 1_000;
 
 /// Collect records until SIGTERM or Ctrl-C.
 ///
@@ -27,7 +27,7 @@ pub(super) struct ServeArguments {
     config: Option<PathBuf>,
     /// Addresses for senders: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH, tls://HOST:PORT. May be repeated.
     #[arg(long, value_name = "URL")]
-    listen: Vec<Listen>,
+    listen: Vec<ListenAddress>,
     /// Stores for records: sqlite:FOLDER, postgres://USER:PASSWORD@HOST:PORT/DATABASE. May be repeated; the first one
     /// answers queries.
     #[arg(long, value_name = "URL")]
@@ -84,7 +84,7 @@ pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
     // counted.
     let (messages, _written) = NonBlockingBuilder::default()
         .lossy(true)
-        .buffered_lines_limit(MESSAGES)
+        .buffered_lines_limit(MAX_BUFFERED_MESSAGES)
         .thread_name("messages")
         .finish(io::stderr());
     let unsaid = messages.error_counter();
@@ -110,13 +110,13 @@ async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter)
 
     let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
     let service = Service::start(config).await.map_err(CommandFailure::Failed)?;
-    service.count_unsaid(move || unsaid.dropped_lines() as u64);
+    service.count_dropped_messages(move || unsaid.dropped_lines() as u64);
     for address in &service.addresses {
         tracing::info!("listening at {address}");
     }
-    match &service.troubles()[..] {
+    match &service.failing_stores()[..] {
         [] => tracing::info!("ready: records go to {}", kept.join(", ")),
-        troubles => tracing::error!("not ready: {}; records wait for it, and it is tried again", troubles.join("; ")),
+        troubles => tracing::error!("not ready: {}; records wait, and the store is retried", troubles.join("; ")),
     }
     loop {
         tokio::select! {
@@ -125,7 +125,7 @@ async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter)
             _ = hang_up.recv() => reload(arguments, &service),
         }
     }
-    tracing::info!("ending: storing what has come");
+    tracing::info!("shutting down: storing received records");
     tokio::spawn(async move {
         // A second signal ends the service at once.
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
@@ -133,20 +133,20 @@ async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter)
     });
     service.stop().await.map_err(|why| {
         tracing::error!("{why}");
-        CommandFailure::Said
+        CommandFailure::Reported
     })
 }
 
 fn reload(arguments: &ServeArguments, service: &Service) {
     let config = arguments.config().map_err(|failure| match failure {
         CommandFailure::Failed(why) | CommandFailure::Usage(why) => why,
-        CommandFailure::Unread | CommandFailure::Said => String::new(),
+        CommandFailure::PipeClosed | CommandFailure::Reported => String::new(),
     });
     match config.and_then(|config| service.reload(&config)) {
-        Ok(false) => tracing::info!("configuration read again"),
+        Ok(false) => tracing::info!("configuration reloaded"),
         Ok(true) => tracing::warn!(
-            "configuration read again: certificates, tokens and names hold from now on, the rest after a new start"
+            "configuration reloaded: certificates, tokens and host names are in effect; other changes need a restart"
         ),
-        Err(why) => tracing::error!("the configuration stays as it was: {why}"),
+        Err(why) => tracing::error!("configuration not reloaded: {why}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::ask;
+use super::client;
 use super::failure::CommandFailure;
 use crate::http::Stats;
 use crate::visible::visible;
@@ -11,21 +11,21 @@ use crate::visible::visible;
 #[derive(Debug, clap::Args)]
 pub(super) struct StatsArguments {
     #[command(flatten)]
-    service: ask::ServiceClient,
+    service: client::ServiceArguments,
     /// Print the service's answer as JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: &StatsArguments) -> Result<(), CommandFailure> {
-    let text = ask::text(&arguments.service, "/api/stats", &[])?;
+    let text = client::get_text(&arguments.service, "/api/stats", &[])?;
     let mut out = io::stdout().lock();
     if arguments.json {
         writeln!(out, "{}", text.trim_end())?;
         return Ok(out.flush()?);
     }
     let stats: Stats = serde_json::from_str(&text).map_err(|error| {
-        CommandFailure::Failed(format!("the service sends other stats than this logspool knows: {error}"))
+        CommandFailure::Failed(format!("the service sent stats that this version of logspool cannot read: {error}"))
     })?;
     writeln!(out, "version      {}", stats.version)?;
     writeln!(out, "connections  {}", stats.connections)?;

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use super::Config;
-use crate::address::{HttpAddress, Listen, ListenPlace};
+use crate::address::{Endpoint, HttpAddress, ListenAddress};
 use crate::resolved::resolved;
 use crate::stores::private::Readers;
 
@@ -16,10 +16,10 @@ impl Config {
     /// The problem and how to fix it.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() && self.http == HttpAddress::Off {
-            return Err("there is nothing to listen on: give `listen` or `http`".to_owned());
+            return Err("no address to listen on: set `listen` or `http`".to_owned());
         }
         if self.store.is_empty() && self.file.is_none() {
-            return Err("there is nowhere to keep records: give `store` or `file`".to_owned());
+            return Err("no store for records: set `store` or `file`".to_owned());
         }
         for (name, least, value) in [
             ("frame_bytes", 1024, self.limits.frame_bytes),
@@ -30,56 +30,61 @@ impl Config {
             ("tails", 1, self.limits.tails),
         ] {
             if value < least {
-                return Err(format!("limits.{name} is {value}: at least {least}"));
+                return Err(format!("limits.{name} is {value}: the minimum is {least}"));
             }
         }
         // PostgreSQL takes 0 as no limit, and refuses more than some weeks.
         if !(1..=86_400).contains(&self.limits.query_seconds) {
-            return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
+            return Err(format!(
+                "limits.query_seconds is {}: it must be 1 to 86400 (a day)",
+                self.limits.query_seconds
+            ));
         }
         if self.limits.frame_bytes > self.limits.waiting_bytes {
             return Err(
-                "limits.frame_bytes is more than limits.waiting_bytes: no such frame could ever be taken".to_owned()
+                "limits.frame_bytes is more than limits.waiting_bytes: a frame of that size could never be accepted"
+                    .to_owned(),
             );
         }
         if self.limits.frame_bytes > 16 << 20 {
-            return Err("limits.frame_bytes is more than 16 MiB: pickles and other protocols could not be told apart"
-                .to_owned());
+            return Err(
+                "limits.frame_bytes is more than 16 MiB: pickles could not be distinguished from other protocols"
+                    .to_owned(),
+            );
         }
         for token in &self.access.token_sha256 {
             if token.len() != 64 || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err("access.token_sha256 holds something else than 64 hex digits: printf %s TOKEN | sha256sum"
-                    .to_owned());
+                return Err("access.token_sha256 must have 64 hex digits: printf %s TOKEN | sha256sum".to_owned());
             }
         }
-        check(self)?;
+        check_parts(self)?;
         self.check_listeners()
     }
 
     fn check_listeners(&self) -> Result<(), String> {
         for listen in &self.listen {
             if listen.is_tls() && self.tls.is_none() {
-                return Err(format!("{listen} wants a certificate: give [tls] with certificate and key"));
+                return Err(format!("{listen} needs a certificate: set certificate and key in [tls]"));
             }
             if self.insecure || listen.is_local() || self.is_guarded(listen) {
                 continue;
             }
             return Err(format!(
-                "{listen} can be reached from other machines, and everybody there could write: use tls:// with \
-                 tls.client_authorities, or say insecure (--insecure) if the network is trusted"
+                "{listen} can be reached from other machines, and anyone there could write records: use tls:// with \
+                 tls.client_authorities, or set insecure (--insecure) if the network is trusted"
             ));
         }
         match self.http {
             HttpAddress::On(address) if !self.insecure && !address.ip().is_loopback() => Err(format!(
                 "http {address} can be reached from other machines without TLS: let it listen on 127.0.0.1 behind a \
-                 proxy, add a tls:// listener (it takes HTTP too), or say insecure (--insecure) if the network is trusted"
+                 proxy, add a tls:// listener (it accepts HTTP too), or set insecure (--insecure) if the network is trusted"
             )),
             _ => Ok(()),
         }
     }
 
     /// True if a listener authenticates its clients.
-    fn is_guarded(&self, listen: &Listen) -> bool {
+    fn is_guarded(&self, listen: &ListenAddress) -> bool {
         let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
         let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
         let asks_for_keys = listen.is_only_forward() && self.forward.is_some();
@@ -88,7 +93,7 @@ impl Config {
 }
 
 /// Checks the parts of a configuration. An error has the value and how to fix it.
-fn check(config: &Config) -> Result<(), String> {
+fn check_parts(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
     Readers::of(config.store_group.as_deref())?;
@@ -98,18 +103,18 @@ fn check(config: &Config) -> Result<(), String> {
 
 fn check_listeners(config: &Config) -> Result<(), String> {
     for (at, listen) in config.listen.iter().enumerate() {
-        if let Some(other) = config.listen[..at].iter().find(|other| is_same_place(&other.at, &listen.at)) {
+        if let Some(other) = config.listen[..at].iter().find(|other| is_same_place(&other.endpoint, &listen.endpoint)) {
             return Err(match other.to_string() == listen.to_string() {
-                true => format!("listen has {listen} twice: leave one out"),
-                false => format!("listen has {other} and {listen}, which are one place: give each one of its own"),
+                true => format!("listen has {listen} twice: remove one"),
+                false => format!("listen has {other} and {listen}, which are the same address: use different ones"),
             });
         }
         if let HttpAddress::On(http) = config.http
-            && is_same_place(&ListenPlace::Tcp(http), &listen.at)
+            && is_same_place(&Endpoint::Tcp(http), &listen.endpoint)
         {
             return Err(format!(
-                "http is {http}, where {listen} listens already: set http = \"off\" (that listener takes HTTP too), or \
-                 give another port"
+                "http is {http}, where {listen} listens already: set http = \"off\" (that listener accepts HTTP too), or \
+                 use another port"
             ));
         }
     }
@@ -117,11 +122,11 @@ fn check_listeners(config: &Config) -> Result<(), String> {
 }
 
 /// True if the two addresses cannot both be bound.
-fn is_same_place(one: &ListenPlace, other: &ListenPlace) -> bool {
+fn is_same_place(one: &Endpoint, other: &Endpoint) -> bool {
     match (one, other) {
-        (ListenPlace::Unix(one), ListenPlace::Unix(other)) => resolved(one) == resolved(other),
-        (ListenPlace::Udp(one), ListenPlace::Udp(other)) => is_same_port(*one, *other),
-        (ListenPlace::Tcp(one) | ListenPlace::Tls(one), ListenPlace::Tcp(other) | ListenPlace::Tls(other)) => {
+        (Endpoint::Unix(one), Endpoint::Unix(other)) => resolved(one) == resolved(other),
+        (Endpoint::Udp(one), Endpoint::Udp(other)) => is_same_port(*one, *other),
+        (Endpoint::Tcp(one) | Endpoint::Tls(one), Endpoint::Tcp(other) | Endpoint::Tls(other)) => {
             is_same_port(*one, *other)
         }
         _ => false,
@@ -141,16 +146,16 @@ fn check_stores(config: &Config) -> Result<(), String> {
             let name = if other.to_string() == store.to_string() {
                 format!("{store} twice")
             } else {
-                format!("{other} and {store}, which are one folder")
+                format!("{other} and {store}, which are the same folder")
             };
-            return Err(format!("store has {name}: each record would be stored two times; leave one out"));
+            return Err(format!("store has {name}: each record would be stored twice; remove one"));
         }
         store.check()?;
     }
     match &config.file {
         Some(file) if file.is_dir() => {
             let inside = file.join("logspool.log");
-            Err(format!("file is {}, a folder: name a file in it, as {}", file.display(), inside.display()))
+            Err(format!("file is {}, a folder: name a file in it, for example {}", file.display(), inside.display()))
         }
         _ => Ok(()),
     }
@@ -173,13 +178,13 @@ fn check_retention(config: &Config) -> Result<(), String> {
     let has_sqlite = config.store.iter().any(|store| store.limits_bytes());
     if let Some(bytes) = retention.bytes.filter(|_| !has_sqlite) {
         return Err(format!(
-            "retention.bytes is {bytes}, but no store is of SQLite, the only one that it holds for: give \
+            "retention.bytes is {bytes}, but it applies only to SQLite, and no store is SQLite: set \
              retention.days instead"
         ));
     }
     match retention.days {
         Some(days) if config.store.is_empty() => Err(format!(
-            "retention.days is {days}, but there is no store that it holds for: give `store`, or leave it out and let \
+            "retention.days is {days}, but there is no store that it applies to: set `store`, or remove it and let \
              logrotate keep `file` short"
         )),
         _ => Ok(()),
@@ -193,12 +198,12 @@ fn check_hosts(config: &Config) -> Result<(), String> {
         let name = rest.split(['/', ':']).next().unwrap_or_default();
         if name.is_empty() && host.parse::<std::net::IpAddr>().is_err() {
             return Err(format!(
-                "access.hosts has {host:?}, which has no name: write the name alone, \"logs.example\""
+                "access.hosts has {host:?}, which has no host name: write only the name, \"logs.example\""
             ));
         }
         if name != host {
             return Err(match host.parse::<std::net::IpAddr>() {
-                Ok(_) => format!("access.hosts has {host:?}: leave it out, IP addresses are always taken"),
+                Ok(_) => format!("access.hosts has {host:?}: remove it, IP addresses are always accepted"),
                 Err(_) => format!("access.hosts has {host:?}: write the name without a port or path, {name:?}"),
             });
         }
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_with_its_value_and_mend() {
+    fn an_unworkable_value_is_named_with_a_fix() {
         let folder = tempfile::tempdir().unwrap();
         let there = folder.path().display().to_string();
         for (text, parts) in [
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_alike_is_taken() {
+    fn similar_but_different_values_are_accepted() {
         for text in [
             "listen = [\"tcp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]",
             "listen = [\"tcp://127.0.0.1:9020\", \"udp://127.0.0.1:9020\", \"tcp://127.0.0.2:9020\"]",
@@ -271,7 +276,7 @@ mod tests {
         ] {
             assert_eq!(Ok(()), Config::parse(text).unwrap().check(), "{text}");
         }
-        let unix = |path: &str| ListenPlace::Unix(path.into());
+        let unix = |path: &str| Endpoint::Unix(path.into());
         assert!(!is_same_place(&unix("/a"), &unix("/b")) && is_same_place(&unix("/a"), &unix("/./a")));
     }
 

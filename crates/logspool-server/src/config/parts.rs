@@ -1,4 +1,4 @@
-//! The smaller sections: retention, TLS, access, the shared key.
+//! The smaller sections of the configuration: retention, TLS, access, the shared key.
 
 use std::path::PathBuf;
 

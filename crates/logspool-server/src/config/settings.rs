@@ -1,4 +1,4 @@
-//! The top-level keys of the file.
+//! The top-level keys of the configuration file.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::limits::Limits;
 use super::parts::{Access, Retention, SharedKey, Tls};
-use crate::address::{HttpAddress, Listen};
+use crate::address::{HttpAddress, ListenAddress};
 use crate::stores::StoreAddress;
 
 /// The configuration of a service. Every key is optional.
@@ -18,7 +18,7 @@ pub struct Config {
     /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `tls://HOST:PORT`. A stream listener
     /// accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)).
     #[schemars(with = "Vec<String>")]
-    pub listen: Vec<Listen>,
+    pub listen: Vec<ListenAddress>,
     /// Address for queries, metrics and HTTP senders: `HOST:PORT`, or `"off"`.
     #[schemars(with = "String")]
     pub http: HttpAddress,
@@ -54,17 +54,17 @@ pub struct Config {
 }
 
 /// In the folder where the service is started, so that it needs no rights.
-const STORE: &str = "sqlite:logspool-data";
+const DEFAULT_STORE: &str = "sqlite:logspool-data";
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             listen: vec![
-                Listen::tcp(SocketAddr::from(([127, 0, 0, 1], 9020))),
-                Listen::udp(SocketAddr::from(([127, 0, 0, 1], 9021))),
+                ListenAddress::tcp(SocketAddr::from(([127, 0, 0, 1], 9020))),
+                ListenAddress::udp(SocketAddr::from(([127, 0, 0, 1], 9021))),
             ],
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
-            store: vec![STORE.parse().expect("the default is an address")],
+            store: vec![DEFAULT_STORE.parse().expect("the default is an address")],
             file: None,
             store_group: None,
             adopt: Vec::new(),

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::Config;
 
 /// Terms of the TOML parser, and plain words for them.
-const WORDS: [(&str, &str); 7] = [
+const PLAIN_TERMS: [(&str, &str); 7] = [
     ("inline table", "section in braces"),
     ("multi-line basic string", "text in three quotes"),
     ("basic string", "text in quotes"),
@@ -55,13 +55,13 @@ impl Config {
 fn parse(text: &str) -> Result<Config, String> {
     let table = DeTable::parse(text).map_err(|error| {
         let (said, _) = error.message().split_once(", expected").unwrap_or((error.message(), ""));
-        let said = WORDS.iter().fold(said.to_owned(), |said, (word, plain)| said.replace(word, plain));
+        let said = PLAIN_TERMS.iter().fold(said.to_owned(), |said, (word, plain)| said.replace(word, plain));
         let why =
             format!("this is not TOML: {said}; write `key = value`, with text in quotes, and sections as `[name]`");
         at_line(text, error.span(), &why)
     })?;
     let schema = schema_for!(Config).to_value();
-    Walk { text, root: &schema }.section("", table.get_ref(), table.span(), &schema)?;
+    SchemaCheck { text, root: &schema }.check_section("", table.get_ref(), table.span(), &schema)?;
     toml::from_str(text).map_err(|error| at_line(text, error.span(), error.message().trim_end()))
 }
 
@@ -76,103 +76,119 @@ fn at_line(text: &str, span: Option<Range<usize>>, why: &str) -> String {
 }
 
 /// Compares the text with the schema.
-struct Walk<'a> {
+struct SchemaCheck<'a> {
     text: &'a str,
     root: &'a Schema,
 }
 
 /// The required type of a value.
-enum Wanted<'a> {
+enum ExpectedType<'a> {
     Text,
     TextList,
-    YesOrNo,
+    Bool,
     /// An integer up to this maximum.
     Number(i128),
     Section(&'a Schema),
 }
 
-impl<'a> Walk<'a> {
-    fn section(&self, path: &str, table: &DeTable<'_>, span: Range<usize>, schema: &'a Schema) -> Result<(), String> {
+impl<'a> SchemaCheck<'a> {
+    fn check_section(
+        &self,
+        path: &str,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+        schema: &'a Schema,
+    ) -> Result<(), String> {
         let known = schema["properties"].as_object().into_iter().flatten();
         for (key, value) in table {
             let name = key.get_ref();
             let full = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
             let Some((_, property)) = known.clone().find(|(known, _)| *known == name) else {
                 let names: Vec<_> = known.map(|(name, _)| name.as_str()).collect();
-                let why = format!("there is no key `{full}`; the keys here are {}", names.join(", "));
+                let why = format!("unknown key `{full}`; the keys here are {}", names.join(", "));
                 return Err(at_line(self.text, Some(key.span()), &why));
             };
-            self.value(&full, name, value, &self.wanted(property))?;
+            self.check_value(&full, name, value, &self.expected_type(property))?;
         }
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Schema::as_str) {
             if !table.keys().any(|key| key.get_ref() == name) {
-                let why = format!("the section [{path}] needs the key `{name}` too");
+                let why = format!("the section [{path}] also needs the key `{name}`");
                 return Err(at_line(self.text, Some(span), &why));
             }
         }
         Ok(())
     }
 
-    fn value(&self, full: &str, name: &str, value: &Spanned<DeValue<'_>>, wanted: &Wanted<'a>) -> Result<(), String> {
+    fn check_value(
+        &self,
+        full: &str,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: &ExpectedType<'a>,
+    ) -> Result<(), String> {
         let at = |why: String| at_line(self.text, Some(value.span()), &why);
-        let found = kind(value.get_ref());
+        let found = describe_type(value.get_ref());
         match (wanted, value.get_ref()) {
-            (Wanted::Text, DeValue::String(_)) | (Wanted::YesOrNo, DeValue::Boolean(_)) => Ok(()),
-            (Wanted::Section(schema), DeValue::Table(table)) => self.section(full, table, value.span(), schema),
-            (Wanted::TextList, DeValue::Array(entries)) => {
+            (ExpectedType::Text, DeValue::String(_)) | (ExpectedType::Bool, DeValue::Boolean(_)) => Ok(()),
+            (ExpectedType::Section(schema), DeValue::Table(table)) => {
+                self.check_section(full, table, value.span(), schema)
+            }
+            (ExpectedType::TextList, DeValue::Array(entries)) => {
                 let other = entries.iter().find(|entry| !entry.get_ref().is_str());
                 other.map_or(Ok(()), |entry| {
-                    let found = kind(entry.get_ref());
-                    let why = format!("`{full}` holds {found}: write each entry as text in quotes");
+                    let found = describe_type(entry.get_ref());
+                    let why = format!("`{full}` contains {found}: write each entry as text in quotes");
                     Err(at_line(self.text, Some(entry.span()), &why))
                 })
             }
-            (Wanted::Number(most), DeValue::Integer(number)) => {
+            (ExpectedType::Number(most), DeValue::Integer(number)) => {
                 match i128::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) if number < 0 => Err(at(format!("`{full}` is {number}: write 0 or more"))),
                     Ok(number) if number <= *most => Ok(()),
                     _ => Err(at(format!("`{full}` is {}: write at most {most}", number.as_str()))),
                 }
             }
-            (Wanted::Text, _) => Err(at(format!("`{full}` is {found}: write text in quotes, {name} = \"...\""))),
-            (Wanted::TextList, _) => Err(at(format!("`{full}` is {found}: write a list, {name} = [\"...\"]"))),
-            (Wanted::YesOrNo, _) => Err(at(format!("`{full}` is {found}: write true or false, without quotes"))),
-            (Wanted::Number(_), _) => Err(at(format!("`{full}` is {found}: write a whole number, without quotes"))),
-            (Wanted::Section(_), _) => {
+            (ExpectedType::Text, _) => Err(at(format!("`{full}` is {found}: write text in quotes, {name} = \"...\""))),
+            (ExpectedType::TextList, _) => Err(at(format!("`{full}` is {found}: write a list, {name} = [\"...\"]"))),
+            (ExpectedType::Bool, _) => Err(at(format!("`{full}` is {found}: write true or false, without quotes"))),
+            (ExpectedType::Number(_), _) => {
+                Err(at(format!("`{full}` is {found}: write a whole number, without quotes")))
+            }
+            (ExpectedType::Section(_), _) => {
                 Err(at(format!("`{full}` is {found}: write a section, [{full}], and its keys in the lines below")))
             }
         }
     }
 
-    fn wanted(&self, property: &'a Schema) -> Wanted<'a> {
-        if let Some(section) = self.resolved(property) {
-            return Wanted::Section(section);
+    fn expected_type(&self, property: &'a Schema) -> ExpectedType<'a> {
+        if let Some(section) = self.section_schema(property) {
+            return ExpectedType::Section(section);
         }
         let is = |name: &str| {
             let of = &property["type"];
             of == name || of.as_array().is_some_and(|types| types.iter().any(|of| of == name))
         };
         if is("array") {
-            Wanted::TextList
+            ExpectedType::TextList
         } else if is("boolean") {
-            Wanted::YesOrNo
+            ExpectedType::Bool
         } else if is("integer") {
             // The maximum of TOML integers is 2^63 - 1.
-            Wanted::Number(if property["format"] == "uint32" { u32::MAX.into() } else { i64::MAX.into() })
+            ExpectedType::Number(if property["format"] == "uint32" { u32::MAX.into() } else { i64::MAX.into() })
         } else {
-            Wanted::Text
+            ExpectedType::Text
         }
     }
 
     /// The schema of a section; `None` if the property is not a section.
-    fn resolved(&self, property: &'a Schema) -> Option<&'a Schema> {
+    fn section_schema(&self, property: &'a Schema) -> Option<&'a Schema> {
         let choices = property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
         let reference = choices.iter().chain([property]).find_map(|choice| choice["$ref"].as_str())?;
         self.root.pointer(reference.strip_prefix('#')?)
     }
 }
 
-fn kind(value: &DeValue<'_>) -> &'static str {
+fn describe_type(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a number",
@@ -205,7 +221,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_mistake_is_told_in_plain_words_with_its_line_and_mend() {
+    fn each_error_has_plain_words_the_line_and_a_fix() {
         for (text, expected) in [
             ("listen = \"tcp://127.0.0.1:1\"", "line 1: `listen` is text: write a list, listen = [\"...\"]"),
             ("\nlisten = [1]", "line 2: `listen` holds a number: write each entry as text in quotes"),
@@ -223,11 +239,11 @@ mod tests {
             ("limits = 3", "line 1: `limits` is a number: write a section, [limits]"),
             ("[[retention]]\ndays = 3", "`retention` is a list: write a section, [retention]"),
             ("[listen]\nx = 1", "line 1: `listen` is a section: write a list"),
-            ("\nlimit = 3", "line 2: there is no key `limit`; the keys here are access, adopt,"),
-            ("[retention]\nday = 3", "line 2: there is no key `retention.day`; the keys here are bytes, days"),
+            ("\nlimit = 3", "line 2: unknown key `limit`; the keys here are access, adopt,"),
+            ("[retention]\nday = 3", "line 2: unknown key `retention.day`; the keys here are bytes, days"),
             ("\n[tls]\nkey = \"k\"", "line 2: the section [tls] needs the key `certificate` too"),
-            ("store = [\"mysql:x\"]", "line 1: \"mysql:x\" is no store: write sqlite:FOLDER"),
-            ("listen = [\n\"tcp://127.0.0.1:1\",\n\"x\"]", "line 1: \"x\" is no address"),
+            ("store = [\"mysql:x\"]", "line 1: \"mysql:x\" is not a store: write sqlite:FOLDER"),
+            ("listen = [\n\"tcp://127.0.0.1:1\",\n\"x\"]", "line 1: \"x\" is not an address"),
             ("http = off", "line 1: this is not TOML: text values must be quoted"),
             ("http = \"a", "line 1: this is not TOML: invalid text in quotes"),
             ("listen", "line 1: this is not TOML: key with no value"),

@@ -10,15 +10,15 @@ use crate::config;
 
 /// The valid tokens and host names. They can be changed while the service runs.
 #[derive(Debug, Clone, Default)]
-pub struct RequestAccess(Arc<RwLock<KnownTokens>>);
+pub struct AccessControl(Arc<RwLock<AccessRules>>);
 
 #[derive(Debug, Default)]
-struct KnownTokens {
+struct AccessRules {
     tokens: Vec<[u8; 32]>,
     hosts: Vec<String>,
 }
 
-impl RequestAccess {
+impl AccessControl {
     /// The tokens and names of a configuration, which has been checked.
     pub fn new(access: &config::Access) -> Self {
         let known = Self::default();
@@ -30,11 +30,11 @@ impl RequestAccess {
     pub fn change(&self, access: &config::Access) {
         let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
         let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = KnownTokens { tokens, hosts };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = AccessRules { tokens, hosts };
     }
 
     /// True if a request with this `Authorization` header is allowed.
-    pub(super) fn lets(&self, authorization: Option<&str>) -> bool {
+    pub(super) fn allows(&self, authorization: Option<&str>) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.tokens.is_empty() {
             return true;
@@ -72,9 +72,9 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    fn access(tokens: &[&str], hosts: &[&str]) -> RequestAccess {
+    fn access(tokens: &[&str], hosts: &[&str]) -> AccessControl {
         let own = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        RequestAccess::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
+        AccessControl::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
     }
 
     #[test]
@@ -83,18 +83,18 @@ mod tests {
         let access = access(&["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"], &[]);
 
         for right in ["Bearer secret", "bearer secret", "BEARER  secret"] {
-            assert!(access.lets(Some(right)), "{right}");
+            assert!(access.allows(Some(right)), "{right}");
         }
         for wrong in
             [None, Some("Bearer Secret"), Some("Bearer "), Some("Basic secret"), Some("secret"), Some("Bearersecret")]
         {
-            assert!(!access.lets(wrong), "{wrong:?}");
+            assert!(!access.allows(wrong), "{wrong:?}");
         }
-        assert!(super::RequestAccess::default().lets(None));
+        assert!(super::AccessControl::default().allows(None));
     }
 
     #[test]
-    fn a_service_is_called_by_addresses_localhost_and_given_names() {
+    fn requests_may_use_addresses_localhost_and_configured_names() {
         let access = access(&[], &["Logs.example"]);
 
         for known in ["127.0.0.1:9080", "localhost", "LOCALHOST:1", "[::1]:9080", "logs.example:80"] {

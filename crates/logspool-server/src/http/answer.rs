@@ -15,12 +15,12 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::context::Context;
-use super::problem::Problem;
-use crate::cancel::Cancel;
+use super::error::HttpError;
+use crate::cancel::CancelToken;
 use crate::peer::Peer;
-use crate::questions::{Phase, QueryPlace, Turn};
-use crate::stop::{Stop, ended};
-use crate::stores::{Progress, UNREAD};
+use crate::scheduler::{QueryPhase, QueryPlace, TurnResult};
+use crate::stop::{StopSignal, stopped};
+use crate::stores::{ANSWER_UNREAD, AnswerProgress};
 
 /// Size of a piece of an answer that is sent at once, in bytes.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -31,37 +31,39 @@ const PIECE_BYTES: usize = 32 * 1024;
 const WAITING_BYTES: usize = 128 * 1024;
 
 /// Interval between checks that an answer is read in time.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long an answer may be unread while the service ends.
-const LAST_LOOK: Duration = Duration::from_millis(500);
+const SHUTDOWN_READ_TIME: Duration = Duration::from_millis(500);
 
-/// Writes a part of an answer: to its end, or until [`Pieces::are_full`].
-pub(super) type Produce = Box<dyn FnMut(&Cancel, &mut Pieces) -> Result<Progress, Problem> + Send>;
+/// Writes a part of an answer: to its end, or until [`AnswerWriter::is_full`] returns true.
+pub(super) type WriteAnswer =
+    Box<dyn FnMut(&CancelToken, &mut AnswerWriter) -> Result<AnswerProgress, HttpError> + Send>;
 
 /// Starts a query, and waits for its first piece, which shows whether the store can answer at all.
-pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) -> Result<Body, Problem> {
-    let queue = Arc::new(Queue::new());
-    let mut pieces = Pieces { queue: queue.clone(), piece: Vec::new() };
-    let job = Box::new(move |cancel: &Cancel| {
+pub(super) async fn start(context: &Context, peer: &Peer, mut produce: WriteAnswer) -> Result<Body, HttpError> {
+    let queue = Arc::new(AnswerQueue::new());
+    let mut pieces = AnswerWriter { queue: queue.clone(), piece: Vec::new() };
+    let job = Box::new(move |cancel: &CancelToken| {
         pieces.queue.lock().began.get_or_insert_with(Instant::now);
         match produce(cancel, &mut pieces) {
-            Ok(Progress::Paused) => return Turn::Paused,
-            Ok(Progress::Ended) => {
+            Ok(AnswerProgress::Paused) => return TurnResult::Paused,
+            Ok(AnswerProgress::Ended) => {
                 pieces.push();
                 pieces.queue.end(Ok(()));
             }
             Err(problem) => pieces.queue.end(Err(problem)),
         }
-        Turn::Complete
+        TurnResult::Complete
     });
-    let place = context.questions.ask(peer.origin(), job).map_err(|refusal| {
-        let why = format!("no place for another query: {refusal}; ask again in a second (limits.queries)");
-        Problem(StatusCode::TOO_MANY_REQUESTS, why)
+    let place = context.scheduler.submit(peer.origin(), job).map_err(|refusal| {
+        let why = format!("too many queries: {refusal}; retry in a second (limits.queries)");
+        HttpError(StatusCode::TOO_MANY_REQUESTS, why)
     })?;
     let place = Arc::new(Mutex::new(Some(place)));
-    let watch = tokio::spawn(watch(queue.clone(), place.clone(), context.limits.query_time(), context.stop.clone()));
-    let mut reading = Reading { queue, place, watch: watch.abort_handle() };
+    let watch =
+        tokio::spawn(enforce_limits(queue.clone(), place.clone(), context.limits.query_time(), context.stop.clone()));
+    let mut reading = AnswerReader { queue, place, watch: watch.abort_handle() };
     let Some(first) = reading.next().await? else { return Ok(Body::empty()) };
     let pieces = futures_util::stream::unfold((Some(first), Some(reading)), |(first, reading)| async move {
         let mut reading = reading?;
@@ -71,22 +73,22 @@ pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) ->
         match reading.next().await {
             Ok(piece) => Some((Ok(piece?), (None, Some(reading)))),
             // An interrupted answer must not look complete.
-            Err(Problem(_, why)) => Some((Err(io::Error::other(why)), (None, None))),
+            Err(HttpError(_, why)) => Some((Err(io::Error::other(why)), (None, None))),
         }
     });
     Ok(Body::from_stream(pieces))
 }
 
 /// The pieces that wait for the client.
-struct Queue {
-    waiting: Mutex<WaitingAnswer>,
-    came: Notify,
+struct AnswerQueue {
+    waiting: Mutex<AnswerState>,
+    changed: Notify,
 }
 
-struct WaitingAnswer {
+struct AnswerState {
     pieces: VecDeque<Bytes>,
     bytes: usize,
-    end: Option<Result<(), Problem>>,
+    end: Option<Result<(), HttpError>>,
     /// True after the end, also when the reader has taken the result.
     has_ended: bool,
     /// Start of the first turn.
@@ -95,9 +97,9 @@ struct WaitingAnswer {
     taken: Instant,
 }
 
-impl Queue {
+impl AnswerQueue {
     fn new() -> Self {
-        let waiting = WaitingAnswer {
+        let waiting = AnswerState {
             pieces: VecDeque::new(),
             bytes: 0,
             end: None,
@@ -105,33 +107,33 @@ impl Queue {
             began: None,
             taken: Instant::now(),
         };
-        Self { waiting: Mutex::new(waiting), came: Notify::new() }
+        Self { waiting: Mutex::new(waiting), changed: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitingAnswer> {
+    fn lock(&self) -> MutexGuard<'_, AnswerState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the queue. Only the first call sets the result.
-    fn end(&self, end: Result<(), Problem>) {
+    fn end(&self, end: Result<(), HttpError>) {
         let mut waiting = self.lock();
         if !std::mem::replace(&mut waiting.has_ended, true) {
             waiting.end = Some(end);
         }
         drop(waiting);
-        self.came.notify_one();
+        self.changed.notify_one();
     }
 }
 
 /// Writes an answer into its queue.
-pub(super) struct Pieces {
-    queue: Arc<Queue>,
+pub(super) struct AnswerWriter {
+    queue: Arc<AnswerQueue>,
     piece: Vec<u8>,
 }
 
-impl Pieces {
+impl AnswerWriter {
     /// True if the client has to read before more is written.
-    pub fn are_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.queue.lock().bytes >= WAITING_BYTES
     }
 
@@ -144,11 +146,11 @@ impl Pieces {
         waiting.bytes += piece.len();
         waiting.pieces.push_back(piece);
         drop(waiting);
-        self.queue.came.notify_one();
+        self.queue.changed.notify_one();
     }
 }
 
-impl Write for Pieces {
+impl Write for AnswerWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
         if self.piece.len() >= PIECE_BYTES {
@@ -163,23 +165,23 @@ impl Write for Pieces {
     }
 }
 
-impl Drop for Pieces {
+impl Drop for AnswerWriter {
     fn drop(&mut self) {
         // Has no effect if the answer has ended normally.
-        self.queue.end(Err(Problem(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())));
+        self.queue.end(Err(HttpError(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())));
     }
 }
 
 /// The client's side. Dropping it cancels the query.
-struct Reading {
-    queue: Arc<Queue>,
+struct AnswerReader {
+    queue: Arc<AnswerQueue>,
     place: Arc<Mutex<Option<QueryPlace>>>,
     watch: AbortHandle,
 }
 
-impl Reading {
+impl AnswerReader {
     /// The next piece. `None`: the answer is complete.
-    async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+    async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             {
                 let mut waiting = self.queue.lock();
@@ -189,7 +191,7 @@ impl Reading {
                     let has_room = waiting.bytes < WAITING_BYTES / 2;
                     drop(waiting);
                     if has_room && let Some(place) = &*lock(&self.place) {
-                        place.go_on();
+                        place.resume();
                     }
                     return Ok(Some(piece));
                 }
@@ -197,12 +199,12 @@ impl Reading {
                     return end.map(|()| None);
                 }
             }
-            self.queue.came.notified().await;
+            self.queue.changed.notified().await;
         }
     }
 }
 
-impl Drop for Reading {
+impl Drop for AnswerReader {
     fn drop(&mut self) {
         self.watch.abort();
         drop(lock(&self.place).take());
@@ -215,13 +217,18 @@ fn lock(place: &Mutex<Option<QueryPlace>>) -> MutexGuard<'_, Option<QueryPlace>>
 
 /// Ends an answer that waits too long or is not read in time. This frees its place, also while the connection stays
 /// open.
-async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<QueryPlace>>>, time: Duration, mut stop: Stop) {
+async fn enforce_limits(
+    queue: Arc<AnswerQueue>,
+    place: Arc<Mutex<Option<QueryPlace>>>,
+    time: Duration,
+    mut stop: StopSignal,
+) {
     let asked = Instant::now();
     let mut is_ending = false;
     let problem = loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = ended(&mut stop), if !is_ending => is_ending = true,
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
+            () = stopped(&mut stop), if !is_ending => is_ending = true,
         }
         let Some(phase) = lock(&place).as_ref().map(QueryPlace::phase) else { return };
         let (began, taken) = {
@@ -229,20 +236,24 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<QueryPlace>>>, time: D
             (waiting.began.unwrap_or(asked), waiting.taken)
         };
         match phase {
-            Phase::Waiting if is_ending => {
-                break Problem(StatusCode::SERVICE_UNAVAILABLE, "the service ends".to_owned());
+            QueryPhase::Waiting if is_ending => {
+                break HttpError(StatusCode::SERVICE_UNAVAILABLE, "the service is shutting down".to_owned());
             }
-            Phase::Waiting if asked.elapsed() > time => {
-                let why = format!("other queries took all of {time:?}; ask again later (limits.query_seconds)");
-                break Problem(StatusCode::TOO_MANY_REQUESTS, why);
+            QueryPhase::Waiting if asked.elapsed() > time => {
+                let why = format!("other queries used all of {time:?}; retry later (limits.query_seconds)");
+                break HttpError(StatusCode::TOO_MANY_REQUESTS, why);
             }
             // The store checks its own time limit.
-            Phase::Waiting | Phase::Running => {}
+            QueryPhase::Waiting | QueryPhase::Running => {}
             // The store keeps old data for a paused answer. So the time is limited even if the client reads some of it.
-            Phase::Paused if began.elapsed() > time => break unread(),
-            Phase::Complete if taken.max(began).elapsed() > time => break unread(),
-            Phase::Paused | Phase::Complete if is_ending && taken.max(began).elapsed() > LAST_LOOK => break unread(),
-            Phase::Paused | Phase::Complete => {}
+            QueryPhase::Paused if began.elapsed() > time => break unread(),
+            QueryPhase::Complete if taken.max(began).elapsed() > time => break unread(),
+            QueryPhase::Paused | QueryPhase::Complete
+                if is_ending && taken.max(began).elapsed() > SHUTDOWN_READ_TIME =>
+            {
+                break unread();
+            }
+            QueryPhase::Paused | QueryPhase::Complete => {}
         }
     };
     {
@@ -252,19 +263,19 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<QueryPlace>>>, time: D
         // Set the error also for a complete answer: the pieces that were cleared are missing.
         (waiting.end, waiting.has_ended) = (Some(Err(problem)), true);
     }
-    queue.came.notify_one();
+    queue.changed.notify_one();
     drop(lock(&place).take());
 }
 
-fn unread() -> Problem {
-    Problem(StatusCode::SERVICE_UNAVAILABLE, UNREAD.to_owned())
+fn unread() -> HttpError {
+    HttpError(StatusCode::SERVICE_UNAVAILABLE, ANSWER_UNREAD.to_owned())
 }
 
 #[cfg(test)]
-impl Pieces {
+impl AnswerWriter {
     /// Pieces of an answer that is not read.
     pub fn unread() -> Self {
-        Self { queue: Arc::new(Queue::new()), piece: Vec::new() }
+        Self { queue: Arc::new(AnswerQueue::new()), piece: Vec::new() }
     }
 
     /// The bytes written.

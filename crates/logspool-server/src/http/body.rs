@@ -12,34 +12,34 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::context::Context;
-use super::guard::text;
+use super::error::HttpError;
+use super::guard::header_text;
 use super::paths;
-use super::problem::Problem;
-use crate::budget::Room;
+use crate::budget::Reservation;
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 use crate::peer::Peer;
 
 /// Bytes that a request may hold outside the budget. Chosen: the same as a connection with frames.
-const SMALL: usize = 64 * 1024;
+const FREE_BYTES: usize = 64 * 1024;
 
 /// How long a request waits for room for its records, and before that for room for a long body.
 ///
 /// Chosen: half the time that OTLP exporters wait for an answer. After that time they would send the same body again
 /// while this one waits.
-pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A body as sent.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct RequestBody {
     bytes: BytesMut,
-    room: Option<Room>,
+    room: Option<Reservation>,
 }
 
-impl FromRequest<Context> for Sent {
-    type Rejection = Problem;
+impl FromRequest<Context> for RequestBody {
+    type Rejection = HttpError;
 
-    async fn from_request(request: Request, context: &Context) -> Result<Self, Problem> {
+    async fn from_request(request: Request, context: &Context) -> Result<Self, HttpError> {
         let Context { intake, limits, .. } = context;
         let mut until = Instant::now() + limits.frame_time();
         // `HTTPHandler` ignores the answer, so a record that is refused would be lost.
@@ -53,7 +53,7 @@ impl FromRequest<Context> for Sent {
         let mut length = 0;
         while let Some(piece) = timeout_at(until, pieces.next()).await.map_err(|_| late(limits))? {
             let piece = piece
-                .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body does not come whole: {error}")))?;
+                .map_err(|error| HttpError(StatusCode::BAD_REQUEST, format!("the body is incomplete: {error}")))?;
             length += piece.len();
             if length > most {
                 return Err(too_large(limits));
@@ -62,10 +62,10 @@ impl FromRequest<Context> for Sent {
                 // Read it anyway: many senders read no answer before they have sent everything.
                 continue;
             }
-            if length > SMALL && sent.room.is_none() {
+            if length > FREE_BYTES && sent.room.is_none() {
                 let (asked, room) = (Instant::now(), intake.budget.for_body(origin, announced));
                 sent.room = Some(match hears_answers {
-                    true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
+                    true => timeout(ROOM_TIMEOUT, room).await.map_err(|_| no_room())?,
                     false => room.await,
                 });
                 // The sender is not slow: the service did not read meanwhile.
@@ -77,43 +77,43 @@ impl FromRequest<Context> for Sent {
     }
 }
 
-impl Sent {
+impl RequestBody {
     /// The bytes as sent.
     pub fn plain(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The decompressed bytes.
-    pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, Problem> {
-        match text(headers, &header::CONTENT_ENCODING) {
+    pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, HttpError> {
+        match header_text(headers, &header::CONTENT_ENCODING) {
             None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),
             Some("gzip") => {
                 let mut inflated = Vec::new();
                 match inflate::gzip(&self.bytes, limits.body_bytes(), &mut inflated) {
                     Ok(()) => Ok(Cow::Owned(inflated)),
                     Err(InflateError::TooLarge(_)) => Err(too_large(limits)),
-                    Err(error) => Err(Problem(StatusCode::BAD_REQUEST, error.to_string())),
+                    Err(error) => Err(HttpError(StatusCode::BAD_REQUEST, error.to_string())),
                 }
             }
             Some(other) => {
-                let why = format!("content encoding {other:?} is not known: gzip, or none");
-                Err(Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+                let why = format!("unknown content encoding {other:?}: use gzip or none");
+                Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
             }
         }
     }
 }
 
-fn too_large(limits: &Limits) -> Problem {
+fn too_large(limits: &Limits) -> HttpError {
     let why = format!("the body is longer than {} bytes (16 times limits.frame_bytes)", limits.body_bytes());
-    Problem(StatusCode::PAYLOAD_TOO_LARGE, why)
+    HttpError(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
-fn late(limits: &Limits) -> Problem {
-    let why = format!("the body did not come within {} seconds (limits.frame_seconds)", limits.frame_seconds);
-    Problem(StatusCode::REQUEST_TIMEOUT, why)
+fn late(limits: &Limits) -> HttpError {
+    let why = format!("the body did not arrive within {} seconds (limits.frame_seconds)", limits.frame_seconds);
+    HttpError(StatusCode::REQUEST_TIMEOUT, why)
 }
 
-fn no_room() -> Problem {
-    let why = "there is no room for so long a body now: too many others come at the same time".to_owned();
-    Problem(StatusCode::TOO_MANY_REQUESTS, why)
+fn no_room() -> HttpError {
+    let why = "no memory for such a long body now: too many others arrive at the same time".to_owned();
+    HttpError(StatusCode::TOO_MANY_REQUESTS, why)
 }

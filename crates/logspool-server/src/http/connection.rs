@@ -5,14 +5,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tower_service::Service as _;
 
-use super::two_lengths::{self, Watched};
+use super::length_conflict::{self, InspectedStream};
 use crate::peer::Peer;
 use crate::sources::admission::Slot;
-use crate::sources::shared::Shared;
-use crate::stop::{ended, sleep_until};
+use crate::sources::shared::SharedState;
+use crate::stop::{sleep_until, stopped};
 
 /// Serves the requests of a connection. A connection with a reserved slot gets one answer.
-pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &Shared)
+pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &SharedState)
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -23,14 +23,14 @@ where
     builder.header_read_timeout(slot.header_time(shared.limits.header_time()));
     builder.keep_alive(!slot.is_reserved());
     let (router, peer) = (shared.http.clone(), peer.clone());
-    let (read, lengths) = Watched::new(read);
+    let (read, lengths) = InspectedStream::new(read);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let mut router = router.clone();
         let is_refused = lengths.found();
         async move {
             match is_refused {
-                true => Ok(two_lengths::refuse()),
+                true => Ok(length_conflict::refuse()),
                 false => router.call(request).await,
             }
         }
@@ -42,7 +42,7 @@ where
     let result = tokio::select! {
         result = connection.as_mut() => result,
         () = sleep_until(until) => return shared.intake.metrics.close("slow"),
-        () = ended(&mut stop) => {
+        () = stopped(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

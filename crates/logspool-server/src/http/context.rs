@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::access::RequestAccess;
+use super::access::AccessControl;
 use crate::config::Limits;
 use crate::intake::Intake;
-use crate::questions::Questions;
-use crate::stop::Stop;
-use crate::stores::Answers;
+use crate::scheduler::QueryScheduler;
+use crate::stop::StopSignal;
+use crate::stores::QueryReader;
 
 /// The parts of the service that handlers use.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub intake: Arc<Intake>,
     /// The store that answers queries: the first one.
-    pub answers: Option<Arc<dyn Answers>>,
+    pub reader: Option<Arc<dyn QueryReader>>,
     /// Runs queries.
-    pub questions: Questions,
+    pub scheduler: QueryScheduler,
     pub limits: Limits,
-    pub access: RequestAccess,
-    pub stop: Stop,
+    pub access: AccessControl,
+    pub stop: StopSignal,
 }

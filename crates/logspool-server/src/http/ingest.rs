@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::body::{ROOM_LIMIT, Sent};
+use super::body::{ROOM_TIMEOUT, RequestBody};
 use super::context::Context;
-use super::guard::text;
-use super::problem::Problem;
+use super::error::HttpError;
+use super::guard::header_text;
 use crate::batch::Batch;
-use crate::budget::Room;
+use crate::budget::Reservation;
 use crate::config::Limits;
 use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::decoders::{form, json_list};
@@ -21,9 +21,9 @@ use crate::delivery::Outcome;
 use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::protocols::http::HTTP;
-use crate::protocols::json::{FRAMES, JSON};
-use crate::sources::framing::{Ended, FrameError, Step};
-use crate::sources::reading::Reader;
+use crate::protocols::json::{FRAME_FORMAT, JSON};
+use crate::sources::frame_reader::FrameReader;
+use crate::sources::framing::{FrameError, FrameScan, InputEnd};
 
 /// A smaller body is decoded within a millisecond or two, even if it is compressed.
 const QUICK_BYTES: usize = 1024;
@@ -31,17 +31,17 @@ const QUICK_BYTES: usize = 1024;
 /// Permission to decode a body. A few kilobytes may become many megabytes of records, so the number of turns is
 /// limited. A request keeps its turn while its records wait for room.
 #[derive(Debug)]
-pub(super) struct IngestTurn {
+pub(super) struct DecodePermit {
     until: Instant,
-    room: Room,
+    room: Reservation,
 }
 
-impl IngestTurn {
+impl DecodePermit {
     /// Waits for a turn. The task does not wait again before [`commit`], so a turn is held briefly.
-    pub async fn wait(origin: Origin, context: &Context) -> Result<Self, Problem> {
-        let until = Instant::now() + ROOM_LIMIT;
+    pub async fn wait(origin: Origin, context: &Context) -> Result<Self, HttpError> {
+        let until = Instant::now() + ROOM_TIMEOUT;
         let right = context.intake.budget.for_decoded_body(origin, context.limits.body_bytes());
-        Ok(Self { until, room: timeout_at(until, right).await.map_err(|_| behind())? })
+        Ok(Self { until, room: timeout_at(until, right).await.map_err(|_| overloaded())? })
     }
 }
 
@@ -53,14 +53,14 @@ pub(super) async fn objects(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    sent: Result<Sent, Problem>,
-) -> Result<Response, Problem> {
+    sent: Result<RequestBody, HttpError>,
+) -> Result<Response, HttpError> {
     match content_type(&headers) {
         "application/json" | "application/x-ndjson" | "application/jsonl" => {}
         other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
     }
     let sent = sent?;
-    let turn = IngestTurn::wait(peer.origin(), &context).await?;
+    let turn = DecodePermit::wait(peer.origin(), &context).await?;
     let (batch, rejected, undecoded) =
         decode(&sent, || read(&sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
@@ -74,13 +74,13 @@ pub(super) async fn objects(
 }
 
 /// Decodes a body. While a long body is decoded, other tasks of this thread run on another thread.
-pub(super) fn decode<T>(sent: &Sent, decode: impl FnOnce() -> T) -> T {
+pub(super) fn decode<T>(sent: &RequestBody, decode: impl FnOnce() -> T) -> T {
     if sent.plain().len() < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
 }
 
 /// Returns the records, the number of objects that could not be read, and the number of records about those.
-fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), Problem> {
-    let mut reader = Reader::new(&JSON, peer, &context.intake.metrics);
+fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), HttpError> {
+    let mut reader = FrameReader::new(&JSON, peer, &context.intake.metrics);
     if body.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
@@ -89,27 +89,27 @@ fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usi
     let (rejected, undecoded) = reader.rejected();
     let batch = reader.take();
     if let (true, Some(row)) = (batch.len() == undecoded, batch.row(0)) {
-        return Err(Problem(StatusCode::BAD_REQUEST, row.message.to_owned()));
+        return Err(HttpError(StatusCode::BAD_REQUEST, row.message.to_owned()));
     }
     Ok((batch, rejected, undecoded))
 }
 
-fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let mut framer = (FRAMES.framer)(limits.frame_bytes);
-    let too_large = |error: FrameError| Problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
+fn read_lines(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Result<(), HttpError> {
+    let mut framer = (FRAME_FORMAT.framer)(limits.frame_bytes);
+    let too_large = |error: FrameError| HttpError(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
     let mut at = 0;
-    while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
+    while let FrameScan::Frame { from, to, next } = framer.scan(&body[at..]).map_err(too_large)? {
         reader.read(&body[at + from..at + to]);
         at += next;
         not_too_many(reader, at, limits)?;
     }
-    if let Some(Step::Frame { from, to, .. }) = framer.rest(&body[at..], Ended::Stream) {
+    if let Some(FrameScan::Frame { from, to, .. }) = framer.last_frame(&body[at..], InputEnd::Stream) {
         reader.read(&body[at + from..at + to]);
     }
     Ok(())
 }
 
-fn read_list(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
+fn read_list(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Result<(), HttpError> {
     let (limit, mut longest, mut bytes) = (limits.frame_bytes, 0, 0);
     json_list::read(body, |value| {
         longest = longest.max(value.len());
@@ -118,24 +118,26 @@ fn read_list(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<()
             reader.read(value);
         }
     })
-    .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body is no JSON list: {error}")))?;
+    .map_err(|error| HttpError(StatusCode::BAD_REQUEST, format!("the body is not a JSON list: {error}")))?;
     match longest <= limit {
         true => not_too_many(reader, bytes, limits),
-        false => Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),
+        false => Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),
     }
 }
 
 /// Refuses a body with too many records. `bytes` is the size of the part that was read.
-fn not_too_many(reader: &Reader<'_>, bytes: usize, limits: &Limits) -> Result<(), Problem> {
+fn not_too_many(reader: &FrameReader<'_>, bytes: usize, limits: &Limits) -> Result<(), HttpError> {
     let (most, records) = (limits.body_records(), reader.values());
     let why = if records > most {
-        format!("the body holds more than {most} records: send fewer at once")
+        format!("the body contains more than {most} records: send fewer at once")
     } else if is_too_dense(records, bytes) {
-        format!("the body holds {records} records in its first {bytes} bytes: one for {MIN_RECORD_BYTES} is accepted")
+        format!(
+            "the body contains {records} records in its first {bytes} bytes: at most one per {MIN_RECORD_BYTES} bytes is accepted"
+        )
     } else {
         return Ok(());
     };
-    Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, why))
+    Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
 /// A form of `HTTPHandler`, in the body or the query string of a request to any path.
@@ -145,37 +147,37 @@ pub(super) async fn form(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    sent: Result<Sent, Problem>,
-) -> Result<Response, Problem> {
+    sent: Result<RequestBody, HttpError>,
+) -> Result<Response, HttpError> {
     let is_form = content_type(&headers) == "application/x-www-form-urlencoded";
     let query = uri.query().filter(|_| method == Method::GET);
     if query.is_none() && !(method == Method::POST && is_form) {
-        return Err(Problem(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path())));
+        return Err(HttpError(StatusCode::NOT_FOUND, format!("unknown path {}", uri.path())));
     }
-    if is_of_a_page(&headers) {
-        return Err(Problem(StatusCode::FORBIDDEN, "forms of pages are not taken".to_owned()));
+    if is_from_browser(&headers) {
+        return Err(HttpError(StatusCode::FORBIDDEN, "forms from web pages are not accepted".to_owned()));
     }
     let sent = sent?;
     let (form, otherwise) =
         query.map_or((sent.plain(), StatusCode::BAD_REQUEST), |query| (query.as_bytes(), StatusCode::NOT_FOUND));
     let origin = peer.origin();
-    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
+    let mut reader = FrameReader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
-    reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
+    reader.push(&form::read(form).map_err(|error| HttpError(otherwise, error.to_string()))?);
     // No time limit: `HTTPHandler` ignores the answer, and a refused record would be lost.
     let batch = reader.take();
     let room = context.intake.room_for(origin, &batch).await;
     let outcome = context.intake.submit(batch, None, room);
     // Keep the body's room in the budget until its records have room.
     drop(sent);
-    stored(outcome).await?;
+    wait_until_stored(outcome).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// True if a browser sent the request. A page of any origin can load an image whose query string has a record, and such
 /// a request has no `Origin`. Only browsers send the headers checked here. `Sec-Fetch-Site` is missing in requests to
 /// other machines.
-fn is_of_a_page(headers: &HeaderMap) -> bool {
+fn is_from_browser(headers: &HeaderMap) -> bool {
     let has = |name: &str| headers.contains_key(name);
     let is_foreign = match headers.get("sec-fetch-site") {
         Some(site) => site != "none",
@@ -185,39 +187,39 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
 }
 
 /// Waits until the records are stored. If the answer is "try again later", no record was handed over.
-pub(super) async fn commit(batch: Batch, mut turn: IngestTurn, context: &Context) -> Result<(), Problem> {
+pub(super) async fn commit(batch: Batch, mut turn: DecodePermit, context: &Context) -> Result<(), HttpError> {
     if batch.is_empty() {
         return Ok(());
     }
     turn.room.shrink(batch.bytes());
     let room =
-        timeout_at(turn.until, context.intake.room_for(turn.room.origin(), &batch)).await.map_err(|_| behind())?;
+        timeout_at(turn.until, context.intake.room_for(turn.room.origin(), &batch)).await.map_err(|_| overloaded())?;
     drop(turn);
-    stored(context.intake.submit(batch, None, room)).await
+    wait_until_stored(context.intake.submit(batch, None, room)).await
 }
 
-fn behind() -> Problem {
-    let why = "the stores are behind: limits.waiting_bytes wait for them".to_owned();
-    Problem(StatusCode::TOO_MANY_REQUESTS, why)
+fn overloaded() -> HttpError {
+    let why = "the stores are too slow: limits.waiting_bytes of records wait for them".to_owned();
+    HttpError(StatusCode::TOO_MANY_REQUESTS, why)
 }
 
-async fn stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Problem> {
+async fn wait_until_stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), HttpError> {
     match outcome.await {
         Ok(Outcome::Committed) => Ok(()),
         // The outcome is unknown.
         _ => {
             let why = "the records could not be stored: send them again".to_owned();
-            Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why))
+            Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why))
         }
     }
 }
 
 /// The content type without its parameters.
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
-    let whole = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    let whole = header_text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     whole.split(';').next().unwrap_or_default().trim()
 }
 
-pub(super) fn wrong_type(found: &str, wanted: &str) -> Problem {
-    Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("content type {found:?} is not taken here: send {wanted}"))
+pub(super) fn wrong_type(found: &str, wanted: &str) -> HttpError {
+    HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("content type {found:?} is not accepted here: send {wanted}"))
 }

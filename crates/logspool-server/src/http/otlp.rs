@@ -14,37 +14,37 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::body::Sent;
+use super::body::RequestBody;
 use super::context::Context;
-use super::ingest::{self, IngestTurn, content_type, wrong_type};
+use super::error::{ErrorReason, HttpError};
+use super::ingest::{self, DecodePermit, content_type, wrong_type};
 use super::paths;
-use super::problem::{Problem, Why};
 use crate::batch::Batch;
-use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
+use crate::decoders::otlp::{self, Encoding, RejectedRecords, UnreadableRecord};
 use crate::peer::Peer;
 use crate::protocols::http::HTTP;
 use crate::record::Record;
-use crate::sources::reading::Reader;
+use crate::sources::frame_reader::FrameReader;
 
 /// Maximum number of unreadable records of a request that become records about the error. The others are only counted.
 ///
 /// Chosen: enough to see the problem; more would let a small body become many records.
-const SHOWN: u64 = 10;
+const MAX_SHOWN: u64 = 10;
 
 /// Receives the records of a request.
 pub(super) async fn logs(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    sent: Result<Sent, Problem>,
-) -> Result<Response, Problem> {
+    sent: Result<RequestBody, HttpError>,
+) -> Result<Response, HttpError> {
     let kind = content_type(&headers);
     let encoding = Encoding::of(kind).ok_or_else(|| wrong_type(kind, "application/x-protobuf or application/json"))?;
-    let sent = sent.map_err(|Problem(status, why)| match status {
-        StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
-        _ => Problem(status, why),
+    let sent = sent.map_err(|HttpError(status, why)| match status {
+        StatusCode::REQUEST_TIMEOUT => HttpError(StatusCode::SERVICE_UNAVAILABLE, why),
+        _ => HttpError(status, why),
     })?;
-    let turn = IngestTurn::wait(peer.origin(), &context).await?;
+    let turn = DecodePermit::wait(peer.origin(), &context).await?;
     let (batch, rejected) =
         ingest::decode(&sent, || read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
@@ -52,19 +52,19 @@ pub(super) async fn logs(
     Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())
 }
 
-fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, Rejected), Problem> {
-    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
+fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, RejectedRecords), HttpError> {
+    let mut reader = FrameReader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
-    let (mut taken, mut rejected) = (0_u64, Rejected::default());
-    let each = |record: Result<Record<'_>, Unread<'_>>| match record {
+    let (mut taken, mut rejected) = (0_u64, RejectedRecords::default());
+    let each = |record: Result<Record<'_>, UnreadableRecord<'_>>| match record {
         Ok(record) => {
             taken += 1;
             reader.push(&record);
         }
-        Err(Unread { bytes, error }) => {
+        Err(UnreadableRecord { bytes, error }) => {
             rejected.records += 1;
             let why = error.to_string();
-            if rejected.records <= SHOWN {
+            if rejected.records <= MAX_SHOWN {
                 reader.reject(bytes, &why);
             }
             if rejected.why.is_empty() {
@@ -79,22 +79,22 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
     read.map_err(|error| {
         let is_too_large = matches!(error, otlp::OtlpError::TooLarge);
         let status = if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
-        Problem(status, error.to_string())
+        HttpError(status, error.to_string())
     })?;
     if taken == 0 && rejected.records > 0 {
-        let why = format!("none of {} log records can be read: {}", rejected.records, rejected.why);
-        return Err(Problem(StatusCode::BAD_REQUEST, why));
+        let why = format!("none of the {} log records can be read: {}", rejected.records, rejected.why);
+        return Err(HttpError(StatusCode::BAD_REQUEST, why));
     }
     Ok((reader.take(), rejected))
 }
 
 /// Waits until the records are stored. Refuses them at once if a store is known to fail.
-async fn commit(batch: Batch, turn: IngestTurn, context: &Context) -> Result<(), Problem> {
-    if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next()
+async fn commit(batch: Batch, turn: DecodePermit, context: &Context) -> Result<(), HttpError> {
+    if let Some((store, trouble)) = context.intake.metrics.failing_stores().into_iter().next()
         && !batch.is_empty()
     {
         let why = format!("the store {store} does not work: {}", trouble.why);
-        return Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why));
+        return Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     ingest::commit(batch, turn, context).await
 }
@@ -109,8 +109,8 @@ pub(super) async fn errors(request: Request, next: Next) -> Response {
         return response;
     }
     let (mut parts, _) = response.into_parts();
-    let why = match parts.extensions.get::<Why>() {
-        Some(Why(why)) => why,
+    let why = match parts.extensions.get::<ErrorReason>() {
+        Some(ErrorReason(why)) => why,
         None => status.canonical_reason().unwrap_or_default(),
     };
     let body = encoding.failure(status.as_u16(), why);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_senders_send_to_its_paths_is_left_to_them() {
+    fn records_sent_to_the_paths_of_the_page_are_not_answered_by_it() {
         assert!(file(&Method::GET, "/", None).is_some());
         assert!(file(&Method::HEAD, "/", None).is_some());
         for (method, path, query) in
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_whole_and_nothing_comes_from_elsewhere() {
+    fn the_page_is_complete_and_loads_nothing_from_elsewhere() {
         for (path, _, text) in FILES {
             for named in text.split(['"', '\'']).filter(|part| part.starts_with("/page/") || part.starts_with("./")) {
                 let named = named.replacen("./", "/page/", 1);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn its_markup_runs_nothing_by_itself() {
+    fn the_markup_has_no_inline_scripts_or_styles() {
         let html = text_of("/").unwrap();
 
         assert!(!html.contains(" style=") && !html.contains("<style"));

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 
-use super::problem::Problem;
+use super::error::HttpError;
 
 /// The beginning of axum's error message, before the parameter.
 const PREFIX: &str = "Failed to deserialize query string: ";
@@ -18,14 +18,14 @@ const PREFIX: &str = "Failed to deserialize query string: ";
 pub(super) struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
-    type Rejection = Problem;
+    type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         let found = Query::try_from_uri(&parts.uri);
         found.map(|Query(parameters)| Self(parameters)).map_err(|rejection| {
             let why = rejection.body_text();
             let why = why.strip_prefix(PREFIX).unwrap_or(&why);
-            Problem(StatusCode::BAD_REQUEST, format!("cannot read the parameters of the request: {why}"))
+            HttpError(StatusCode::BAD_REQUEST, format!("cannot read the parameters of the request: {why}"))
         })
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     async fn read(query: &str) -> Result<Option<u64>, String> {
         let (mut parts, ()) = Request::get(format!("/api/query{query}")).body(()).unwrap().into_parts();
         let read = Parameters::<Asked>::from_request_parts(&mut parts, &()).await;
-        read.map(|Parameters(asked)| asked.limit).map_err(|Problem(status, why)| format!("{} {why}", status.as_u16()))
+        read.map(|Parameters(asked)| asked.limit).map_err(|HttpError(status, why)| format!("{} {why}", status.as_u16()))
     }
 
     #[tokio::test]

@@ -7,10 +7,10 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
 use super::context::Context;
-use crate::metrics::Summary;
+use crate::metrics::StoreSummary;
 
 /// Share of the budget of waiting bytes above which the service is not ready.
-const FULL: f64 = 0.9;
+const NOT_READY_LEVEL: f64 = 0.9;
 
 /// The service runs.
 pub(super) async fn live() -> &'static str {
@@ -23,16 +23,16 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
     let mut problems: Vec<String> = context
         .intake
         .metrics
-        .troubles()
+        .failing_stores()
         .into_iter()
         .map(|(store, trouble)| format!("store {store}: {}", trouble.why))
         .collect();
-    let filling = context.intake.budget.filling();
-    if filling > FULL {
+    let filling = context.intake.budget.fill_level();
+    if filling > NOT_READY_LEVEL {
         problems.push(format!("{:.0} % of limits.waiting_bytes wait for the stores", filling * 100.0));
     }
     if context.stop.borrow().is_some() {
-        problems.push("the service ends".to_owned());
+        problems.push("the service is shutting down".to_owned());
     }
     let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     if status == StatusCode::OK {
@@ -63,7 +63,7 @@ pub struct Stats {
     pub frames_rejected: u64,
     /// Share of `limits.waiting_bytes` that waits for the stores, from 0 to 1.
     pub waiting: f64,
-    pub stores: Vec<Summary>,
+    pub stores: Vec<StoreSummary>,
 }
 
 /// Collects the most important metrics.
@@ -77,7 +77,7 @@ pub(super) async fn stats(State(context): State<Context>) -> Json<Stats> {
         records_dropped: metrics.records_dropped.get(),
         datagrams_lost: metrics.datagrams_lost(),
         frames_rejected: metrics.frames_rejected.get(),
-        waiting: context.intake.budget.filling(),
+        waiting: context.intake.budget.fill_level(),
         stores: metrics.summaries(),
     })
 }

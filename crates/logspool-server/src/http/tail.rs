@@ -12,24 +12,24 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
 use super::context::Context;
+use super::error::HttpError;
 use super::parameters::Parameters;
-use super::problem::Problem;
-use super::questions::expression;
+use super::queries::expression;
 
 use crate::clock::now_ns;
-use crate::metrics::OpenGuard;
+use crate::metrics::GaugeGuard;
 use crate::peer::Peer;
-use crate::stop::{Stop, ended};
+use crate::stop::{StopSignal, stopped};
 use crate::tails::Tail;
 
 /// Interval between empty lines while no records come, so that proxies keep the connection.
-const ALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// An empty event, which clients ignore.
-const NOTHING: &[u8] = b":\n\n";
+const EMPTY_EVENT: &[u8] = b":\n\n";
 
 /// Maximum delay of the report of missed records while no other records come.
-const TOLD: Duration = Duration::from_secs(1);
+const MISSED_REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// Parameters of `/api/tail`.
 #[derive(Debug, Deserialize)]
@@ -46,21 +46,21 @@ pub(super) async fn tail(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     Parameters(asked): Parameters<TailParameters>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpError> {
     let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
     if expression.stage.is_some() {
-        let why = "a tail follows records: leave out what stands behind |".to_owned();
-        return Err(Problem(StatusCode::BAD_REQUEST, why));
+        let why = "a tail follows records: remove | and the stage after it".to_owned();
+        return Err(HttpError(StatusCode::BAD_REQUEST, why));
     }
     let metrics = &context.intake.metrics;
     let tail = context.intake.tails.follow(&expression.filter, peer.origin(), context.limits.tails);
     let tail = tail.map_err(|refusal| {
         metrics.refuse_tail(refusal.reason());
-        let why = format!("no place for another live tail: {refusal}; try again later (limits.tails)");
-        Problem(StatusCode::TOO_MANY_REQUESTS, why)
+        let why = format!("too many live tails: {refusal}; retry later (limits.tails)");
+        HttpError(StatusCode::TOO_MANY_REQUESTS, why)
     })?;
     let (stop, open) = (context.stop.clone(), metrics.tail());
-    let following = Following { tail, stop, next: None, alive: Instant::now() + ALIVE, _open: open };
+    let following = TailStream { tail, stop, next: None, alive: Instant::now() + KEEPALIVE_INTERVAL, _open: open };
     let events = futures_util::stream::unfold(following, |mut following| async move {
         let events = following.events().await?;
         Some((Ok::<_, Infallible>(events), following))
@@ -70,21 +70,21 @@ pub(super) async fn tail(
 }
 
 /// A follower and the state of its connection.
-struct Following {
+struct TailStream {
     tail: Tail,
-    stop: Stop,
+    stop: StopSignal,
     /// Records that are sent after the report of the records missed before them.
     next: Option<Bytes>,
     /// Time when a line has to be sent next.
     alive: Instant,
-    _open: OpenGuard,
+    _open: GaugeGuard,
 }
 
-impl Following {
+impl TailStream {
     /// The next events. `None`: the service ends.
     async fn events(&mut self) -> Option<Bytes> {
         let events = self.wait().await?;
-        self.alive = Instant::now() + ALIVE;
+        self.alive = Instant::now() + KEEPALIVE_INTERVAL;
         Some(events)
     }
 
@@ -94,8 +94,8 @@ impl Following {
                 return Some(next);
             }
             let came = tokio::select! {
-                came = timeout(TOLD, self.tail.next()) => came,
-                () = ended(&mut self.stop) => return None,
+                came = timeout(MISSED_REPORT_DELAY, self.tail.next()) => came,
+                () = stopped(&mut self.stop) => return None,
             };
             if let Ok(events) = came {
                 self.next = Some(events?);
@@ -105,7 +105,7 @@ impl Following {
                 return Some(format!("event: missed\ndata: {missed}\n\n").into());
             }
             if self.next.is_none() && Instant::now() >= self.alive {
-                return Some(Bytes::from_static(NOTHING));
+                return Some(Bytes::from_static(EMPTY_EVENT));
             }
         }
     }

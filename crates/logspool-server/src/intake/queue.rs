@@ -31,7 +31,7 @@ pub struct Receiver<T>(Arc<SharedQueue<T>>);
 
 /// Reason why there is no item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Empty {
+pub enum ReceiveError {
     /// No item came in time.
     Timeout,
     /// No more items will come.
@@ -46,7 +46,7 @@ struct SharedQueue<T> {
 
 #[derive(Debug)]
 struct QueueState<T> {
-    lines: HashMap<Origin, Line<T>>,
+    queues: HashMap<Origin, OriginQueue<T>>,
     /// Origins that were idle before.
     new: VecDeque<Origin>,
     /// Origins whose first turn is over.
@@ -55,15 +55,15 @@ struct QueueState<T> {
 }
 
 #[derive(Debug)]
-struct Line<T> {
+struct OriginQueue<T> {
     items: VecDeque<(T, usize)>,
     /// Bytes left of the turn; an item may exceed them.
-    turn: i64,
+    credit: i64,
 }
 
 impl<T> Default for SharedQueue<T> {
     fn default() -> Self {
-        let state = QueueState { lines: HashMap::new(), new: VecDeque::new(), old: VecDeque::new(), is_closed: false };
+        let state = QueueState { queues: HashMap::new(), new: VecDeque::new(), old: VecDeque::new(), is_closed: false };
         Self { state: Mutex::new(state), has_come: Condvar::new() }
     }
 }
@@ -81,12 +81,12 @@ impl<T> Sender<T> {
         if state.is_closed {
             return;
         }
-        let QueueState { lines, new, .. } = &mut *state;
-        let line = lines.entry(origin).or_insert_with(|| {
+        let QueueState { queues, new, .. } = &mut *state;
+        let queue = queues.entry(origin).or_insert_with(|| {
             new.push_back(origin);
-            Line { items: VecDeque::new(), turn: TURN_BYTES as i64 }
+            OriginQueue { items: VecDeque::new(), credit: TURN_BYTES as i64 }
         });
-        line.items.push_back((item, bytes));
+        queue.items.push_back((item, bytes));
         drop(state);
         self.0.has_come.notify_one();
     }
@@ -105,7 +105,7 @@ impl<T> Receiver<T> {
     /// # Errors
     ///
     /// There is no item.
-    pub fn receive(&self, wait: Duration) -> Result<T, Empty> {
+    pub fn receive(&self, wait: Duration) -> Result<T, ReceiveError> {
         let until = Instant::now() + wait;
         let mut state = self.0.lock();
         loop {
@@ -113,11 +113,11 @@ impl<T> Receiver<T> {
                 return Ok(item);
             }
             if state.is_closed {
-                return Err(Empty::Closed);
+                return Err(ReceiveError::Closed);
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Empty::Timeout);
+                return Err(ReceiveError::Timeout);
             }
             state = self.0.has_come.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -128,7 +128,7 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_closed = true;
-        let lines = std::mem::take(&mut state.lines);
+        let lines = std::mem::take(&mut state.queues);
         drop(state);
         // Outside the lock: dropping an item may wake a task that sends another one.
         drop(lines);
@@ -140,18 +140,18 @@ impl<T> QueueState<T> {
         loop {
             let turns = if self.new.is_empty() { &mut self.old } else { &mut self.new };
             let origin = *turns.front()?;
-            let line = self.lines.get_mut(&origin)?;
-            if line.turn <= 0 {
-                line.turn += TURN_BYTES as i64;
+            let line = self.queues.get_mut(&origin)?;
+            if line.credit <= 0 {
+                line.credit += TURN_BYTES as i64;
                 turns.pop_front();
                 self.old.push_back(origin);
                 continue;
             }
             let (item, bytes) = line.items.pop_front()?;
-            line.turn -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            line.credit -= i64::try_from(bytes).unwrap_or(i64::MAX);
             if line.items.is_empty() {
                 turns.pop_front();
-                self.lines.remove(&origin);
+                self.queues.remove(&origin);
             }
             return Some(item);
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_has_just_come_goes_before_those_with_long_lines() {
+    fn a_new_origin_goes_before_origins_with_long_queues() {
         let (sender, receiver) = queue();
         for item in ["a1", "a2", "a3", "a4"] {
             sender.send(origin(1), item, TURN_BYTES);
@@ -183,7 +183,7 @@ mod tests {
         sender.send(origin(2), "b1", 1);
 
         assert_eq!(["b1", "a3", "a4"], *all(&receiver));
-        assert!(receiver.0.lock().lines.is_empty() && receiver.0.lock().old.is_empty());
+        assert!(receiver.0.lock().queues.is_empty() && receiver.0.lock().old.is_empty());
     }
 
     #[test]
@@ -200,16 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_gives_what_is_in_it_and_then_ends() {
+    fn a_closed_queue_returns_its_remaining_items_and_then_ends() {
         let (sender, receiver) = queue();
         sender.send(origin(1), "a", 1);
         assert_eq!(Ok("a"), receiver.receive(Duration::ZERO));
-        assert_eq!(Err(Empty::Timeout), receiver.receive(Duration::ZERO));
+        assert_eq!(Err(ReceiveError::Timeout), receiver.receive(Duration::ZERO));
         sender.send(origin(1), "b", 1);
         drop(sender);
 
         assert_eq!(Ok("b"), receiver.receive(Duration::MAX / 4));
-        assert_eq!(Err(Empty::Closed), receiver.receive(Duration::MAX / 4));
+        assert_eq!(Err(ReceiveError::Closed), receiver.receive(Duration::MAX / 4));
     }
 
     #[test]

@@ -9,9 +9,9 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// The last warning of each kind, and its time.
 #[derive(Debug, Default)]
-pub(super) struct Repeated(HashMap<&'static str, (String, Instant)>);
+pub(super) struct RepeatedWarnings(HashMap<&'static str, (String, Instant)>);
 
-impl Repeated {
+impl RepeatedWarnings {
     /// True if a warning of this kind has to be logged now.
     pub fn is_due(&mut self, kind: &'static str, text: &str, now: Instant) -> bool {
         match self.0.get(kind) {
@@ -24,7 +24,7 @@ impl Repeated {
     }
 
     /// Notes that the problem is over. Returns true if there was a warning of this kind.
-    pub fn is_over(&mut self, kind: &'static str) -> bool {
+    pub fn clear(&mut self, kind: &'static str) -> bool {
         self.0.remove(kind).is_some()
     }
 }
@@ -35,13 +35,13 @@ mod tests {
 
     #[test]
     fn a_warning_is_logged_when_it_changes_and_once_a_minute() {
-        let (mut repeated, began) = (Repeated::default(), Instant::now());
+        let (mut repeated, began) = (RepeatedWarnings::default(), Instant::now());
         let mut due = |text, seconds| repeated.is_due("write", text, began + Duration::from_secs(seconds));
 
         assert!(due("full", 0) && !due("full", 5) && !due("full", 59));
         assert!(due("full", 60) && !due("full", 61));
         assert!(due("away", 62) && !due("away", 63));
-        assert!(repeated.is_over("write") && !repeated.is_over("write"));
+        assert!(repeated.clear("write") && !repeated.clear("write"));
         assert!(repeated.is_due("write", "away", began + Duration::from_secs(64)));
     }
 }

@@ -14,17 +14,17 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use self::chunks::Chunks;
-use crate::decoders::forward::handshake::{Answer, Server};
-use crate::decoders::forward::{self, Frame, Scanner};
-use crate::protocol::{Connection, Protocol, Speech};
-use crate::sources::acks::{self, Waiting};
-use crate::sources::admission::Door;
+use self::chunks::ConnectionChunks;
+use crate::decoders::forward::handshake::{HandshakeAnswer, HandshakeServer};
+use crate::decoders::forward::{self, ScannedFrame, Scanner};
+use crate::protocol::{Connection, ConnectionKind, Protocol};
+use crate::sources::acks::{self, PendingAck};
+use crate::sources::admission::TrafficKind;
+use crate::sources::frame_reader::FrameReader;
 use crate::sources::framing::FrameError;
-use crate::sources::input::{FRAMES, Input, More};
-use crate::sources::key::Key;
-use crate::sources::reading::Reader;
-use crate::sources::shared::{End, Shared};
+use crate::sources::input::{Input, MAX_MESSAGE_FRAMES, ReadOutcome};
+use crate::sources::key::ForwardKey;
+use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;
@@ -34,77 +34,81 @@ pub const FORWARD: Protocol = Protocol {
     name: "forward",
     senders: "logspool's own client, Fluentd, Fluent Bit, Docker",
     // A MessagePack array.
-    begins: &[(0x92, 0x94), (0xDC, 0xDD)],
-    tie: None,
+    first_bytes: &[(0x92, 0x94), (0xDC, 0xDD)],
+    tie_breaker: None,
     datagrams: None,
-    door: Door::Records,
-    speech: Speech::Conversation {
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Session {
         // A server that asks for a key sends its challenge first.
-        speaks_first: |shared| shared.shared_key.is_some(),
+        sends_first: |shared| shared.shared_key.is_some(),
         serve: |connection| Box::pin(serve(connection)),
     },
 };
 
-async fn serve(connection: Connection<'_>) -> End {
+async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let Connection { protocol, stream, first, peer, shared, .. } = connection;
     let asks_for_key = first.is_empty();
     let (read, mut write) = tokio::io::split(stream);
     let mut input = Input::new(read, first, peer.origin(), shared);
-    let limits = forward::Limits { frame: shared.limits.frame_bytes.saturating_mul(FRAMES), ..Default::default() };
+    let limits = forward::ForwardLimits {
+        frame: shared.limits.frame_bytes.saturating_mul(MAX_MESSAGE_FRAMES),
+        ..Default::default()
+    };
     if let (true, Some(key)) = (asks_for_key, &shared.shared_key) {
         let shaken = timeout(shared.limits.header_time(), shake_hands(&mut input, &mut write, key)).await;
         match shaken {
-            Err(_) => return End::Slow("header_seconds"),
+            Err(_) => return ConnectionEnd::Slow("header_seconds"),
             Ok(Err(end)) => return end,
             Ok(Ok(())) => {}
         }
     }
-    let (waiting, receiver) = mpsc::channel(acks::WAITING);
+    let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
     let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
-    let mut chunks = Chunks { streams: Vec::new(), limits };
-    let ended =
-        chunks.read(&mut input, Reader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting).await;
+    let mut chunks = ConnectionChunks { streams: Vec::new(), limits };
+    let ended = chunks
+        .read(&mut input, FrameReader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting)
+        .await;
     // Free the room of a large frame that the peer has not finished, because the acks may take long.
     drop(input);
     drop(waiting);
     match (acking.await, ended) {
         (Ok(Err(end)), _) | (_, Err(end)) => end,
-        _ => End::Peer,
+        _ => ConnectionEnd::Peer,
     }
 }
 
-impl Chunks {
+impl ConnectionChunks {
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
         input: &mut Input<R>,
-        mut reader: Reader<'_>,
-        shared: &Shared,
-        waiting: &mpsc::Sender<Waiting>,
-    ) -> Result<(), End> {
+        mut reader: FrameReader<'_>,
+        shared: &SharedState,
+        waiting: &mpsc::Sender<PendingAck>,
+    ) -> Result<(), ConnectionEnd> {
         let mut scanner = Scanner::default();
         loop {
-            reader.arrive();
+            reader.mark_arrival();
             while !input.buffer.is_empty() {
                 let length = match scanner.frame(&input.buffer, &self.limits) {
-                    Ok(Frame::Complete { length }) => length,
-                    Ok(Frame::Incomplete) => break,
+                    Ok(ScannedFrame::Complete { length }) => length,
+                    Ok(ScannedFrame::Incomplete) => break,
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
                         let bytes = input.buffer.len();
                         let room = shared.intake.room_to_decode(reader.origin(), bytes, bytes).await;
-                        shared.intake.leave(reader.take(), room).await;
-                        return Err(End::Frame(FrameError::Malformed("forward")));
+                        shared.intake.submit_unacked(reader.take(), room).await;
+                        return Err(ConnectionEnd::Frame(FrameError::Malformed("forward")));
                     }
                 };
                 reader.count_frame();
-                message::hand_over(&input.buffer[..length], self, &mut reader, shared, waiting).await?;
+                message::deliver(&input.buffer[..length], self, &mut reader, shared, waiting).await?;
                 input.advance(length);
             }
             let more = tokio::select! {
-                more = input.more(None) => more?,
-                () = waiting.closed() => return Err(End::Refused),
+                more = input.read_more(None) => more?,
+                () = waiting.closed() => return Err(ConnectionEnd::Refused),
             };
-            if more != More::Came {
+            if more != ReadOutcome::Received {
                 return Ok(());
             }
         }
@@ -112,40 +116,42 @@ impl Chunks {
 }
 
 /// The server side of a handshake with a shared key.
-async fn shake_hands<R, W>(input: &mut Input<R>, write: &mut W, key: &Key) -> Result<(), End>
+async fn shake_hands<R, W>(input: &mut Input<R>, write: &mut W, key: &ForwardKey) -> Result<(), ConnectionEnd>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let server = Server { hostname: &key.hostname, shared_key: &key.shared_key, users: &[] };
+    let server = HandshakeServer { hostname: &key.hostname, shared_key: &key.shared_key, users: &[] };
     let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|error| End::Key(format!("no random numbers for the handshake: {error}")))?;
+    getrandom::fill(&mut random)
+        .map_err(|error| ConnectionEnd::Key(format!("cannot get random numbers for the handshake: {error}")))?;
     let challenge = server.challenge(random);
     write.write_all(&challenge.helo()).await?;
     write.flush().await?;
-    let limits = forward::Limits { frame: PING_BYTES, ..Default::default() };
+    let limits = forward::ForwardLimits { frame: PING_BYTES, ..Default::default() };
     let mut scanner = Scanner::default();
     let length = loop {
         match scanner.frame(&input.buffer, &limits) {
-            Ok(Frame::Complete { length }) => break length,
-            Ok(Frame::Incomplete) => {}
-            Err(error) => return Err(End::Key(error.to_string())),
+            Ok(ScannedFrame::Complete { length }) => break length,
+            Ok(ScannedFrame::Incomplete) => {}
+            Err(error) => return Err(ConnectionEnd::Key(error.to_string())),
         }
-        if input.more(None).await? != More::Came {
-            return Err(End::Peer);
+        if input.read_more(None).await? != ReadOutcome::Received {
+            return Err(ConnectionEnd::Peer);
         }
     };
-    let answer = server.answer(&challenge, &input.buffer[..length]).map_err(|error| End::Key(error.to_string()))?;
+    let answer =
+        server.answer(&challenge, &input.buffer[..length]).map_err(|error| ConnectionEnd::Key(error.to_string()))?;
     input.advance(length);
     match answer {
-        Answer::Welcome(pong) => {
+        HandshakeAnswer::Welcome(pong) => {
             write.write_all(&pong).await?;
             Ok(write.flush().await?)
         }
-        Answer::Refused(pong) => {
+        HandshakeAnswer::Refused(pong) => {
             write.write_all(&pong).await?;
             write.flush().await?;
-            Err(End::Key("the peer does not know the shared key".to_owned()))
+            Err(ConnectionEnd::Key("the peer has another shared key".to_owned()))
         }
     }
 }

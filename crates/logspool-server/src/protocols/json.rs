@@ -7,31 +7,33 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
 use crate::decoders::{gelf, json_line};
-use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{
+    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
+};
 use crate::record::Record;
-use crate::sources::admission::Door;
-use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
+use crate::sources::admission::TrafficKind;
+use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// See the file head.
 pub const JSON: Protocol = Protocol {
     name: "json",
     senders: "JSON lines, GELF",
-    begins: &[(b'{', b'{')],
-    tie: None,
+    first_bytes: &[(b'{', b'{')],
+    tie_breaker: None,
     // Chunks and compressed messages are GELF.
     datagrams: Some(Datagrams {
         begins: &[(b'{', b'{'), (0x1E, 0x1F), (0x78, 0x78)],
         open: || Box::new(GelfChunks::new(ChunkLimits::default())),
     }),
-    door: Door::Records,
-    speech: Speech::Frames(FRAMES),
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Frames(FRAME_FORMAT),
 };
 
 /// The frames, which HTTP bodies contain too.
-pub const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
+pub const FRAME_FORMAT: FrameFormat = FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
-    Box::new(Values { limit, json: Json::default() })
+    Box::new(JsonFramer { limit, json: JsonScan::default() })
 }
 
 /// Reads a JSON line. It is GELF if it has the keys that GELF requires.
@@ -39,44 +41,44 @@ fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
     // An empty record has no information, and takes a hundred times its bytes.
     if pairs.is_empty() {
-        return Err("the line holds an empty JSON object".to_owned());
+        return Err("the line is an empty JSON object".to_owned());
     }
     let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
     let is_gelf = has("version") && has("short_message");
     Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
 }
 
-struct Values {
+struct JsonFramer {
     limit: usize,
-    json: Json,
+    json: JsonScan,
 }
 
-impl Framer for Values {
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
-        within(self.limit, self.json.step(bytes), bytes)
+impl Framer for JsonFramer {
+    fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError> {
+        check_length(self.limit, self.json.step(bytes), bytes)
     }
 
-    fn rest(&mut self, bytes: &[u8], ended: Ended) -> Option<Step> {
-        if ended != Ended::Stream {
+    fn last_frame(&mut self, bytes: &[u8], ended: InputEnd) -> Option<FrameScan> {
+        if ended != InputEnd::Stream {
             return None;
         }
-        self.json = Json::default();
-        Some(Step::Frame { from: 0, to: bytes.len(), next: bytes.len() })
+        self.json = JsonScan::default();
+        Some(FrameScan::Frame { from: 0, to: bytes.len(), next: bytes.len() })
     }
 }
 
 /// Progress in a JSON value.
 #[derive(Debug, Default, Clone, Copy)]
-struct Json {
+struct JsonScan {
     scanned: usize,
     depth: usize,
     in_text: bool,
     escaped: bool,
 }
 
-impl Json {
+impl JsonScan {
     /// Ends at the first NUL or LF outside a value.
-    fn step(&mut self, bytes: &[u8]) -> Step {
+    fn step(&mut self, bytes: &[u8]) -> FrameScan {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {
                 // Never valid inside a value, not even in text. End the frame here, so that the next one can be read.
@@ -91,18 +93,18 @@ impl Json {
             }
             self.scanned += 1;
         }
-        Step::Incomplete
+        FrameScan::Incomplete
     }
 
-    fn end(&mut self) -> Step {
+    fn end(&mut self) -> FrameScan {
         let to = self.scanned;
         *self = Self::default();
-        Step::Frame { from: 0, to, next: to + 1 }
+        FrameScan::Frame { from: 0, to, next: to + 1 }
     }
 }
 
-impl Unpack for GelfChunks {
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>) {
+impl DatagramUnpacker for GelfChunks {
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: FrameCallback<'_>) {
         match Self::take(self, datagram, from, now) {
             Ok(Some(message)) => each(Ok(&message)),
             Ok(None) => {}
@@ -123,14 +125,14 @@ impl Unpack for GelfChunks {
     }
 
     fn dropped(&self) -> u64 {
-        self.given_up()
+        self.dropped()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framed::{LIMIT, check};
+    use crate::sources::framer_check::{LIMIT, check};
 
     #[test]
     fn json_ends_at_a_line_end_or_nul_outside_a_value() {
@@ -145,15 +147,15 @@ mod tests {
     #[test]
     fn the_end_of_the_stream_ends_a_value() {
         let mut framer = framer(LIMIT);
-        assert_eq!(Ok(Step::Incomplete), framer.step(b"{}"));
-        assert_eq!(None, framer.rest(b"{}", Ended::Burst));
-        assert_eq!(Some(Step::Frame { from: 0, to: 2, next: 2 }), framer.rest(b"{}", Ended::Stream));
+        assert_eq!(Ok(FrameScan::Incomplete), framer.scan(b"{}"));
+        assert_eq!(None, framer.last_frame(b"{}", InputEnd::Pause));
+        assert_eq!(Some(FrameScan::Frame { from: 0, to: 2, next: 2 }), framer.last_frame(b"{}", InputEnd::Stream));
     }
 
     #[test]
     fn a_frame_beyond_the_limit_is_refused() {
         let mut framer = framer(LIMIT);
-        assert_eq!(Ok(Step::Incomplete), framer.step(&[b'{'; 64]));
-        assert_eq!(Err(FrameError::TooLong(64)), framer.step(&[b'{'; 65]));
+        assert_eq!(Ok(FrameScan::Incomplete), framer.scan(&[b'{'; 64]));
+        assert_eq!(Err(FrameError::TooLong(64)), framer.scan(&[b'{'; 65]));
     }
 }

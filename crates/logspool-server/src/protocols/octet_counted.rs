@@ -1,45 +1,49 @@
 //! Syslog with its length in decimal before it (RFC 6587, 3.4.1).
 
 use super::syslog;
-use crate::protocol::{Frames, Protocol, Space, Speech};
-use crate::sources::admission::Door;
-use crate::sources::framing::{FrameError, Framer, Step};
+use crate::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
+use crate::sources::admission::TrafficKind;
+use crate::sources::framing::{FrameError, FrameScan, Framer};
 
 /// See the file head.
 pub const OCTET_COUNTED: Protocol = Protocol {
     name: "syslog-octets",
     senders: "rsyslog and syslog-ng with counted octets",
-    begins: &[(b'1', b'9')],
-    tie: None,
+    first_bytes: &[(b'1', b'9')],
+    tie_breaker: None,
     datagrams: None,
-    door: Door::Records,
-    speech: Speech::Frames(Frames { framer, read: syslog::read, space: Space::Trimmed }),
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Frames(FrameFormat {
+        framer,
+        read: syslog::read,
+        trailing_space: TrailingSpace::Trimmed,
+    }),
 };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
-    Box::new(CountedOctets { limit })
+    Box::new(OctetCountedFramer { limit })
 }
 
-struct CountedOctets {
+struct OctetCountedFramer {
     limit: usize,
 }
 
-impl Framer for CountedOctets {
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
+impl Framer for OctetCountedFramer {
+    fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError> {
         octet_counted(bytes, self.limit)
     }
 }
 
-fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
+fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     // Nine digits exceed any limit.
     if digits > 9 {
         return Err(FrameError::TooLong(limit));
     }
     let length = match bytes.get(digits) {
-        None => return Ok(Step::Incomplete),
+        None => return Ok(FrameScan::Incomplete),
         // Some senders add a line feed after a message.
-        Some(b'\n') if digits == 0 => return Ok(Step::Frame { from: 0, to: 0, next: 1 }),
+        Some(b'\n') if digits == 0 => return Ok(FrameScan::Frame { from: 0, to: 0, next: 1 }),
         Some(b' ') if digits > 0 => {
             bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
         }
@@ -54,18 +58,18 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     }
     let from = digits + 1;
     let to = from + length;
-    Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from, to, next: to } })
+    Ok(if bytes.len() < to { FrameScan::Incomplete } else { FrameScan::Frame { from, to, next: to } })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framed::{LIMIT, check};
+    use crate::sources::framer_check::{LIMIT, check};
 
     #[test]
     fn octets_are_counted() {
         check(framer, b"6 <14>a\n8 <14>b\nc\n\n5 <14>d", &[b"<14>a\n", b"<14>b\nc\n", b"", b"<14>d"], b"");
-        assert_eq!(Err(FrameError::Length), framer(LIMIT).step(b"<14>"));
+        assert_eq!(Err(FrameError::Length), framer(LIMIT).scan(b"<14>"));
     }
 
     #[test]
@@ -75,7 +79,7 @@ mod tests {
             (FrameError::TooLong(LIMIT), b"65 "),
             (FrameError::TooLong(LIMIT), b"9999999999"),
         ] {
-            assert_eq!(Err(expected), framer(LIMIT).step(stream));
+            assert_eq!(Err(expected), framer(LIMIT).scan(stream));
         }
     }
 }

@@ -6,43 +6,45 @@ use std::time::Instant;
 use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::{log_record, pickle};
-use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{
+    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
+};
 use crate::record::Record;
-use crate::sources::admission::Door;
-use crate::sources::framing::{FrameError, Framer, Step};
+use crate::sources::admission::TrafficKind;
+use crate::sources::framing::{FrameError, FrameScan, Framer};
 
 /// See the file head.
 pub const PICKLE: Protocol = Protocol {
     name: "pickle",
     senders: "Python's `SocketHandler` and `DatagramHandler`",
     // The length of a frame within the limit begins with a zero byte.
-    begins: &[(0, 0)],
-    tie: None,
-    datagrams: Some(Datagrams { begins: &[(0, 0)], open: || Box::new(WholeDatagrams) }),
-    door: Door::Records,
-    speech: Speech::Frames(Frames { framer, read, space: Space::Kept }),
+    first_bytes: &[(0, 0)],
+    tie_breaker: None,
+    datagrams: Some(Datagrams { begins: &[(0, 0)], open: || Box::new(PickleDatagrams) }),
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Frames(FrameFormat { framer, read, trailing_space: TrailingSpace::Kept }),
 };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
-    Box::new(Pickles { limit })
+    Box::new(PickleFramer { limit })
 }
 
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     log_record::read(frame, pickle::PickleLimits::default()).map_err(|error| error.to_string())
 }
 
-struct Pickles {
+struct PickleFramer {
     limit: usize,
 }
 
-impl Framer for Pickles {
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
+impl Framer for PickleFramer {
+    fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError> {
         pickle(bytes, self.limit)
     }
 }
 
-fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
-    let Some(length) = bytes.first_chunk::<4>() else { return Ok(Step::Incomplete) };
+fn pickle(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
+    let Some(length) = bytes.first_chunk::<4>() else { return Ok(FrameScan::Incomplete) };
     let length = u32::from_be_bytes(*length) as usize;
     if length > limit {
         return Err(FrameError::TooLong(limit));
@@ -52,17 +54,17 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
         return Err(FrameError::Length);
     }
     let to = 4 + length;
-    Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from: 4, to, next: to } })
+    Ok(if bytes.len() < to { FrameScan::Incomplete } else { FrameScan::Frame { from: 4, to, next: to } })
 }
 
 /// `DatagramHandler` sends the same format as `SocketHandler`, including the length.
-struct WholeDatagrams;
+struct PickleDatagrams;
 
-impl Unpack for WholeDatagrams {
-    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: Each<'_>) {
+impl DatagramUnpacker for PickleDatagrams {
+    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: FrameCallback<'_>) {
         each(match datagram.split_first_chunk::<4>() {
             Some((length, frame)) if u32::from_be_bytes(*length) as usize == frame.len() => Ok(frame),
-            _ => Err("the length in its first four bytes is not that of the rest"),
+            _ => Err("the length in its first four bytes does not match the rest"),
         });
     }
 }
@@ -70,10 +72,10 @@ impl Unpack for WholeDatagrams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framed::{LIMIT, check};
+    use crate::sources::framer_check::{LIMIT, check};
 
     #[test]
-    fn a_pickle_ends_where_its_length_says() {
+    fn a_pickle_ends_after_its_length() {
         check(framer, b"\0\0\0\x03abc\0\0\0\x01d\0\0\0\x01", &[b"abc", b"d"], b"\0\0\0\x01");
     }
 
@@ -84,8 +86,8 @@ mod tests {
             (FrameError::TooLong(LIMIT), b"\0\0\0\x41"),
             (FrameError::TooLong(LIMIT), b"\x7F\xFF\xFF\xFF"),
         ] {
-            assert_eq!(Err(expected), framer(LIMIT).step(stream));
+            assert_eq!(Err(expected), framer(LIMIT).scan(stream));
         }
-        assert_eq!(None, framer(LIMIT).rest(b"\0", crate::sources::framing::Ended::Stream));
+        assert_eq!(None, framer(LIMIT).last_frame(b"\0", crate::sources::framing::InputEnd::Stream));
     }
 }

@@ -21,23 +21,23 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::syslog;
 use crate::delivery::Outcome;
-use crate::protocol::{Connection, Protocol, Speech, TieBreaker};
-use crate::sources::acks::{self, Waiting};
-use crate::sources::admission::Door;
+use crate::protocol::{Connection, ConnectionKind, Protocol, TieBreaker};
+use crate::sources::acks::{self, PendingAck};
+use crate::sources::admission::TrafficKind;
+use crate::sources::frame_reader::FrameReader;
 use crate::sources::framing::FrameError;
-use crate::sources::input::{Input, More};
-use crate::sources::reading::Reader;
-use crate::sources::shared::{End, Shared};
+use crate::sources::input::{Input, ReadOutcome};
+use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// See the file head.
 pub const RELP: Protocol = Protocol {
     name: "relp",
     senders: "rsyslog (`omrelp`), acknowledged",
-    begins: &[(b'1', b'9')],
-    tie: Some(TieBreaker { with: "syslog-octets", decide: is_open }),
+    first_bytes: &[(b'1', b'9')],
+    tie_breaker: Some(TieBreaker { other: "syslog-octets", decide: is_open }),
     datagrams: None,
-    door: Door::Records,
-    speech: Speech::Conversation { speaks_first: |_| false, serve: |connection| Box::pin(serve(connection)) },
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Session { sends_first: |_| false, serve: |connection| Box::pin(serve(connection)) },
 };
 
 /// Maximum number of digits of a number or length (RELP specification: the largest is 999999999).
@@ -52,7 +52,7 @@ const BATCH_MESSAGES: usize = 1024;
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Frame<'b> {
+struct RelpFrame<'b> {
     number: &'b str,
     command: &'b str,
     data: &'b [u8],
@@ -64,7 +64,7 @@ const MALFORMED: FrameError = FrameError::Malformed("relp");
 
 /// Parses the frame at the start of `bytes`, whose data has at most `limit` bytes. `None`: it is not complete. Each
 /// part of the header is checked as soon as it has arrived.
-fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
+fn frame(bytes: &[u8], limit: usize) -> Result<Option<RelpFrame<'_>>, FrameError> {
     let Some((number, at)) = word(bytes, 0, DIGITS, |byte| byte.is_ascii_digit(), b" ")? else { return Ok(None) };
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric();
     let Some((command, at)) = word(bytes, at, COMMAND_BYTES, is_letter, b" ")? else { return Ok(None) };
@@ -81,7 +81,7 @@ fn frame(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, FrameError> {
     match bytes.get(from + length) {
         None => Ok(None),
         Some(b'\n') => {
-            Ok(Some(Frame { number, command, data: &bytes[from..from + length], length: from + length + 1 }))
+            Ok(Some(RelpFrame { number, command, data: &bytes[from..from + length], length: from + length + 1 }))
         }
         Some(_) => Err(MALFORMED),
     }
@@ -121,41 +121,41 @@ fn is_open(bytes: &[u8]) -> Option<bool> {
     found.get(expected.len()).map(u8::is_ascii_digit)
 }
 
-async fn serve(connection: Connection<'_>) -> End {
+async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let Connection { protocol, stream, first, peer, shared, .. } = connection;
     let (read, write) = tokio::io::split(stream);
     let mut input = Input::new(read, first, peer.origin(), shared);
-    let (waiting, receiver) = mpsc::channel(acks::WAITING);
+    let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
     let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
-    let reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
+    let reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     let session = RelpSession { reader, shared, waiting, is_open: false };
     let ended = session.run(&mut input).await;
     drop(input);
     match (acking.await, ended) {
         (Ok(Err(end)), _) | (_, Err(end)) => end,
-        _ => End::Peer,
+        _ => ConnectionEnd::Peer,
     }
 }
 
 /// A session on a connection, from its `open` to its `close`.
 struct RelpSession<'a> {
-    reader: Reader<'a>,
-    shared: &'a Shared,
-    waiting: mpsc::Sender<Waiting>,
+    reader: FrameReader<'a>,
+    shared: &'a SharedState,
+    waiting: mpsc::Sender<PendingAck>,
     is_open: bool,
 }
 
 impl RelpSession<'_> {
-    async fn run<R: AsyncRead + Unpin>(mut self, input: &mut Input<R>) -> Result<(), End> {
+    async fn run<R: AsyncRead + Unpin>(mut self, input: &mut Input<R>) -> Result<(), ConnectionEnd> {
         let limit = self.shared.limits.frame_bytes;
         loop {
-            self.reader.arrive();
+            self.reader.mark_arrival();
             while let Some(found) = self.frame(&input.buffer, limit).await? {
                 let length = match found.command {
                     "syslog" if self.is_open => self.messages(&input.buffer, limit).await?,
                     _ => {
                         let length = found.length;
-                        if self.command(found).await? == Then::Close {
+                        if self.command(found).await? == SessionState::Closed {
                             return Ok(());
                         }
                         length
@@ -164,42 +164,42 @@ impl RelpSession<'_> {
                 input.advance(length);
             }
             let more = tokio::select! {
-                more = input.more(None) => more?,
-                () = self.waiting.closed() => return Err(End::Refused),
+                more = input.read_more(None) => more?,
+                () = self.waiting.closed() => return Err(ConnectionEnd::Refused),
             };
-            if more != More::Came {
+            if more != ReadOutcome::Received {
                 return Ok(());
             }
         }
     }
 
     /// The next frame. If it cannot be read, the sender gets `serverclose`, and the connection ends.
-    async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<Frame<'b>>, End> {
+    async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<RelpFrame<'b>>, ConnectionEnd> {
         match frame(bytes, limit) {
             Ok(found) => Ok(found),
             Err(error) => {
                 self.answer(b"0 serverclose 0\n".to_vec()).await?;
-                Err(End::Frame(error))
+                Err(ConnectionEnd::Frame(error))
             }
         }
     }
 
     /// Hands over the messages at the start of `bytes` as one batch, as many as there is room for. Returns their length
     /// in bytes.
-    async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, End> {
+    async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, ConnectionEnd> {
         let (intake, origin) = (&self.shared.intake, self.reader.origin());
         // The sender keeps messages that are not acknowledged.
         let room = intake.room_to_decode(origin, bytes.len(), 0).await;
-        let turn = intake.budget.turn(origin, bytes.len()).await;
+        let turn = intake.budget.decode_turn(origin, bytes.len()).await;
         let (mut at, mut count, mut ack) = (0, 0, Vec::new());
         // An error appears again, as the first frame of the next call.
-        while let Ok(Some(Frame { number, command: "syslog", data, length })) = frame(&bytes[at..], limit) {
-            self.reader.read_as(&syslog::FRAMES, data);
+        while let Ok(Some(RelpFrame { number, command: "syslog", data, length })) = frame(&bytes[at..], limit) {
+            self.reader.read_with(&syslog::FRAME_FORMAT, data);
             ack.extend_from_slice(&response(number, "200 OK"));
             at += length;
             count += 1;
             // A growing buffer doubles, so it may take twice the bytes in use.
-            if count == BATCH_MESSAGES || !room.holds(2 * self.reader.used_bytes()) {
+            if count == BATCH_MESSAGES || !room.fits(2 * self.reader.used_bytes()) {
                 break;
             }
         }
@@ -210,23 +210,23 @@ impl RelpSession<'_> {
             self.answer(ack).await?;
             return Ok(at);
         }
-        let room = intake.fit(room, &batch).await;
+        let room = intake.resize(room, &batch).await;
         let outcome = intake.submit(batch, None, room);
-        self.send(Waiting { ack: Some(ack), outcome }).await?;
+        self.send(PendingAck { ack: Some(ack), outcome }).await?;
         Ok(at)
     }
 
-    async fn command(&mut self, found: Frame<'_>) -> Result<Then, End> {
-        let Frame { number, command, data, .. } = found;
+    async fn command(&mut self, found: RelpFrame<'_>) -> Result<SessionState, ConnectionEnd> {
+        let RelpFrame { number, command, data, .. } = found;
         let refused = match command {
             "open" if self.is_open => "500 the session is open",
-            "open" => match offers(data) {
+            "open" => match check_offers(data) {
                 Ok(()) => {
                     self.is_open = true;
                     let version = env!("CARGO_PKG_VERSION");
                     let offers = format!("200 OK\nrelp_version=0\nrelp_software=logspool,{version}\ncommands=syslog");
                     self.answer(response(number, &offers)).await?;
-                    return Ok(Then::GoOn);
+                    return Ok(SessionState::Continue);
                 }
                 Err(why) => why,
             },
@@ -234,7 +234,7 @@ impl RelpSession<'_> {
                 let mut last = response(number, "200 OK");
                 last.extend_from_slice(b"0 serverclose 0\n");
                 self.answer(last).await?;
-                return Ok(Then::Close);
+                return Ok(SessionState::Closed);
             }
             "syslog" => "500 the first command has to be open",
             _ => "500 the command is not known",
@@ -242,30 +242,30 @@ impl RelpSession<'_> {
         let mut last = response(number, refused);
         last.extend_from_slice(b"0 serverclose 0\n");
         self.answer(last).await?;
-        Err(End::Frame(MALFORMED))
+        Err(ConnectionEnd::Frame(MALFORMED))
     }
 
     /// Queues an answer after the answers to all earlier commands.
-    async fn answer(&self, ack: Vec<u8>) -> Result<(), End> {
+    async fn answer(&self, ack: Vec<u8>) -> Result<(), ConnectionEnd> {
         let (to, outcome) = oneshot::channel();
         let _ = to.send(Outcome::Committed);
-        self.send(Waiting { ack: Some(ack), outcome }).await
+        self.send(PendingAck { ack: Some(ack), outcome }).await
     }
 
-    async fn send(&self, waiting: Waiting) -> Result<(), End> {
-        self.waiting.send(waiting).await.map_err(|_| End::Refused)
+    async fn send(&self, waiting: PendingAck) -> Result<(), ConnectionEnd> {
+        self.waiting.send(waiting).await.map_err(|_| ConnectionEnd::Refused)
     }
 }
 
 /// Whether the session continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    GoOn,
-    Close,
+enum SessionState {
+    Continue,
+    Closed,
 }
 
 /// Checks that a sender offers what the service needs: any version, and the command `syslog` if it lists commands.
-fn offers(data: &[u8]) -> Result<(), &'static str> {
+fn check_offers(data: &[u8]) -> Result<(), &'static str> {
     let mut has_version = false;
     for line in data.split(|byte| *byte == b'\n') {
         match str::from_utf8(line).ok().and_then(|line| line.split_once('=')) {
@@ -288,7 +288,7 @@ fn response(number: &str, data: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocols::{self, Rest};
+    use crate::protocols::{self, InputState};
 
     #[test]
     fn a_frame_is_found_however_small_the_pieces_are() {
@@ -297,10 +297,10 @@ mod tests {
             assert_eq!(Ok(None), frame(&bytes[..end], 64), "{end}");
         }
         let first = frame(bytes, 64).unwrap().unwrap();
-        assert_eq!(Frame { number: "12", command: "syslog", data: b"<14>a\nb c", length: 22 }, first);
-        let second = Frame { number: "13", command: "close", data: b"", length: 11 };
+        assert_eq!(RelpFrame { number: "12", command: "syslog", data: b"<14>a\nb c", length: 22 }, first);
+        let second = RelpFrame { number: "13", command: "close", data: b"", length: 11 };
         assert_eq!(Ok(Some(second)), frame(&bytes[22..], 64));
-        assert_eq!(Ok(Some(Frame { length: 12, ..second })), frame(b"13 close 0 \n", 64));
+        assert_eq!(Ok(Some(RelpFrame { length: 12, ..second })), frame(b"13 close 0 \n", 64));
     }
 
     #[test]
@@ -326,24 +326,24 @@ mod tests {
     }
 
     #[test]
-    fn an_open_command_is_told_from_counted_octets() {
-        let name = |bytes: &[u8], rest| protocols::of_beginning(bytes, rest).unwrap().map(|found| found.name);
+    fn an_open_command_is_distinguished_from_counted_octets() {
+        let name = |bytes: &[u8], rest| protocols::detect(bytes, rest).unwrap().map(|found| found.name);
         for end in 1..8 {
-            assert_eq!(None, name(&b"1 open 85"[..end.min(7)], Rest::Open));
+            assert_eq!(None, name(&b"1 open 85"[..end.min(7)], InputState::Open));
         }
-        assert_eq!(Some("relp"), name(b"1 open 8", Rest::Open));
+        assert_eq!(Some("relp"), name(b"1 open 8", InputState::Open));
         for octets in [&b"12 <14>text"[..], b"12 open the door", b"12 opener", b"1234567890"] {
-            assert_eq!(Some("syslog-octets"), name(octets, Rest::Open), "{}", octets.escape_ascii());
+            assert_eq!(Some("syslog-octets"), name(octets, InputState::Open), "{}", octets.escape_ascii());
         }
-        assert_eq!(Some("syslog-octets"), name(b"12", Rest::Closed));
+        assert_eq!(Some("syslog-octets"), name(b"12", InputState::Closed));
     }
 
     #[test]
     fn offers_need_a_version_and_the_command_syslog() {
-        assert_eq!(Ok(()), offers(b"relp_version=0\nrelp_software=librelp,1.11.0\ncommands=syslog"));
-        assert_eq!(Ok(()), offers(b"relp_version=1\ncommands=starttls,syslog\n"));
+        assert_eq!(Ok(()), check_offers(b"relp_version=0\nrelp_software=librelp,1.11.0\ncommands=syslog"));
+        assert_eq!(Ok(()), check_offers(b"relp_version=1\ncommands=starttls,syslog\n"));
         for refused in [&b""[..], b"relp_version=x", b"relp_version=0\ncommands=eventlog", b"\xFF=\n"] {
-            assert!(offers(refused).unwrap_err().starts_with("500 "));
+            assert!(check_offers(refused).unwrap_err().starts_with("500 "));
         }
     }
 }

@@ -6,31 +6,33 @@ use std::time::Instant;
 use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::syslog;
-use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{
+    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
+};
 use crate::record::Record;
-use crate::sources::admission::Door;
-use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
+use crate::sources::admission::TrafficKind;
+use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// See the file head.
 pub const SYSLOG: Protocol = Protocol {
     name: "syslog",
     senders: "Python's `SysLogHandler`, `logger`, rsyslog, syslog-ng",
-    begins: &[(b'<', b'<')],
-    tie: None,
+    first_bytes: &[(b'<', b'<')],
+    tie_breaker: None,
     // All bytes with which no other protocol begins.
     datagrams: Some(Datagrams {
         begins: &[(0x01, 0x1D), (0x20, 0x77), (0x79, 0x7A), (0x7C, 0xFF)],
-        open: || Box::new(Messages),
+        open: || Box::new(SyslogDatagrams),
     }),
-    door: Door::Records,
-    speech: Speech::Frames(FRAMES),
+    traffic: TrafficKind::Records,
+    connections: ConnectionKind::Frames(FRAME_FORMAT),
 };
 
 /// The messages, which frames of other protocols contain too.
-pub(super) const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
+pub(super) const FRAME_FORMAT: FrameFormat = FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
-    Box::new(Lines { limit, scanned: 0, first_end: None })
+    Box::new(SyslogFramer { limit, scanned: 0, first_end: None })
 }
 
 /// Decodes a message.
@@ -38,37 +40,37 @@ pub(super) fn read(frame: &[u8], arrived: DateTime<FixedOffset>) -> Result<Recor
     syslog::read(frame, arrived).map_err(|error| error.to_string())
 }
 
-struct Lines {
+struct SyslogFramer {
     limit: usize,
     scanned: usize,
     /// The byte that ended the first frame.
     first_end: Option<u8>,
 }
 
-impl Framer for Lines {
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
-        within(self.limit, lines(bytes, &mut self.scanned, &mut self.first_end), bytes)
+impl Framer for SyslogFramer {
+    fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError> {
+        check_length(self.limit, lines(bytes, &mut self.scanned, &mut self.first_end), bytes)
     }
 
     /// A pause can end a line unless the sender ends messages with NUL.
-    fn ends_in_silence(&self, bytes: &[u8]) -> bool {
+    fn ends_at_pause(&self, bytes: &[u8]) -> bool {
         self.first_end != Some(0) && bytes.ends_with(b"\n")
     }
 
-    fn rest(&mut self, bytes: &[u8], ended: Ended) -> Option<Step> {
-        if ended != Ended::Stream && !bytes.ends_with(b"\n") {
+    fn last_frame(&mut self, bytes: &[u8], ended: InputEnd) -> Option<FrameScan> {
+        if ended != InputEnd::Stream && !bytes.ends_with(b"\n") {
             return None;
         }
         self.scanned = 0;
         self.first_end.get_or_insert(b'\n');
         let to = bytes.len() - usize::from(bytes.ends_with(b"\n"));
-        Some(Step::Frame { from: 0, to, next: bytes.len() })
+        Some(FrameScan::Frame { from: 0, to, next: bytes.len() })
     }
 }
 
 /// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF before
 /// the next `<` also does, and a NUL between lines ends only its own frame.
-fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step {
+fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> FrameScan {
     let mut at = *scanned;
     while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {
         at += ahead;
@@ -80,25 +82,25 @@ fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step 
                 Some(_) => false,
                 None => {
                     *scanned = at;
-                    return Step::Incomplete;
+                    return FrameScan::Incomplete;
                 }
             },
         };
         if is_end {
             first_end.get_or_insert(bytes[at]);
             *scanned = 0;
-            return Step::Frame { from: 0, to: at, next: at + 1 };
+            return FrameScan::Frame { from: 0, to: at, next: at + 1 };
         }
         at += 1;
     }
     *scanned = bytes.len();
-    Step::Incomplete
+    FrameScan::Incomplete
 }
 
-struct Messages;
+struct SyslogDatagrams;
 
-impl Unpack for Messages {
-    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: Each<'_>) {
+impl DatagramUnpacker for SyslogDatagrams {
+    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: FrameCallback<'_>) {
         each(Ok(datagram.strip_suffix(b"\0").unwrap_or(datagram)));
     }
 }
@@ -106,7 +108,7 @@ impl Unpack for Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framed::{LIMIT, check};
+    use crate::sources::framer_check::{LIMIT, check};
 
     #[test]
     fn syslog_ends_at_a_line_end_before_the_next_message() {
@@ -134,26 +136,26 @@ mod tests {
 
         let mut framer = framer(LIMIT);
         let line = b"<14>text\n";
-        framer.rest(line, Ended::Burst).unwrap();
-        assert_eq!(Step::Frame { from: 0, to: 1, next: 2 }, framer.step(b"a\0").unwrap());
-        assert!(framer.ends_in_silence(line));
+        framer.last_frame(line, InputEnd::Pause).unwrap();
+        assert_eq!(FrameScan::Frame { from: 0, to: 1, next: 2 }, framer.scan(b"a\0").unwrap());
+        assert!(framer.ends_at_pause(line));
     }
 
     #[test]
     fn silence_ends_a_line_of_syslog_and_the_end_of_the_stream_ends_more() {
         let mut framer = framer(LIMIT);
         let line = b"<14>text\n";
-        assert_eq!(Ok(Step::Incomplete), framer.step(line));
-        assert!(framer.ends_in_silence(line) && !framer.ends_in_silence(b"<14>te"));
-        assert_eq!(Some(Step::Frame { from: 0, to: 8, next: 9 }), framer.rest(line, Ended::Burst));
-        assert_eq!(None, framer.rest(b"<14>te", Ended::Burst));
-        assert_eq!(Some(Step::Frame { from: 0, to: 6, next: 6 }), framer.rest(b"<14>te", Ended::Stream));
+        assert_eq!(Ok(FrameScan::Incomplete), framer.scan(line));
+        assert!(framer.ends_at_pause(line) && !framer.ends_at_pause(b"<14>te"));
+        assert_eq!(Some(FrameScan::Frame { from: 0, to: 8, next: 9 }), framer.last_frame(line, InputEnd::Pause));
+        assert_eq!(None, framer.last_frame(b"<14>te", InputEnd::Pause));
+        assert_eq!(Some(FrameScan::Frame { from: 0, to: 6, next: 6 }), framer.last_frame(b"<14>te", InputEnd::Stream));
     }
 
     #[test]
     fn a_frame_beyond_the_limit_is_refused() {
         let mut framer = framer(LIMIT);
-        assert_eq!(Ok(Step::Incomplete), framer.step(&[b'{'; 64]));
-        assert_eq!(Err(FrameError::TooLong(64)), framer.step(&[b'{'; 65]));
+        assert_eq!(Ok(FrameScan::Incomplete), framer.scan(&[b'{'; 64]));
+        assert_eq!(Err(FrameError::TooLong(64)), framer.scan(&[b'{'; 65]));
     }
 }

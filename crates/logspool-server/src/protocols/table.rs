@@ -21,7 +21,7 @@ const TLS: u8 = 0x16;
 
 /// Whether the connection may send more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum InputState {
     /// More bytes can arrive.
     Open,
     /// No more bytes arrive, or not in time.
@@ -34,13 +34,13 @@ pub enum Rest {
 /// # Errors
 ///
 /// No protocol begins with these bytes.
-pub fn of_beginning(bytes: &[u8], rest: Rest) -> Result<Option<&'static Protocol>, FrameError> {
+pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<&'static Protocol>, FrameError> {
     let first = bytes[0];
     let mut found = None;
     for protocol in ALL.iter().filter(|protocol| protocol.may_begin_with(first)) {
-        match protocol.tie.as_ref().map(|tie| (tie.decide)(bytes)) {
+        match protocol.tie_breaker.as_ref().map(|tie| (tie.decide)(bytes)) {
             Some(Some(true)) => return Ok(Some(protocol)),
-            Some(None) if rest == Rest::Open => return Ok(None),
+            Some(None) if rest == InputState::Open => return Ok(None),
             Some(_) => {}
             None => found = Some(*protocol),
         }
@@ -53,7 +53,7 @@ pub fn of_beginning(bytes: &[u8], rest: Rest) -> Result<Option<&'static Protocol
 }
 
 /// Returns the protocol for the first byte of a datagram.
-pub fn of_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
+pub fn detect_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
     let first = *datagram.first()?;
     let takes = |protocol: &Protocol| protocol.datagrams.as_ref().is_some_and(|how| contains(how.begins, first));
     ALL.iter().find(|protocol| takes(protocol)).copied()
@@ -64,12 +64,12 @@ pub fn of_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
 /// # Errors
 ///
 /// The name is unknown. The text has the nearest name, and all names.
-pub fn named(name: &str) -> Result<&'static Protocol, String> {
+pub fn by_name(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.iter().find(|protocol| protocol.name == name);
     found.copied().ok_or_else(|| {
         let names = ALL.iter().map(|protocol| protocol.name);
         let near = nearest(name, names.clone()).map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-        format!("the protocol {name:?} is not known{near}: {}", names.collect::<Vec<_>>().join(", "))
+        format!("unknown protocol {name:?}{near}: {}", names.collect::<Vec<_>>().join(", "))
     })
 }
 
@@ -82,7 +82,8 @@ const _: () = {
             let (first, second) = (ALL[one], ALL[other]);
             assert!(!same(first.name, second.name), "two protocols have one name");
             assert!(
-                !overlap(first.begins, second.begins) || breaks_tie(first, second) != breaks_tie(second, first),
+                !overlap(first.first_bytes, second.first_bytes)
+                    || breaks_tie(first, second) != breaks_tie(second, first),
                 "two protocols begin with the same byte: exactly one of them needs a tie-breaker with the other"
             );
             if let (Some(first), Some(second)) = (&first.datagrams, &second.datagrams) {
@@ -95,8 +96,8 @@ const _: () = {
 };
 
 const fn breaks_tie(protocol: &Protocol, other: &Protocol) -> bool {
-    match &protocol.tie {
-        Some(tie) => same(tie.with, other.name),
+    match &protocol.tie_breaker {
+        Some(tie) => same(tie.other, other.name),
         None => false,
     }
 }
@@ -136,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_byte_tells_the_protocol() {
-        let name = |bytes: &[u8]| of_beginning(bytes, Rest::Open).map(|found| found.unwrap().name);
+    fn the_first_byte_decides_the_protocol() {
+        let name = |bytes: &[u8]| detect(bytes, InputState::Open).map(|found| found.unwrap().name);
 
         assert_eq!(Ok("pickle"), name(b"\0\0\x02\x01}q"));
         assert_eq!(Ok("json"), name(b"{\"a\":1}"));
@@ -157,15 +158,15 @@ mod tests {
                 b'{' | 0x1E | 0x1F | 0x78 => "json",
                 _ => "syslog",
             };
-            assert_eq!(expected, of_datagram(&[byte]).unwrap().name, "{byte:#04x}");
+            assert_eq!(expected, detect_datagram(&[byte]).unwrap().name, "{byte:#04x}");
         }
-        assert_eq!(None, of_datagram(b""));
+        assert_eq!(None, detect_datagram(b""));
     }
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert_eq!(Ok(&super::super::pickle::PICKLE), named("pickle"));
-        assert!(named("sylog").unwrap_err().contains("did you mean syslog?"));
-        assert!(!named("smoke").unwrap_err().contains("did you mean"));
+        assert_eq!(Ok(&super::super::pickle::PICKLE), by_name("pickle"));
+        assert!(by_name("sylog").unwrap_err().contains("did you mean syslog?"));
+        assert!(!by_name("smoke").unwrap_err().contains("did you mean"));
     }
 }

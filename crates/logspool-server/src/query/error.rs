@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_below_the_place() {
+    fn the_caret_is_below_the_position() {
         for (expected, text, position) in [
             ("  a= b\n  ..^", "a= b", 2),
             ("  漢字 )\n  .....^", "漢字 )", 7),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_text_the_part_around_the_place_is_shown() {
+    fn a_long_text_is_shown_around_the_position() {
         let text = format!("{}X{}", "ä".repeat(100), "b".repeat(100));
         let printed = QueryError::new(&text, 200, "why").to_string();
 

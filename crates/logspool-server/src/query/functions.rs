@@ -6,7 +6,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, Error, Result};
 
 use super::{Pattern, Phrase};
-use crate::cancel::Until;
+use crate::cancel::QueryDeadline;
 
 /// Registers `holds_words(text, phrase)` and `matches(text, pattern)` with a connection. Both return 1 or 0, and 0 for
 /// NULL.
@@ -17,7 +17,7 @@ use crate::cancel::Until;
 /// # Errors
 ///
 /// The connection is busy.
-pub fn register(connection: &Connection, until: &Until) -> Result<()> {
+pub fn register(connection: &Connection, until: &QueryDeadline) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     let time = until.clone();
     connection.create_scalar_function("holds_words", 2, flags, move |context: &Context<'_>| {
@@ -37,9 +37,9 @@ pub fn register(connection: &Connection, until: &Until) -> Result<()> {
     })
 }
 
-fn check(until: &Until) -> Result<()> {
-    if until.is_over() {
-        return Err(Error::UserFunctionError("its time is over".into()));
+fn check(until: &QueryDeadline) -> Result<()> {
+    if until.has_passed() {
+        return Err(Error::UserFunctionError("the time limit has passed".into()));
     }
     Ok(())
 }
@@ -53,12 +53,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cancel::Cancel;
+    use crate::cancel::CancelToken;
 
     #[test]
     fn sqlite_knows_words_and_patterns() {
         let connection = Connection::open_in_memory().unwrap();
-        let until = Until::new(Duration::from_secs(60), &Cancel::default());
+        let until = QueryDeadline::new(Duration::from_secs(60), &CancelToken::default());
         register(&connection, &until).unwrap();
         let ask = |sql: &str, parameters: [&str; 2]| connection.query_row(sql, parameters, |row| row.get::<_, bool>(0));
 
@@ -69,7 +69,7 @@ mod tests {
         assert!(ask("SELECT matches(?1, ?2)", ["", "("]).unwrap_err().to_string().contains("unclosed group"));
         until.cancel.cancel();
         for sql in ["SELECT matches(?1, ?2)", "SELECT holds_words(?1, ?2)"] {
-            assert!(ask(sql, ["a", "a"]).unwrap_err().to_string().contains("its time is over"));
+            assert!(ask(sql, ["a", "a"]).unwrap_err().to_string().contains("the time limit has passed"));
         }
     }
 }

@@ -9,8 +9,8 @@ use super::{Comparison, QueryError};
 
 /// A token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Token<'a> {
-    pub kind: LexemeKind<'a>,
+pub(super) struct QueryToken<'a> {
+    pub kind: TokenKind<'a>,
     /// Position of its first byte in the query.
     pub position: usize,
     /// The token as it is written in the query.
@@ -18,7 +18,7 @@ pub(super) struct Token<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum LexemeKind<'a> {
+pub(super) enum TokenKind<'a> {
     /// Text without quotes.
     Word,
     /// The text between two quotes, with its backslashes.
@@ -49,31 +49,31 @@ const OPERATORS: [(&str, Operator); 8] = [
 ];
 
 /// The tokens of a query.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
+pub(super) fn tokens(text: &str) -> Result<Vec<QueryToken<'_>>, QueryError> {
     if let Some(position) = text.find('\0') {
-        return Err(QueryError::new(text, position, "a query holds no NUL character: leave it out"));
+        return Err(QueryError::new(text, position, "a query cannot contain a NUL character: remove it"));
     }
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let position = text.len() - rest.len();
         let (kind, length) = match first {
-            '(' => (LexemeKind::Open, 1),
-            ')' => (LexemeKind::Close, 1),
-            '|' => (LexemeKind::Bar, 1),
+            '(' => (TokenKind::Open, 1),
+            ')' => (TokenKind::Close, 1),
+            '|' => (TokenKind::Bar, 1),
             '"' => {
                 let Some(inner) = quoted(rest) else {
-                    return Err(QueryError::new(text, position, "a quote is not closed: write \" at its end"));
+                    return Err(QueryError::new(text, position, "this quote is not closed: write \" at its end"));
                 };
-                (LexemeKind::Quoted(inner), inner.len() + 2)
+                (TokenKind::Quoted(inner), inner.len() + 2)
             }
             _ => match operator(rest) {
-                Some((written, operator)) => (LexemeKind::Operator(operator), written.len()),
-                None => (LexemeKind::Word, word_length(rest)),
+                Some((written, operator)) => (TokenKind::Operator(operator), written.len()),
+                None => (TokenKind::Word, word_length(rest)),
             },
         };
         let (token, after) = rest.split_at(length);
-        tokens.push(Token { kind, position, text: token });
+        tokens.push(QueryToken { kind, position, text: token });
         rest = after.trim_start();
     }
     Ok(tokens)

@@ -3,33 +3,34 @@
 use std::borrow::Cow;
 
 use super::field::FieldKind as Values;
-use super::lexer::{self, LexemeKind, Operator, Token};
+use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
-use crate::decoders::words;
+use crate::decoders::convert;
 use crate::value::Value;
 
 impl<'a> Parser<'_, 'a> {
     /// Parses the value after an operator, and returns the comparison.
-    pub fn comparison(&mut self, key: Token<'a>, operator: Operator, depth: usize) -> Result<Filter, QueryError> {
+    pub fn comparison(&mut self, key: QueryToken<'a>, operator: Operator, depth: usize) -> Result<Filter, QueryError> {
         let Some(field) = parser::field(key) else {
-            let message = format!("expected a field before the operator: to mean a key, write \"{}\"", key.text);
+            let message =
+                format!("expected a field before the operator: for a key with this name, write \"{}\"", key.text);
             return Err(QueryError::new(self.text, key.position, message));
         };
         let value = match self.tokens.first().copied() {
-            Some(token @ Token { kind: LexemeKind::Quoted(_), .. }) => token,
-            Some(token @ Token { kind: LexemeKind::Word, .. }) if !parser::is_keyword(token.text) => token,
-            Some(Token { kind: LexemeKind::Operator(Operator::Matches), .. }) => {
+            Some(token @ QueryToken { kind: TokenKind::Quoted(_), .. }) => token,
+            Some(token @ QueryToken { kind: TokenKind::Word, .. }) if !parser::is_keyword(token.text) => token,
+            Some(QueryToken { kind: TokenKind::Operator(Operator::Matches), .. }) => {
                 return Err(self.error("expected a value: for a regular expression write `~` alone"));
             }
-            Some(_) => return Err(self.error("expected a value: to mean this text itself, write it in quotes")),
+            Some(_) => return Err(self.error("expected a value: to search for this text, quote it")),
             None => return Err(self.error("expected a value")),
         };
         let filter = match operator {
             Operator::Compare(comparison) => self.compare(field, comparison, value)?,
             Operator::Matches => self.matches(field, value)?,
             Operator::MatchesNot if depth >= MAX_DEPTH => {
-                return Err(self.error(format!("more than {MAX_DEPTH} parentheses and `not` in each other")));
+                return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and `not`")));
             }
             Operator::MatchesNot => Filter::Not(Box::new(self.matches(field, value)?)),
         };
@@ -37,7 +38,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(filter)
     }
 
-    fn matches(&mut self, field: Field, value: Token<'a>) -> Result<Filter, QueryError> {
+    fn matches(&mut self, field: Field, value: QueryToken<'a>) -> Result<Filter, QueryError> {
         let field = if field == Field::Thread { Field::ThreadName } else { field };
         if field.kind() == Values::Number {
             return Err(self.error(format!("{} is a number: compare it with =, <, >, <= or >=", field.name())));
@@ -48,33 +49,33 @@ impl<'a> Parser<'_, 'a> {
         }
         // Keep backslashes: they belong to the regular expression, which also reads `\"` as a quote.
         let source = match value.kind {
-            LexemeKind::Quoted(inner) => inner,
+            TokenKind::Quoted(inner) => inner,
             _ => value.text,
         };
         match Pattern::new(source) {
             Ok(pattern) => Ok(Filter::Matches(field, pattern)),
-            Err(error) => Err(self.error(format!("this is no regular expression: {error}"))),
+            Err(error) => Err(self.error(format!("invalid regular expression: {error}"))),
         }
     }
 
-    fn compare(&self, field: Field, comparison: Comparison, value: Token<'a>) -> Result<Filter, QueryError> {
+    fn compare(&self, field: Field, comparison: Comparison, value: QueryToken<'a>) -> Result<Filter, QueryError> {
         let (text, is_quoted) = match value.kind {
-            LexemeKind::Quoted(inner) => (lexer::unquoted(inner), true),
+            TokenKind::Quoted(inner) => (lexer::unquoted(inner), true),
             _ => (Cow::Borrowed(value.text), false),
         };
         if !is_quoted && text.contains('*') {
-            return Err(self.error("`*` is no wildcard: write ~\"regex\", or quotes to mean this text itself"));
+            return Err(self.error("`*` is not a wildcard: write ~\"regex\", or quote the text to search for it"));
         }
         let (field, literal) = match field {
-            Field::Time => match time::moment(&text, self.now_ns) {
+            Field::Time => match time::parse_time(&text, self.now_ns) {
                 Ok(moment) => (field, Literal::Int(moment)),
-                Err(_) => return Err(self.error(format!("this is no time: write {}", time::FORMS))),
+                Err(_) => return Err(self.error(format!("not a time: write {}", time::FORMS))),
             },
-            Field::Level => match text.parse().ok().or_else(|| words::level(&text).map(i64::from)) {
+            Field::Level => match text.parse().ok().or_else(|| convert::level(&text).map(i64::from)) {
                 Some(level) => (field, Literal::Int(level)),
                 None => {
                     return Err(self.error(
-                        "no level is called so: write debug, info, warning, error, critical or a \
+                        "unknown level: write debug, info, warning, error, critical or a \
                         number",
                     ));
                 }
@@ -89,19 +90,19 @@ impl<'a> Parser<'_, 'a> {
                     return Err(self.error(format!("{} is a whole number up to {largest}", field.name())));
                 }
             },
-            Field::Extra(_) if !is_quoted => (field, of_json(&text)),
+            Field::Extra(_) if !is_quoted => (field, parse_json(&text)),
             _ => (field, Literal::Text(text.into_owned())),
         };
         let is_ordered = !matches!(literal, Literal::Bool(_) | Literal::Null);
         if !is_ordered && !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
-            return Err(self.error("true, false and null are neither less nor greater: compare with = or !="));
+            return Err(self.error("true, false and null have no order: compare with = or !="));
         }
         Ok(Filter::Compare(field, comparison, literal))
     }
 }
 
 /// Reads a number, `true`, `false` or `null` as JSON and records write them. Anything else is text.
-pub(super) fn of_json(text: &str) -> Literal {
+pub(super) fn parse_json(text: &str) -> Literal {
     let is_digit = |first: char| first == '-' || first.is_ascii_digit();
     let may_be = matches!(text, "true" | "false" | "null") || text.starts_with(is_digit);
     match may_be.then(|| serde_json::from_str(text)) {

@@ -10,9 +10,9 @@
 mod error;
 mod field;
 pub mod functions;
-mod holds;
 mod lexer;
 mod literal;
+mod matcher;
 pub mod parser;
 mod pattern;
 pub mod plan;
@@ -24,9 +24,9 @@ pub mod words;
 
 pub use error::QueryError;
 pub use field::FieldKind;
-pub use holds::Matcher;
+pub use matcher::Matcher;
 pub use parser::parse;
 pub use pattern::{Pattern, PatternError};
-pub use print::written;
+pub use print::quoted_value;
 pub use sql::{Dialect, Parameter, Sql};
 pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};

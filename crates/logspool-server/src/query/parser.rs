@@ -9,7 +9,7 @@
 //! stage   = "count" "by" FIELD | "histogram" LENGTH
 //! ```
 
-use super::lexer::{self, LexemeKind, Token};
+use super::lexer::{self, QueryToken, TokenKind};
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
 
 /// Maximum length of a query in bytes. Chosen: far more than a person writes, and enough for a program's list of a
@@ -53,10 +53,10 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0 };
     let filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
-    let stage = if parser.take(LexemeKind::Bar) { Some(parser.stage()?) } else { None };
+    let stage = if parser.take(TokenKind::Bar) { Some(parser.stage()?) } else { None };
     match parser.tokens.first() {
         None => Ok(Expression { filter, stage }),
-        Some(token) if token.kind == LexemeKind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
+        Some(token) if token.kind == TokenKind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
         Some(_) => Err(parser.error("expected the end of the query")),
     }
 }
@@ -64,7 +64,7 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
 pub(super) struct Parser<'t, 'a> {
     pub text: &'a str,
     /// The tokens that are not parsed yet.
-    pub tokens: &'t [Token<'a>],
+    pub tokens: &'t [QueryToken<'a>],
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
@@ -82,17 +82,17 @@ impl<'a> Parser<'_, 'a> {
         QueryError::new(self.text, position, message)
     }
 
-    pub fn next(&mut self) -> Option<Token<'a>> {
+    pub fn next(&mut self) -> Option<QueryToken<'a>> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
         Some(*first)
     }
 
-    fn is_at(&self, kind: LexemeKind<'_>) -> bool {
+    fn is_at(&self, kind: TokenKind<'_>) -> bool {
         self.tokens.first().is_some_and(|token| token.kind == kind)
     }
 
-    fn take(&mut self, kind: LexemeKind<'_>) -> bool {
+    fn take(&mut self, kind: TokenKind<'_>) -> bool {
         let found = self.is_at(kind);
         if found {
             self.next();
@@ -101,7 +101,7 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn is_at_word(&self, word: &str) -> bool {
-        self.tokens.first().is_some_and(|token| token.kind == LexemeKind::Word && token.text.eq_ignore_ascii_case(word))
+        self.tokens.first().is_some_and(|token| token.kind == TokenKind::Word && token.text.eq_ignore_ascii_case(word))
     }
 
     fn take_word(&mut self, word: &str) -> bool {
@@ -114,7 +114,7 @@ impl<'a> Parser<'_, 'a> {
 
     /// True if the next token belongs to the filter.
     fn is_at_term(&self) -> bool {
-        !(self.tokens.is_empty() || self.is_at(LexemeKind::Bar) || self.is_at(LexemeKind::Close))
+        !(self.tokens.is_empty() || self.is_at(TokenKind::Bar) || self.is_at(TokenKind::Close))
     }
 
     fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
@@ -135,7 +135,7 @@ impl<'a> Parser<'_, 'a> {
 
     fn not(&mut self, depth: usize) -> Result<Filter, QueryError> {
         if depth > MAX_DEPTH {
-            return Err(self.error(format!("more than {MAX_DEPTH} parentheses and `not` in each other: write it flat")));
+            return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and `not`: simplify the query")));
         }
         let Some(first) = self.tokens.first().copied() else {
             return Err(self.error(EXPECTED_TERM));
@@ -143,11 +143,11 @@ impl<'a> Parser<'_, 'a> {
         if self.take_word("not") {
             return Ok(Filter::Not(Box::new(self.not(depth + 1)?)));
         }
-        if !self.take(LexemeKind::Open) {
+        if !self.take(TokenKind::Open) {
             return self.term(depth);
         }
         let inner = self.or(depth + 1)?;
-        if self.take(LexemeKind::Close) {
+        if self.take(TokenKind::Close) {
             return Ok(inner);
         }
         Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
@@ -156,38 +156,38 @@ impl<'a> Parser<'_, 'a> {
     fn term(&mut self, depth: usize) -> Result<Filter, QueryError> {
         self.terms += 1;
         if self.terms > MAX_TERMS {
-            return Err(self.error(format!("more than {MAX_TERMS} words, phrases and comparisons: ask in parts")));
+            return Err(self.error(format!("more than {MAX_TERMS} words, phrases and comparisons: split the query")));
         }
         let begins = self.tokens;
         let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
         let message = match token.kind {
-            LexemeKind::Word if is_keyword(token.text) => {
+            TokenKind::Word if is_keyword(token.text) => {
                 let word = token.text;
-                format!("`{word}` stands between two conditions: to look for the word itself, write \"{word}\"")
+                format!("`{word}` joins two conditions: to search for the word, write \"{word}\"")
             }
-            LexemeKind::Word | LexemeKind::Quoted(_) => match self.tokens.first() {
-                Some(Token { kind: LexemeKind::Operator(operator), .. }) => {
+            TokenKind::Word | TokenKind::Quoted(_) => match self.tokens.first() {
+                Some(QueryToken { kind: TokenKind::Operator(operator), .. }) => {
                     self.next();
                     return self.comparison(token, *operator, depth);
                 }
                 _ => return self.phrase(token),
             },
-            LexemeKind::Operator(_) => {
+            TokenKind::Operator(_) => {
                 format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text)
             }
-            LexemeKind::Open | LexemeKind::Close | LexemeKind::Bar => EXPECTED_TERM.to_owned(),
+            TokenKind::Open | TokenKind::Close | TokenKind::Bar => EXPECTED_TERM.to_owned(),
         };
         self.tokens = begins;
         Err(self.error(message))
     }
 
-    fn phrase(&self, token: Token<'a>) -> Result<Filter, QueryError> {
+    fn phrase(&self, token: QueryToken<'a>) -> Result<Filter, QueryError> {
         let error = |message: String| Err(QueryError::new(self.text, token.position, message));
         match token.kind {
-            LexemeKind::Word if token.text == "*" => return Ok(Filter::All),
-            LexemeKind::Word if token.text.contains('*') => {
+            TokenKind::Word if token.text == "*" => return Ok(Filter::All),
+            TokenKind::Word if token.text.contains('*') => {
                 return error(
-                    "words are found whole, `*` is for all records: for a part of one write \
+                    "only whole words match, and `*` alone means all records: for a part of a word, write \
                     message~\"part\""
                         .to_owned(),
                 );
@@ -195,9 +195,9 @@ impl<'a> Parser<'_, 'a> {
             _ => {}
         }
         match Phrase::new(token.text) {
-            None => error("there is no letter or digit to look for: for signs write message~\"sign\"".to_owned()),
+            None => error("no letter or digit to search for: for other characters write message~\"...\"".to_owned()),
             Some(phrase) if phrase.words.len() > MAX_PHRASE_WORDS => {
-                error(format!("a phrase of more than {MAX_PHRASE_WORDS} words: shorten it"))
+                error(format!("more than {MAX_PHRASE_WORDS} words in a phrase: shorten it"))
             }
             Some(phrase) => Ok(Filter::Phrase(phrase)),
         }
@@ -212,7 +212,7 @@ impl<'a> Parser<'_, 'a> {
             return match self.next().and_then(field) {
                 Some(Field::Time) => {
                     self.tokens = begins;
-                    Err(self.error("times are counted by the interval: write | histogram 1m"))
+                    Err(self.error("times are counted by interval: write | histogram 1m"))
                 }
                 Some(field) => Ok(Stage::CountBy(field)),
                 None => {
@@ -222,12 +222,12 @@ impl<'a> Parser<'_, 'a> {
             };
         }
         if self.take_word("histogram") {
-            return match self.tokens.first().and_then(|token| time::length(token.text)) {
+            return match self.tokens.first().and_then(|token| time::parse_duration(token.text)) {
                 Some(interval_ns) => {
                     self.next();
                     Ok(Stage::Histogram { interval_ns })
                 }
-                None => Err(self.error("expected a length of time: write | histogram 1m (s, m, h or d)")),
+                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h or d)")),
             };
         }
         Err(self.error("expected `count by FIELD` or `histogram 1m`"))
@@ -235,10 +235,10 @@ impl<'a> Parser<'_, 'a> {
 }
 
 /// The field that a token names. A quoted name is always an extra key.
-pub(super) fn field(token: Token<'_>) -> Option<Field> {
+pub(super) fn field(token: QueryToken<'_>) -> Option<Field> {
     match token.kind {
-        LexemeKind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
-        LexemeKind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
+        TokenKind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
+        TokenKind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ impl Pattern {
 fn in_one_line(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(limit) => {
-            format!("it takes more than {limit} bytes when compiled: repeat less, or fewer classes of characters")
+            format!("it takes more than {limit} bytes when compiled: use fewer repetitions or character classes")
         }
         other => {
             let text = other.to_string();

@@ -4,9 +4,9 @@ use super::{Comparison, Field, Filter, Literal};
 
 /// The time range of a filter in nanoseconds since 1970: start inclusive, end exclusive. All matching records are in
 /// the range; not every record in the range matches.
-pub fn bounds(filter: &Filter) -> (Option<i64>, Option<i64>) {
+pub fn time_range(filter: &Filter) -> (Option<i64>, Option<i64>) {
     let (mut since, mut until): (Option<i64>, Option<i64>) = (None, None);
-    each(filter, &mut |part| {
+    for_each_condition(filter, &mut |part| {
         let Filter::Compare(Field::Time, comparison, Literal::Int(time)) = *part else { return };
         let (from, before) = match comparison {
             Comparison::Equal => (Some(time), time.checked_add(1)),
@@ -23,9 +23,9 @@ pub fn bounds(filter: &Filter) -> (Option<i64>, Option<i64>) {
 }
 
 /// Calls `found` with each condition that every matching record meets.
-fn each<'f>(filter: &'f Filter, found: &mut impl FnMut(&'f Filter)) {
+fn for_each_condition<'f>(filter: &'f Filter, found: &mut impl FnMut(&'f Filter)) {
     match filter {
-        Filter::And(filters) => filters.iter().for_each(|filter| each(filter, found)),
+        Filter::And(filters) => filters.iter().for_each(|filter| for_each_condition(filter, found)),
         filter => found(filter),
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_bounded_by_what_must_hold() {
+    fn times_are_bounded_by_the_required_conditions() {
         let at = |second: i64| Some(second * 1_000_000_000);
         for (expected, text) in [
             ((None, None), "a"),
@@ -52,9 +52,9 @@ mod tests {
             ((None, Some(1)), "time<=now"),
             ((Some(0), Some(1)), "time=now"),
         ] {
-            assert_eq!(expected, bounds(&filter(text)), "{text}");
+            assert_eq!(expected, time_range(&filter(text)), "{text}");
         }
         let end = Filter::Compare(Field::Time, Comparison::LessOrEqual, Literal::Int(i64::MAX));
-        assert_eq!((None, None), bounds(&end));
+        assert_eq!((None, None), time_range(&end));
     }
 }

@@ -7,7 +7,7 @@ use chrono::SecondsFormat;
 
 use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser};
 use crate::clock::rfc3339;
-use crate::decoders::words;
+use crate::decoders::convert;
 
 impl Display for Expression {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +73,7 @@ fn compare(field: &Field, comparison: Comparison, literal: &Literal, to: &mut fm
     write!(to, "{field}{comparison}")?;
     match (field, literal) {
         (Field::Time, Literal::Int(time)) => to.write_str(&rfc3339(*time, SecondsFormat::AutoSi)),
-        (Field::Level, Literal::Int(number)) => match u16::try_from(*number).ok().and_then(words::level_name) {
+        (Field::Level, Literal::Int(number)) => match u16::try_from(*number).ok().and_then(convert::level_name) {
             Some(name) => to.write_str(name),
             None => number.fmt(to),
         },
@@ -143,9 +143,9 @@ fn quoted(text: &str) -> String {
 }
 
 /// Text as the value of an extra key. It is quoted unless the parser reads the bare text as the same value.
-pub fn written(text: &str) -> Cow<'_, str> {
+pub fn quoted_value(text: &str) -> Cow<'_, str> {
     let is_bare = lexer::is_word(text) && !parser::is_keyword(text) && !text.contains('*');
-    match literal::of_json(text) {
+    match literal::parse_json(text) {
         Literal::Text(_) if is_bare => Cow::Borrowed(text),
         _ => Cow::Owned(quoted(text)),
     }

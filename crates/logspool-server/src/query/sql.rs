@@ -49,16 +49,16 @@ pub struct Sql {
 
 /// Whether a condition is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sense {
-    Holds,
-    Fails,
+enum Polarity {
+    Positive,
+    Negated,
 }
 
-impl Sense {
-    fn other(self) -> Self {
+impl Polarity {
+    fn negated(self) -> Self {
         match self {
-            Self::Holds => Self::Fails,
-            Self::Fails => Self::Holds,
+            Self::Positive => Self::Negated,
+            Self::Negated => Self::Positive,
         }
     }
 }
@@ -88,11 +88,11 @@ impl Sql {
     /// Adds a parameter, and appends its placeholder to the text.
     pub fn bind(&mut self, parameter: Parameter) -> &mut Self {
         self.parameters.push(parameter);
-        self.mark(self.parameters.len())
+        self.placeholder(self.parameters.len())
     }
 
     /// Appends the placeholder of a parameter; numbers begin at 1.
-    fn mark(&mut self, number: usize) -> &mut Self {
+    fn placeholder(&mut self, number: usize) -> &mut Self {
         let sign = match self.dialect {
             Dialect::Sqlite => '?',
             Dialect::Postgres => '$',
@@ -113,7 +113,7 @@ impl Sql {
     /// Appends the filter as a condition: true for its records, false or unknown for all others. It may be combined
     /// with other conditions by `AND`, but must not be negated.
     pub fn condition(&mut self, filter: &Filter) -> &mut Self {
-        self.filter(filter, Sense::Holds)
+        self.filter(filter, Polarity::Positive)
     }
 
     /// Appends an expression for the value of a field as text, for counting. It is NULL for records without a value.
@@ -144,22 +144,22 @@ impl Sql {
         // Both databases round a quotient towards zero, but intervals before 1970 need rounding down.
         self.push("CASE WHEN time_ns >= 0 THEN time_ns / ").bind(Parameter::Int(interval_ns));
         let number = self.parameters.len();
-        self.push(" ELSE (time_ns + 1) / ").mark(number).push(" - 1 END")
+        self.push(" ELSE (time_ns + 1) / ").placeholder(number).push(" - 1 END")
     }
 
-    fn filter(&mut self, filter: &Filter, sense: Sense) -> &mut Self {
+    fn filter(&mut self, filter: &Filter, sense: Polarity) -> &mut Self {
         match (filter, sense) {
-            (Filter::All, Sense::Holds) => self.push("TRUE"),
-            (Filter::All, Sense::Fails) => self.push("FALSE"),
-            (Filter::And(filters), Sense::Holds) | (Filter::Or(filters), Sense::Fails) => {
+            (Filter::All, Polarity::Positive) => self.push("TRUE"),
+            (Filter::All, Polarity::Negated) => self.push("FALSE"),
+            (Filter::And(filters), Polarity::Positive) | (Filter::Or(filters), Polarity::Negated) => {
                 self.join(filters, " AND ", "TRUE", sense)
             }
-            (Filter::Or(filters), Sense::Holds) | (Filter::And(filters), Sense::Fails) => {
+            (Filter::Or(filters), Polarity::Positive) | (Filter::And(filters), Polarity::Negated) => {
                 self.join(filters, " OR ", "FALSE", sense)
             }
-            (Filter::Not(filter), sense) => self.filter(filter, sense.other()),
+            (Filter::Not(filter), sense) => self.filter(filter, sense.negated()),
             (Filter::Compare(field, Comparison::NotEqual, literal), sense) => {
-                self.leaf(sense.other(), |sql| sql.compare(field, Comparison::Equal, literal))
+                self.leaf(sense.negated(), |sql| sql.compare(field, Comparison::Equal, literal))
             }
             (Filter::Compare(field, comparison, literal), sense) => {
                 self.leaf(sense, |sql| sql.compare(field, *comparison, literal))
@@ -172,7 +172,7 @@ impl Sql {
     }
 
     /// Joins the filters as a balanced tree. A chain of a thousand would reach SQLite's limit of depth.
-    fn join(&mut self, filters: &[Filter], word: &'static str, none: &'static str, sense: Sense) -> &mut Self {
+    fn join(&mut self, filters: &[Filter], word: &'static str, none: &'static str, sense: Polarity) -> &mut Self {
         match filters {
             [] => self.push(none),
             [filter] => self.filter(filter, sense),
@@ -183,10 +183,10 @@ impl Sql {
         }
     }
 
-    fn leaf(&mut self, sense: Sense, write: impl FnOnce(&mut Self) -> &mut Self) -> &mut Self {
+    fn leaf(&mut self, sense: Polarity, write: impl FnOnce(&mut Self) -> &mut Self) -> &mut Self {
         let (begin, end) = match sense {
-            Sense::Holds => ("(", ")"),
-            Sense::Fails => ("((", ") IS NOT TRUE)"),
+            Polarity::Positive => ("(", ")"),
+            Polarity::Negated => ("((", ") IS NOT TRUE)"),
         };
         write(self.push(begin));
         self.push(end)
@@ -200,11 +200,11 @@ impl Sql {
                 self.compare_id(column(field), comparison, *number)
             }
             (field, Literal::Int(number)) if field.kind() == FieldKind::Number => {
-                self.push(column(field)).push(sign(comparison)).bind(Parameter::Int(*number))
+                self.push(column(field)).push(operator_text(comparison)).bind(Parameter::Int(*number))
             }
             (field, Literal::Text(text)) if field.kind() == FieldKind::Text => {
                 self.push(column(field)).collate(comparison);
-                self.push(sign(comparison)).bind(Parameter::Text(text.clone()))
+                self.push(operator_text(comparison)).bind(Parameter::Text(text.clone()))
             }
             _ => self.push("FALSE"),
         }
@@ -213,7 +213,7 @@ impl Sql {
     /// Compares an id. Ids are stored as signed integers with the same bits, so large ids are negative.
     fn compare_id(&mut self, column: &'static str, comparison: Comparison, number: i64) -> &mut Self {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
-        let sign = sign(comparison);
+        let sign = operator_text(comparison);
         match comparison {
             Greater | GreaterOrEqual if number < 0 => self.push(column).push(" IS NOT NULL"),
             _ if number < 0 => self.push("FALSE"),
@@ -265,7 +265,7 @@ fn column(field: &Field) -> &'static str {
     field.column().unwrap_or("NULL")
 }
 
-fn sign(comparison: Comparison) -> &'static str {
+fn operator_text(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Equal => " = ",
         Comparison::NotEqual => " <> ",

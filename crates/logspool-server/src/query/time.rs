@@ -18,7 +18,7 @@ pub struct TimeError {
 
 impl fmt::Display for TimeError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "`{}` is no time: write {FORMS}", visible(&self.text))
+        write!(to, "`{}` is not a time: write {FORMS}", visible(&self.text))
     }
 }
 
@@ -30,18 +30,18 @@ impl std::error::Error for TimeError {}
 /// # Errors
 ///
 /// The text has none of these forms, or the time is outside the years 1677 to 2262.
-pub fn moment(text: &str, now_ns: i64) -> Result<i64, TimeError> {
+pub fn parse_time(text: &str, now_ns: i64) -> Result<i64, TimeError> {
     let ago = text.strip_prefix('-').unwrap_or(text);
     if text == "now" {
         return Ok(now_ns);
     }
-    if let Some(length) = length(ago) {
+    if let Some(length) = parse_duration(ago) {
         return Ok(now_ns.saturating_sub(length));
     }
-    calendar(text).ok_or_else(|| TimeError { text: text.to_owned() })
+    parse_date(text).ok_or_else(|| TimeError { text: text.to_owned() })
 }
 
-fn calendar(text: &str) -> Option<i64> {
+fn parse_date(text: &str) -> Option<i64> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return time.timestamp_nanos_opt();
     }
@@ -52,7 +52,7 @@ fn calendar(text: &str) -> Option<i64> {
 }
 
 /// Parses a positive duration to nanoseconds: an integer followed by `s`, `m`, `h` or `d`.
-pub fn length(text: &str) -> Option<i64> {
+pub fn parse_duration(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
         "s" => 1,
@@ -90,14 +90,14 @@ mod tests {
             (NOW, "2026-11-22 10:00"),
             (NOW - 10 * 3_600 * SECOND, "2026-11-22"),
         ] {
-            assert_eq!(Ok(expected), moment(text, NOW), "{text}");
+            assert_eq!(Ok(expected), parse_time(text, NOW), "{text}");
         }
         // Before the earliest time that nanoseconds can express: the result saturates.
-        assert_eq!(Ok(i64::MIN), moment("2d", i64::MIN + 1));
+        assert_eq!(Ok(i64::MIN), parse_time("2d", i64::MIN + 1));
     }
 
     #[test]
-    fn what_is_no_time_is_an_error_with_the_mend() {
+    fn an_invalid_time_is_an_error_with_the_valid_forms() {
         for text in [
             "",
             "-",
@@ -117,11 +117,11 @@ mod tests {
             "tomorrow",
             "2026-11-22T10:00:00Zx",
         ] {
-            assert!(moment(text, NOW).is_err(), "{text}");
+            assert!(parse_time(text, NOW).is_err(), "{text}");
         }
         assert_eq!(
-            "`\\x1b` is no time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now",
-            moment("\u{1b}", NOW).unwrap_err().to_string()
+            "`\\x1b` is not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now",
+            parse_time("\u{1b}", NOW).unwrap_err().to_string()
         );
     }
 }

@@ -8,7 +8,7 @@ use chrono::SecondsFormat;
 use crate::clock::rfc3339;
 use crate::query::Stage;
 use crate::record::Record;
-use crate::stores::Found;
+use crate::stores::AnswerRow;
 
 const RECORD: &str = "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,\
     trace_id,span_id,exception,stack,fields";
@@ -27,16 +27,16 @@ pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
 }
 
 /// Appends a row.
-pub(super) fn row(row: &Found<'_>, to: &mut String) {
+pub(super) fn row(row: &AnswerRow<'_>, to: &mut String) {
     match row {
-        Found::Record(found) => record(found, to),
-        Found::Count(value, count) => {
+        AnswerRow::Record(found) => record(found, to),
+        AnswerRow::Count(value, count) => {
             if let Some(value) = value {
                 text(value, to);
             }
             next(Some(count), to);
         }
-        Found::Interval(begins, count) => {
+        AnswerRow::Interval(begins, count) => {
             to.push_str(&rfc3339(*begins, SecondsFormat::AutoSi));
             next(Some(count), to);
         }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::clock::rfc3339;
 use crate::query::{Field, FieldKind};
 use crate::record::Record;
-use crate::stores::Found;
-use crate::visible::acts;
+use crate::stores::AnswerRow;
+use crate::visible::needs_escape;
 
 #[derive(Serialize)]
 struct JsonLine<'r, 'a> {
@@ -21,13 +21,13 @@ struct JsonLine<'r, 'a> {
 
 /// Appends a row. A record gets its time as text in addition to the number. Aggregates are `{"FIELD": value, "count":
 /// n}` or `{"time": text, "count": n}`.
-pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
+pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
     let json = match row {
-        Found::Record(record) => {
+        AnswerRow::Record(record) => {
             let time = record.time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
             serde_json::to_string(&JsonLine { time, record })?
         }
-        Found::Count(value, count) => {
+        AnswerRow::Count(value, count) => {
             let value = match value {
                 // The store gives counted numbers as digits: write a number.
                 Some(value) if field.kind() == FieldKind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
@@ -35,7 +35,7 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
             };
             format!("{{{}:{value},\"count\":{count}}}", serde_json::to_string(field.name())?)
         }
-        Found::Interval(begins, count) => {
+        AnswerRow::Interval(begins, count) => {
             format!("{{\"time\":\"{}\",\"count\":{count}}}", rfc3339(*begins, SecondsFormat::AutoSi))
         }
     };
@@ -47,7 +47,7 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
 /// Appends JSON with its control characters as escapes. In JSON they occur only within text.
 fn append(json: &str, to: &mut String) {
     let mut rest = json;
-    while let Some(at) = rest.find(acts) {
+    while let Some(at) = rest.find(needs_escape) {
         let (before, after) = rest.split_at(at);
         let mut characters = after.chars();
         to.push_str(before);

@@ -2,33 +2,33 @@
 
 use std::io::{self, Write};
 
-use super::look::{Format, Look};
+use super::style::{Format, TextStyle};
 use super::{csv, ndjson, text};
 use crate::query::{Field, Stage};
-use crate::stores::Found;
+use crate::stores::AnswerRow;
 
 /// Writes the rows of one answer.
 pub struct Output<W> {
     to: W,
-    shape: Shape,
+    shape: RowWriter,
     field: Field,
     /// The current row, written in one piece.
     line: String,
 }
 
-enum Shape {
-    Text(text::Text),
+enum RowWriter {
+    Text(text::TextWriter),
     Ndjson,
     Csv,
 }
 
 impl<W: Write> Output<W> {
     /// For the answer to a query with this stage.
-    pub fn new(to: W, format: Format, stage: Option<&Stage>, look: Look) -> Self {
+    pub fn new(to: W, format: Format, stage: Option<&Stage>, look: TextStyle) -> Self {
         let shape = match format {
-            Format::Text => Shape::Text(text::Text::new(look)),
-            Format::Ndjson => Shape::Ndjson,
-            Format::Csv => Shape::Csv,
+            Format::Text => RowWriter::Text(text::TextWriter::new(look)),
+            Format::Ndjson => RowWriter::Ndjson,
+            Format::Csv => RowWriter::Csv,
         };
         let field = match stage {
             Some(Stage::CountBy(field)) => field.clone(),
@@ -46,11 +46,11 @@ impl<W: Write> Output<W> {
     /// # Errors
     ///
     /// The writer failed.
-    pub fn row(&mut self, row: &Found<'_>) -> io::Result<()> {
+    pub fn row(&mut self, row: &AnswerRow<'_>) -> io::Result<()> {
         match &mut self.shape {
-            Shape::Text(text) => text.row(row, &self.field, &mut self.line),
-            Shape::Ndjson => ndjson::row(row, &self.field, &mut self.line)?,
-            Shape::Csv => csv::row(row, &mut self.line),
+            RowWriter::Text(text) => text.row(row, &self.field, &mut self.line),
+            RowWriter::Ndjson => ndjson::row(row, &self.field, &mut self.line)?,
+            RowWriter::Csv => csv::row(row, &mut self.line),
         }
         self.write()
     }
@@ -66,7 +66,7 @@ impl<W: Write> Output<W> {
     ///
     /// The writer failed.
     pub fn finish(mut self) -> io::Result<W> {
-        if let Shape::Text(text) = &mut self.shape {
+        if let RowWriter::Text(text) = &mut self.shape {
             text.finish(&mut self.line);
         }
         self.write()?;

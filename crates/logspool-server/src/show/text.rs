@@ -6,12 +6,12 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Colour, Look, histogram};
+use super::{Colour, TextStyle, histogram};
 use crate::clock::rfc3339;
-use crate::decoders::words;
-use crate::query::{Field, written};
+use crate::decoders::convert;
+use crate::query::{Field, quoted_value};
 use crate::record::Record;
-use crate::stores::Found;
+use crate::stores::AnswerRow;
 use crate::value::Value;
 use crate::visible::visible;
 
@@ -32,13 +32,13 @@ const KEPT_BYTES: usize = 256;
 const MAX_LOGGER: usize = 32;
 
 /// Writes rows as text. Column widths depend on the rows before.
-pub(super) struct Text {
-    look: Look,
+pub(super) struct TextWriter {
+    style: TextStyle,
     logger_columns: usize,
     /// The second of the last record's time, and that time as text up to the decimal point.
     second: Option<(i64, String)>,
     /// The pairs of the last record, by position. The next record often has the same pairs.
-    pairs: Vec<Pair>,
+    pairs: Vec<CachedPair>,
     /// Number of digits of the first count, which is the largest.
     digits: Option<usize>,
     intervals: Vec<(i64, u64)>,
@@ -46,8 +46,8 @@ pub(super) struct Text {
 
 /// A name, its value, and both as they were written.
 #[derive(Default)]
-struct Pair {
-    of: Of,
+struct CachedPair {
+    source: PairSource,
     name: String,
     text: String,
     shown: String,
@@ -55,29 +55,29 @@ struct Pair {
 
 /// Owner of a name. An extra field may have the name of a part of the record; it is written differently then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Of {
+enum PairSource {
     #[default]
     Record,
     Fields,
 }
 
-impl Text {
-    pub fn new(look: Look) -> Self {
-        Self { look, logger_columns: 0, second: None, pairs: Vec::new(), digits: None, intervals: Vec::new() }
+impl TextWriter {
+    pub fn new(style: TextStyle) -> Self {
+        Self { style, logger_columns: 0, second: None, pairs: Vec::new(), digits: None, intervals: Vec::new() }
     }
 
     /// Appends a row.
-    pub fn row(&mut self, row: &Found<'_>, field: &Field, to: &mut String) {
+    pub fn row(&mut self, row: &AnswerRow<'_>, field: &Field, to: &mut String) {
         match row {
-            Found::Record(record) => self.record(record, to),
-            Found::Count(value, count) => self.count(*value, *count, field, to),
-            Found::Interval(begins, count) => self.intervals.push((*begins, *count)),
+            AnswerRow::Record(record) => self.record(record, to),
+            AnswerRow::Count(value, count) => self.count(*value, *count, field, to),
+            AnswerRow::Interval(begins, count) => self.intervals.push((*begins, *count)),
         }
     }
 
     /// Appends the bars of a histogram.
     pub fn finish(&mut self, to: &mut String) {
-        histogram::draw(&self.intervals, self.look.columns, to);
+        histogram::draw(&self.intervals, self.style.columns, to);
     }
 
     fn record(&mut self, record: &Record<'_>, to: &mut String) {
@@ -85,7 +85,7 @@ impl Text {
         let columns = if logger.is_ascii() { logger.len() } else { logger.width() };
         self.logger_columns = self.logger_columns.max(columns.min(MAX_LOGGER));
         let level = level(record.level);
-        let (begin, end) = match self.look.colour {
+        let (begin, end) = match self.style.colour {
             Colour::On => (colour(record.level), "\x1b[0m"),
             Colour::Off => ("", ""),
         };
@@ -141,15 +141,15 @@ impl Text {
         let mut place = 0;
         for (field, text) in known {
             if let Some(text) = text {
-                self.pair(place, field.name(), Of::Record, text, to);
+                self.pair(place, field.name(), PairSource::Record, text, to);
                 place += 1;
             }
         }
         for (key, value) in &record.fields {
             match value {
-                Value::Text(text) => self.pair(place, key, Of::Fields, text, to),
+                Value::Text(text) => self.pair(place, key, PairSource::Fields, text, to),
                 other => {
-                    push_pair(key, Of::Fields, &serde_json::to_string(other).unwrap_or_default(), to);
+                    push_pair(key, PairSource::Fields, &serde_json::to_string(other).unwrap_or_default(), to);
                     continue;
                 }
             }
@@ -158,22 +158,23 @@ impl Text {
     }
 
     /// Appends a name and its value. If the last record had the same pair at this position, its cached text is used.
-    fn pair(&mut self, place: usize, name: &str, of: Of, text: &str, to: &mut String) {
-        if let Some(pair) = self.pairs.get(place).filter(|pair| pair.of == of && pair.name == name && pair.text == text)
+    fn pair(&mut self, place: usize, name: &str, of: PairSource, text: &str, to: &mut String) {
+        if let Some(pair) =
+            self.pairs.get(place).filter(|pair| pair.source == of && pair.name == name && pair.text == text)
         {
             return to.push_str(&pair.shown);
         }
         let begin = to.len();
-        push_pair(name, of, &written(text), to);
+        push_pair(name, of, &quoted_value(text), to);
         let shown = &to[begin..];
         if place >= KEPT_PAIRS || text.len() + shown.len() > KEPT_BYTES {
             return;
         }
         if place == self.pairs.len() {
-            self.pairs.push(Pair::default());
+            self.pairs.push(CachedPair::default());
         }
         if let Some(pair) = self.pairs.get_mut(place) {
-            pair.of = of;
+            pair.source = of;
             for (kept, new) in [(&mut pair.name, name), (&mut pair.text, text), (&mut pair.shown, shown)] {
                 kept.clear();
                 kept.push_str(new);
@@ -198,7 +199,7 @@ impl Text {
 }
 
 fn level(number: u16) -> Cow<'static, str> {
-    words::level_name(number).map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
+    convert::level_name(number).map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
 }
 
 /// Critical is bold red, error red, warning yellow, debug dim.
@@ -218,10 +219,10 @@ fn push_padded(text: &str, columns: usize, to: &mut String) {
     to.extend(std::iter::repeat_n(' ', columns.saturating_sub(text.chars().count())));
 }
 
-fn push_pair(name: &str, of: Of, value: &str, to: &mut String) {
+fn push_pair(name: &str, of: PairSource, value: &str, to: &mut String) {
     let name = match of {
-        Of::Record => Cow::Borrowed(name),
-        Of::Fields => Cow::Owned(Field::Extra(name.to_owned()).to_string()),
+        PairSource::Record => Cow::Borrowed(name),
+        PairSource::Fields => Cow::Owned(Field::Extra(name.to_owned()).to_string()),
     };
     to.push(' ');
     to.push_str(&visible(&name));

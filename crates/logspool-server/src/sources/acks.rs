@@ -6,16 +6,16 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::shared::End;
+use super::shared::ConnectionEnd;
 use crate::delivery::Outcome;
 
 /// Maximum number of batches of a connection that wait for their commit. When it is reached the service stops reading.
 /// A sender has far fewer in flight.
-pub const WAITING: usize = 256;
+pub const MAX_PENDING_ACKS: usize = 256;
 
 /// A batch that waits for its commit.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct PendingAck {
     /// The ack to send after the commit; `None`: send no ack. If the batch is not committed, the connection is closed.
     pub ack: Option<Vec<u8>>,
     /// Receives the outcome of the batch.
@@ -25,22 +25,22 @@ pub struct Waiting {
 /// Sends acks in the order of the chunks, each when its chunk is committed. Ends when the peer does not read them in
 /// time.
 pub async fn acknowledge<W: AsyncWrite + Unpin>(
-    mut waiting: mpsc::Receiver<Waiting>,
+    mut waiting: mpsc::Receiver<PendingAck>,
     mut to: W,
     most: Duration,
-) -> Result<(), End> {
-    while let Some(Waiting { ack, outcome }) = waiting.recv().await {
+) -> Result<(), ConnectionEnd> {
+    while let Some(PendingAck { ack, outcome }) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
             // Also if a store has ended without an outcome.
-            _ => return Err(End::Refused),
+            _ => return Err(ConnectionEnd::Refused),
         }
         let Some(ack) = ack else { continue };
         let written = timeout(most, async {
             to.write_all(&ack).await?;
             to.flush().await
         });
-        written.await.map_err(|_| End::Deaf)??;
+        written.await.map_err(|_| ConnectionEnd::AnswersUnread)??;
     }
     // The sender may still send, but its data is no longer read.
     drop(timeout(most, to.shutdown()).await);

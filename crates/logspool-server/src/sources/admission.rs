@@ -26,7 +26,7 @@ const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
 
 /// Number of slots of each pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct SlotCounts {
     /// The general pool: `limits.connections`, or fewer if the process may not open as many files.
     pub general: usize,
     /// The reserve of listeners that take only HTTP.
@@ -37,7 +37,7 @@ pub struct Sizes {
 
 /// Slots that peers share.
 #[derive(Debug)]
-struct AdmissionPool {
+struct SlotPool {
     limit: usize,
     /// Maximum number of slots per peer; `None`: a share of the free ones.
     per_peer: Option<usize>,
@@ -45,7 +45,7 @@ struct AdmissionPool {
     held: HashMap<Origin, usize>,
 }
 
-impl AdmissionPool {
+impl SlotPool {
     fn new(limit: usize, per_peer: Option<usize>) -> Self {
         Self { limit, per_peer, open: 0, held: HashMap::new() }
     }
@@ -68,7 +68,7 @@ impl AdmissionPool {
         Ok(())
     }
 
-    fn give_back(&mut self, origin: Origin) {
+    fn release(&mut self, origin: Origin) {
         self.open -= 1;
         let held = self.held.get_mut(&origin).expect("an origin is known while it holds a slot");
         *held -= 1;
@@ -78,10 +78,10 @@ impl AdmissionPool {
     }
 }
 
-/// The protocols that a listener accepts.
+/// The traffic that a listener accepts, or that a connection carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// Every protocol.
+pub enum TrafficKind {
+    /// Any protocol: not known yet.
     Any,
     /// Only HTTP.
     Http,
@@ -90,41 +90,41 @@ pub enum Door {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SlotPoolKind {
     General,
     Http,
     FirstBytes,
 }
 
 #[derive(Debug)]
-struct Pools {
-    general: AdmissionPool,
-    http: AdmissionPool,
-    first_bytes: AdmissionPool,
+struct SlotPools {
+    general: SlotPool,
+    http: SlotPool,
+    first_bytes: SlotPool,
 }
 
-impl Pools {
-    fn at(&mut self, place: Place) -> &mut AdmissionPool {
-        match place {
-            Place::General => &mut self.general,
-            Place::Http => &mut self.http,
-            Place::FirstBytes => &mut self.first_bytes,
+impl SlotPools {
+    fn pool(&mut self, kind: SlotPoolKind) -> &mut SlotPool {
+        match kind {
+            SlotPoolKind::General => &mut self.general,
+            SlotPoolKind::Http => &mut self.http,
+            SlotPoolKind::FirstBytes => &mut self.first_bytes,
         }
     }
 }
 
 /// Admits connections.
 #[derive(Debug)]
-pub struct Admission(Mutex<Pools>);
+pub struct Admission(Mutex<SlotPools>);
 
 impl Admission {
     /// Creates pools with these sizes. In the general pool a peer may hold `per_peer` slots, or with 0 a share of the
     /// free ones.
-    pub fn new(sizes: Sizes, per_peer: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Pools {
-            general: AdmissionPool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
-            http: AdmissionPool::new(sizes.http, None),
-            first_bytes: AdmissionPool::new(sizes.first_bytes, None),
+    pub fn new(sizes: SlotCounts, per_peer: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SlotPools {
+            general: SlotPool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
+            http: SlotPool::new(sizes.http, None),
+            first_bytes: SlotPool::new(sizes.first_bytes, None),
         })))
     }
 
@@ -134,20 +134,20 @@ impl Admission {
     ///
     /// The reason why the general pool has no slot for this peer. The reserve for this listener, if there is one, has
     /// no slot either.
-    pub fn admit(self: &Arc<Self>, origin: Origin, door: Door) -> Result<Slot, Refusal> {
+    pub fn admit(self: &Arc<Self>, origin: Origin, door: TrafficKind) -> Result<Slot, Refusal> {
         let mut pools = self.pools();
-        let place = pools.general.take(origin).map(|()| Place::General).or_else(|refusal| {
+        let pool = pools.general.take(origin).map(|()| SlotPoolKind::General).or_else(|refusal| {
             let reserve = match door {
-                Door::Http => Place::Http,
-                Door::Any => Place::FirstBytes,
-                Door::Records => return Err(refusal),
+                TrafficKind::Http => SlotPoolKind::Http,
+                TrafficKind::Any => SlotPoolKind::FirstBytes,
+                TrafficKind::Records => return Err(refusal),
             };
-            pools.at(reserve).take(origin).map(|()| reserve).map_err(|_| refusal)
+            pools.pool(reserve).take(origin).map(|()| reserve).map_err(|_| refusal)
         })?;
-        Ok(Slot { admission: self.clone(), origin, place })
+        Ok(Slot { admission: self.clone(), origin, pool })
     }
 
-    fn pools(&self) -> std::sync::MutexGuard<'_, Pools> {
+    fn pools(&self) -> std::sync::MutexGuard<'_, SlotPools> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,14 +157,14 @@ impl Admission {
 pub struct Slot {
     admission: Arc<Admission>,
     origin: Origin,
-    place: Place,
+    pool: SlotPoolKind,
 }
 
 impl Slot {
     /// True if the slot belongs to a reserve. The connection is closed after one answer or after
     /// `limits.header_seconds`, because a live tail would hold the slot for ever.
     pub fn is_reserved(&self) -> bool {
-        self.place != Place::General
+        self.pool != SlotPoolKind::General
     }
 
     /// Time limit for the first bytes, and for the header of a request.
@@ -178,22 +178,22 @@ impl Slot {
     /// # Errors
     ///
     /// The reason why the general pool has no slot.
-    pub fn settle(&mut self, door: Door) -> Result<(), Refusal> {
-        if !self.is_reserved() || door == Door::Http {
+    pub fn assign(&mut self, door: TrafficKind) -> Result<(), Refusal> {
+        if !self.is_reserved() || door == TrafficKind::Http {
             return Ok(());
         }
         let mut pools = self.admission.pools();
         pools.general.take(self.origin)?;
-        pools.at(self.place).give_back(self.origin);
+        pools.pool(self.pool).release(self.origin);
         drop(pools);
-        self.place = Place::General;
+        self.pool = SlotPoolKind::General;
         Ok(())
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.admission.pools().at(self.place).give_back(self.origin);
+        self.admission.pools().pool(self.pool).release(self.origin);
     }
 }
 
@@ -208,11 +208,11 @@ mod tests {
     }
 
     fn admission(per_peer: usize) -> Arc<Admission> {
-        Admission::new(Sizes { general: 4096, http: 64, first_bytes: 16 }, per_peer)
+        Admission::new(SlotCounts { general: 4096, http: 64, first_bytes: 16 }, per_peer)
     }
 
     /// Takes slots until one is refused.
-    fn take_all(admission: &Arc<Admission>, origin: Origin, door: Door) -> (Vec<Slot>, Refusal) {
+    fn take_all(admission: &Arc<Admission>, origin: Origin, door: TrafficKind) -> (Vec<Slot>, Refusal) {
         let mut slots = Vec::new();
         loop {
             match admission.admit(origin, door) {
@@ -225,71 +225,72 @@ mod tests {
     #[test]
     fn one_peer_gets_a_third_and_the_next_a_third_of_the_rest() {
         let admission = admission(0);
-        let (first, refusal) = take_all(&admission, origin(1), Door::Records);
-        let (second, _) = take_all(&admission, origin(2), Door::Records);
-        let rest: Vec<_> = (3..=12).map(|last| take_all(&admission, origin(last), Door::Records).0).collect();
+        let (first, refusal) = take_all(&admission, origin(1), TrafficKind::Records);
+        let (second, _) = take_all(&admission, origin(2), TrafficKind::Records);
+        let rest: Vec<_> = (3..=12).map(|last| take_all(&admission, origin(last), TrafficKind::Records).0).collect();
 
         assert_eq!((1366, 910), (first.len(), second.len()));
         assert_eq!(Refusal::Share { held: 1366, limit: 4096 }, refusal);
         // A dozen peers that take all they can get leave room for others.
         assert!(4096 - first.len() - second.len() - rest.iter().map(Vec::len).sum::<usize>() > 20);
-        assert!(admission.admit(origin(13), Door::Records).is_ok());
+        assert!(admission.admit(origin(13), TrafficKind::Records).is_ok());
     }
 
     #[test]
     fn every_slot_can_be_taken_and_comes_back() {
         let admission = admission(0);
         let address = |number: u32| Origin::V4(Ipv4Addr::from_bits(number));
-        let mut slots: Vec<_> = (0..4096).map(|number| admission.admit(address(number), Door::Any).unwrap()).collect();
+        let mut slots: Vec<_> =
+            (0..4096).map(|number| admission.admit(address(number), TrafficKind::Any).unwrap()).collect();
 
-        let refusal = admission.admit(origin(1), Door::Records).unwrap_err();
+        let refusal = admission.admit(origin(1), TrafficKind::Records).unwrap_err();
         assert_eq!(("too_many", Refusal::Full { limit: 4096 }), (refusal.reason(), refusal));
         slots.clear();
-        assert_eq!(1366, take_all(&admission, origin(1), Door::Records).0.len());
+        assert_eq!(1366, take_all(&admission, origin(1), TrafficKind::Records).0.len());
         assert!(admission.pools().general.held.is_empty());
     }
 
     #[test]
     fn a_given_number_for_a_peer_replaces_its_share() {
         let admission = admission(4096);
-        let (_slots, refusal) = take_all(&admission, origin(1), Door::Records);
+        let (_slots, refusal) = take_all(&admission, origin(1), TrafficKind::Records);
         assert_eq!(Refusal::Full { limit: 4096 }, refusal);
 
         let admission = self::admission(3);
-        let (slots, refusal) = take_all(&admission, origin(1), Door::Records);
+        let (slots, refusal) = take_all(&admission, origin(1), TrafficKind::Records);
         assert_eq!((3, "too_many_of_peer"), (slots.len(), refusal.reason()));
     }
 
     #[test]
     fn http_has_slots_of_its_own_which_peers_share_too() {
         let admission = admission(0);
-        let _senders = take_all(&admission, origin(1), Door::Records);
-        let (mut requests, _) = take_all(&admission, origin(1), Door::Http);
+        let _senders = take_all(&admission, origin(1), TrafficKind::Records);
+        let (mut requests, _) = take_all(&admission, origin(1), TrafficKind::Http);
         assert_eq!(22, requests.len());
         assert!(requests.iter().all(Slot::is_reserved));
 
         // Another address gets slots of the general pool, and then its part of the reserve.
-        assert!(!admission.admit(origin(2), Door::Http).unwrap().is_reserved());
-        let _others = take_all(&admission, origin(2), Door::Records);
-        assert!(admission.admit(origin(2), Door::Http).unwrap().is_reserved());
+        assert!(!admission.admit(origin(2), TrafficKind::Http).unwrap().is_reserved());
+        let _others = take_all(&admission, origin(2), TrafficKind::Records);
+        assert!(admission.admit(origin(2), TrafficKind::Http).unwrap().is_reserved());
         requests.pop();
-        assert!(admission.admit(origin(1), Door::Http).unwrap().is_reserved());
+        assert!(admission.admit(origin(1), TrafficKind::Http).unwrap().is_reserved());
     }
 
     #[test]
     fn a_connection_in_the_reserve_stays_there_only_with_http() {
         let admission = admission(2);
-        let mut senders = take_all(&admission, origin(1), Door::Records).0;
+        let mut senders = take_all(&admission, origin(1), TrafficKind::Records).0;
         let usual = Duration::from_secs(10);
         assert_eq!(usual, senders[0].header_time(usual));
-        let mut asks = admission.admit(origin(1), Door::Any).unwrap();
-        let mut sends = admission.admit(origin(1), Door::Any).unwrap();
+        let mut asks = admission.admit(origin(1), TrafficKind::Any).unwrap();
+        let mut sends = admission.admit(origin(1), TrafficKind::Any).unwrap();
         assert_eq!(RESERVED_HEADER_TIME, sends.header_time(usual));
 
-        assert_eq!(Ok(()), asks.settle(Door::Http));
-        assert_eq!("too_many_of_peer", sends.settle(Door::Records).unwrap_err().reason());
+        assert_eq!(Ok(()), asks.assign(TrafficKind::Http));
+        assert_eq!("too_many_of_peer", sends.assign(TrafficKind::Records).unwrap_err().reason());
         senders.pop();
-        assert_eq!(Ok(()), sends.settle(Door::Records));
+        assert_eq!(Ok(()), sends.assign(TrafficKind::Records));
         assert!(asks.is_reserved() && !sends.is_reserved());
     }
 }

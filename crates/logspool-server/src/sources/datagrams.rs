@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use tokio::net::UdpSocket;
 
-use super::reading::Reader;
-use super::shared::Shared;
-use crate::address::{Listen, ListenPlace};
+use super::frame_reader::FrameReader;
+use super::shared::SharedState;
+use crate::address::{Endpoint, ListenAddress};
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::protocol::{Protocol, Unpack};
+use crate::protocol::{DatagramUnpacker, Protocol};
 use crate::protocols;
-use crate::stop::{ended, sleep_until};
+use crate::stop::{sleep_until, stopped};
 
 /// Bytes that the kernel buffers for the socket while the service is busy; it may allow less (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
@@ -27,13 +27,13 @@ const DATAGRAM_BYTES: usize = 64 * 1024;
 const BURST_DATAGRAMS: usize = 256;
 
 /// All senders of datagrams share as one origin, because the address of a datagram can be forged.
-const SENDERS: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
+const DATAGRAM_ORIGIN: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
 #[derive(Debug)]
 pub struct DatagramReader {
     /// The configured address, with the actual port if port 0 was configured.
-    pub address: Listen,
+    pub address: ListenAddress,
     socket: UdpSocket,
 }
 
@@ -43,14 +43,14 @@ impl DatagramReader {
     /// # Errors
     ///
     /// The address and the reason of the failure.
-    pub fn open(address: &Listen, at: SocketAddr) -> Result<Self, String> {
+    pub fn open(address: &ListenAddress, at: SocketAddr) -> Result<Self, String> {
         let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
-        Ok(Self { address: Listen { at: ListenPlace::Udp(at), protocol: address.protocol }, socket })
+        Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), protocol: address.protocol }, socket })
     }
 
     /// Reads until the service ends.
-    pub async fn serve(self, shared: Arc<Shared>) {
+    pub async fn serve(self, shared: Arc<SharedState>) {
         let mut stop = shared.stop.clone();
         let mut readers = ProtocolReaders::new(&shared);
         loop {
@@ -58,7 +58,7 @@ impl DatagramReader {
                 ready = self.socket.readable() => if ready.is_err() { break },
                 // Drop chunked messages that have expired.
                 () = sleep_until(readers.next_expiry().map(Into::into)) => {}
-                () = ended(&mut stop) => break,
+                () = stopped(&mut stop) => break,
             }
             readers.read_burst(&self.socket, self.address.protocol);
         }
@@ -72,22 +72,22 @@ impl DatagramReader {
 
 /// A reader for each protocol received until now.
 struct ProtocolReaders<'a> {
-    shared: &'a Shared,
-    all: Vec<OfProtocol<'a>>,
+    shared: &'a SharedState,
+    all: Vec<ProtocolReader<'a>>,
     /// Dropped messages with missing chunks that are in the metrics already.
     counted: u64,
     buffer: Vec<u8>,
 }
 
 /// The state for the datagrams of one protocol.
-struct OfProtocol<'a> {
+struct ProtocolReader<'a> {
     protocol: &'static Protocol,
-    unpack: Box<dyn Unpack>,
-    reader: Reader<'a>,
+    unpack: Box<dyn DatagramUnpacker>,
+    reader: FrameReader<'a>,
 }
 
 impl<'a> ProtocolReaders<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a SharedState) -> Self {
         Self { shared, all: Vec::new(), counted: 0, buffer: vec![0; DATAGRAM_BYTES] }
     }
 
@@ -103,32 +103,32 @@ impl<'a> ProtocolReaders<'a> {
 
     /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
     fn read_burst(&mut self, socket: &UdpSocket, protocol: Option<&'static Protocol>) -> usize {
-        for OfProtocol { reader, .. } in &mut self.all {
-            reader.arrive();
+        for ProtocolReader { reader, .. } in &mut self.all {
+            reader.mark_arrival();
         }
         let mut count = 0;
         while count < BURST_DATAGRAMS {
             let Ok((length, from)) = socket.try_recv_from(&mut self.buffer) else { break };
             count += 1;
             let datagram = &self.buffer[..length];
-            let Some(protocol) = protocol.or_else(|| protocols::of_datagram(datagram)) else { continue };
+            let Some(protocol) = protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
             let Some(declared) = &protocol.datagrams else { continue };
             let place = self.all.iter().position(|known| known.protocol == protocol).unwrap_or_else(|| {
-                let reader = Reader::new(protocol, Peer::Socket(from), &self.shared.intake.metrics);
-                self.all.push(OfProtocol { protocol, unpack: (declared.open)(), reader });
+                let reader = FrameReader::new(protocol, Peer::Socket(from), &self.shared.intake.metrics);
+                self.all.push(ProtocolReader { protocol, unpack: (declared.open)(), reader });
                 self.all.len() - 1
             });
-            let OfProtocol { unpack, reader, .. } = &mut self.all[place];
-            reader.come_from(Peer::Socket(from));
+            let ProtocolReader { unpack, reader, .. } = &mut self.all[place];
+            reader.set_peer(Peer::Socket(from));
             unpack.take(datagram, from, Instant::now(), &mut |found| match found {
                 Ok(frame) => reader.read(frame),
                 Err(why) => reader.reject(datagram, why),
             });
         }
-        for OfProtocol { reader, .. } in &mut self.all {
+        for ProtocolReader { reader, .. } in &mut self.all {
             let batch = reader.take();
             let records = batch.len();
-            if records > 0 && !self.shared.intake.try_leave(SENDERS, batch) {
+            if records > 0 && !self.shared.intake.try_submit_unacked(DATAGRAM_ORIGIN, batch) {
                 self.shared.intake.metrics.drop_records("datagrams_waiting", records);
             }
         }

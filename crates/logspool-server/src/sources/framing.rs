@@ -25,9 +25,9 @@ impl fmt::Display for FrameError {
         match self {
             Self::TooLong(limit) => write!(to, "a frame is longer than {limit} bytes (limits.frame_bytes)"),
             Self::Unknown(byte) => write!(to, "no known protocol begins with the byte {byte:#04x}"),
-            Self::Tls => to.write_str("the peer speaks TLS: let it connect to a tls:// listener"),
-            Self::Length => to.write_str("the length before a frame is not a number from 1"),
-            Self::Malformed(protocol) => write!(to, "what came is no message of the protocol {protocol}"),
+            Self::Tls => to.write_str("the peer uses TLS: connect it to a tls:// listener"),
+            Self::Length => to.write_str("the length before a frame is not a positive number"),
+            Self::Malformed(protocol) => write!(to, "the received bytes are not a message of the protocol {protocol}"),
         }
     }
 }
@@ -49,7 +49,7 @@ impl FrameError {
 
 /// The first frame in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum FrameScan {
     /// A frame at `from..to`; the next frame begins at `next`. An empty range has nothing to decode.
     Frame {
         /// Position of its first byte.
@@ -63,11 +63,11 @@ pub enum Step {
     Incomplete,
 }
 
-/// The end that [`Framer::rest`] is asked about.
+/// The end that [`Framer::last_frame`] is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum InputEnd {
     /// The peer has been silent for a moment.
-    Burst,
+    Pause,
     /// The peer has closed.
     Stream,
 }
@@ -79,24 +79,24 @@ pub trait Framer: Send {
     /// # Errors
     ///
     /// The stream cannot be read any further.
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError>;
+    fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError>;
 
     /// True if the frame in `bytes` is complete when the peer pauses.
-    fn ends_in_silence(&self, _bytes: &[u8]) -> bool {
+    fn ends_at_pause(&self, _bytes: &[u8]) -> bool {
         false
     }
 
     /// The frame in the bytes when nothing follows for a while, or ever. `None`: the frame is incomplete.
-    fn rest(&mut self, _bytes: &[u8], _ended: Ended) -> Option<Step> {
+    fn last_frame(&mut self, _bytes: &[u8], _ended: InputEnd) -> Option<FrameScan> {
         None
     }
 }
 
 /// Returns `step`, unless its frame in `bytes` is longer than `limit` bytes.
-pub fn within(limit: usize, step: Step, bytes: &[u8]) -> Result<Step, FrameError> {
+pub fn check_length(limit: usize, step: FrameScan, bytes: &[u8]) -> Result<FrameScan, FrameError> {
     let length = match step {
-        Step::Frame { to, .. } => to,
-        Step::Incomplete => bytes.len(),
+        FrameScan::Frame { to, .. } => to,
+        FrameScan::Incomplete => bytes.len(),
     };
     if length > limit { Err(FrameError::TooLong(limit)) } else { Ok(step) }
 }

@@ -7,24 +7,24 @@ use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
-use super::shared::{End, Shared};
-use crate::budget::Room;
+use super::shared::{ConnectionEnd, SharedState};
+use crate::budget::Reservation;
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::origin::Origin;
-use crate::stop::{Stop, ended, sleep_until};
+use crate::stop::{StopSignal, sleep_until, stopped};
 
 /// Buffer of a silent connection in bytes: 16 MiB for 4,096 connections.
-pub const SMALL_READ: usize = 4 * 1024;
+pub const SMALL_READ_BYTES: usize = 4 * 1024;
 
 /// Bytes read at once from a sender that has more: some 120 pickled records. Twice as many give no measurable gain.
-const LARGE_READ: usize = 64 * 1024;
+const LARGE_READ_BYTES: usize = 64 * 1024;
 
 /// When the service ends, silence after which no more data is expected.
-pub const LAST_WORDS: Duration = Duration::from_millis(100);
+pub const SHUTDOWN_SILENCE: Duration = Duration::from_millis(100);
 
 /// Maximum length of a message, in frames of `limits.frame_bytes`: Fluentd sends 8 MiB.
-pub const FRAMES: usize = 10;
+pub const MAX_MESSAGE_FRAMES: usize = 10;
 
 /// The bytes of a connection, with its limits of time and memory.
 #[derive(Debug)]
@@ -35,29 +35,29 @@ pub struct Input<R> {
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
-    stop: Stop,
+    stop: StopSignal,
     /// Size of the next read in bytes.
-    read: usize,
+    read_bytes: usize,
     /// Start of the wait for the rest of an incomplete frame.
-    began: Option<Instant>,
+    frame_began: Option<Instant>,
     /// Room for a large frame, and for a long message: neither, the first, or both.
-    rooms: Vec<Room>,
+    reservations: Vec<Reservation>,
 }
 
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum More {
+pub enum ReadOutcome {
     /// More bytes.
-    Came,
+    Received,
     /// No bytes within the given time.
-    Silence,
+    Silent,
     /// The peer has closed the connection, or the service ends and has read the remaining data.
     Ended,
 }
 
 impl<R: AsyncRead + Unpin> Input<R> {
     /// Creates the input of a connection. `first` are the bytes received before.
-    pub fn new(stream: R, first: BytesMut, origin: Origin, shared: &Shared) -> Self {
+    pub fn new(stream: R, first: BytesMut, origin: Origin, shared: &SharedState) -> Self {
         Self {
             stream,
             origin,
@@ -65,9 +65,9 @@ impl<R: AsyncRead + Unpin> Input<R> {
             limits: shared.limits.clone(),
             intake: shared.intake.clone(),
             stop: shared.stop.clone(),
-            read: SMALL_READ,
-            began: None,
-            rooms: Vec::new(),
+            read_bytes: SMALL_READ_BYTES,
+            frame_began: None,
+            reservations: Vec::new(),
         }
     }
 
@@ -76,27 +76,27 @@ impl<R: AsyncRead + Unpin> Input<R> {
     /// # Errors
     ///
     /// A time limit has passed, or the connection failed.
-    pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
-        let Some(room) = self.make_room().await else { return Ok(More::Ended) };
+    pub async fn read_more(&mut self, silence: Option<Duration>) -> Result<ReadOutcome, ConnectionEnd> {
+        let Some(room) = self.make_room().await else { return Ok(ReadOutcome::Ended) };
         let now = Instant::now();
         let stopping = *self.stop.borrow();
         if stopping.is_some_and(|end| end <= now) {
-            return Ok(More::Ended);
+            return Ok(ReadOutcome::Ended);
         }
         let (until, limit) = if self.buffer.is_empty() {
-            if self.buffer.capacity() > LARGE_READ {
+            if self.buffer.capacity() > LARGE_READ_BYTES {
                 self.buffer = BytesMut::new();
             }
             (self.limits.idle_time().map(|idle| now + idle), "idle_seconds")
         } else {
-            let began = *self.began.get_or_insert(now);
+            let began = *self.frame_began.get_or_insert(now);
             (Some(began + self.limits.frame_time()), "frame_seconds")
         };
         self.buffer.reserve(room);
         let mut buffer = (&mut self.buffer).limit(room);
         let wait = match (silence, stopping) {
-            (_, Some(end)) => Some(end.min(now + LAST_WORDS)),
-            // A frame that ends at a line end becomes a record when its time is over, even if its sender does not
+            (_, Some(end)) => Some(end.min(now + SHUTDOWN_SILENCE)),
+            // A frame that ends at a line end becomes a record when the time limit has passed, even if its sender does not
             // pause.
             (Some(silence), None) => Some(until.map_or(now + silence, |until| until.min(now + silence))),
             (None, None) => until,
@@ -107,16 +107,16 @@ impl<R: AsyncRead + Unpin> Input<R> {
             came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
-                    (_, Some(_)) => Ok(More::Ended),
-                    (Some(_), None) => Ok(More::Silence),
-                    (None, None) => Err(End::Slow(limit)),
+                    (_, Some(_)) => Ok(ReadOutcome::Ended),
+                    (Some(_), None) => Ok(ReadOutcome::Silent),
+                    (None, None) => Err(ConnectionEnd::Slow(limit)),
                 };
             }
             // Return, so that the caller reads the remaining data once more.
-            () = ended(&mut self.stop), if stopping.is_none() => return Ok(More::Came),
+            () = stopped(&mut self.stop), if stopping.is_none() => return Ok(ReadOutcome::Received),
         };
-        self.read = if came == room { LARGE_READ } else { SMALL_READ };
-        Ok(if came == 0 { More::Ended } else { More::Came })
+        self.read_bytes = if came == room { LARGE_READ_BYTES } else { SMALL_READ_BYTES };
+        Ok(if came == 0 { ReadOutcome::Ended } else { ReadOutcome::Received })
     }
 }
 
@@ -128,11 +128,11 @@ impl<R> Input<R> {
             return;
         }
         self.buffer.advance(bytes);
-        self.began = None;
+        self.frame_began = None;
         // Free the room and the memory of a large frame as soon as it is taken.
-        if !self.rooms.is_empty() && self.buffer.len() < LARGE_READ {
+        if !self.reservations.is_empty() && self.buffer.len() < LARGE_READ_BYTES {
             self.buffer = BytesMut::from(&self.buffer[..]);
-            self.rooms.clear();
+            self.reservations.clear();
         }
     }
 
@@ -142,26 +142,26 @@ impl<R> Input<R> {
     async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
         loop {
-            let (held, wanted) = match self.rooms.len() {
-                0 => (LARGE_READ, frame),
-                1 => (LARGE_READ + frame, frame * (FRAMES - 1)),
+            let (held, wanted) = match self.reservations.len() {
+                0 => (LARGE_READ_BYTES, frame),
+                1 => (LARGE_READ_BYTES + frame, frame * (MAX_MESSAGE_FRAMES - 1)),
                 // No frame is longer than this.
-                _ => return Some(self.read),
+                _ => return Some(self.read_bytes),
             };
             if self.buffer.len() < held {
-                return Some(self.read.min(held - self.buffer.len()));
+                return Some(self.read_bytes.min(held - self.buffer.len()));
             }
             let asked = Instant::now();
             let room = self.room(wanted).await?;
-            self.rooms.push(room);
+            self.reservations.push(room);
             // The sender is not slow: the service did not read meanwhile.
-            self.began = self.began.map(|began| began + asked.elapsed());
+            self.frame_began = self.frame_began.map(|began| began + asked.elapsed());
         }
     }
 
     /// Waits for more room. `None`: the service ends first.
-    async fn room(&mut self, bytes: usize) -> Option<Room> {
-        let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.rooms.is_empty());
+    async fn room(&mut self, bytes: usize) -> Option<Reservation> {
+        let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.reservations.is_empty());
         let room = async {
             match is_first {
                 true => intake.budget.for_large_frame(origin, bytes).await,
@@ -169,8 +169,8 @@ impl<R> Input<R> {
             }
         };
         let stop = async {
-            ended(&mut self.stop).await;
-            tokio::time::sleep(LAST_WORDS).await;
+            stopped(&mut self.stop).await;
+            tokio::time::sleep(SHUTDOWN_SILENCE).await;
         };
         tokio::select! {
             room = room => Some(room),

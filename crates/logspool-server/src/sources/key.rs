@@ -4,20 +4,20 @@ use crate::config::SharedKey;
 
 /// The key that senders need.
 #[derive(Clone)]
-pub struct Key {
+pub struct ForwardKey {
     /// How the service calls itself.
     pub hostname: String,
     /// The key.
     pub shared_key: String,
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ForwardKey {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str("Key")
     }
 }
 
-impl Key {
+impl ForwardKey {
     /// Reads the key file.
     ///
     /// # Errors

@@ -13,19 +13,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::admission::{Admission, Door, Slot};
-use super::shared::Shared;
+use super::admission::{Admission, Slot, TrafficKind};
+use super::shared::SharedState;
 use super::streams;
 use super::tls;
-use crate::address::{HttpAddress, Listen, ListenPlace};
+use crate::address::{Endpoint, HttpAddress, ListenAddress};
 use crate::peer::Peer;
 use crate::protocol::Protocol;
 use crate::protocols::http::HTTP;
-use crate::stop::{ended, sleep_until};
+use crate::stop::{sleep_until, stopped};
 use crate::warnings;
 
 /// Pause after a failed accept. The usual reason is a lack of file descriptors.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections that the kernel queues until they are accepted; it may allow fewer (net.core.somaxconn).
 ///
@@ -38,8 +38,8 @@ const BACKLOG: u32 = 4096;
 /// probes (net.ipv4.tcp_keepalive_probes) the connection ends. A machine that has disappeared is detected within four
 /// minutes; a silent peer answers and stays connected. No probes are sent while sent data is unacknowledged: the kernel
 /// retries that for a quarter of an hour (net.ipv4.tcp_retries2).
-const ASK_AFTER: Duration = Duration::from_secs(60);
-const ASK_AGAIN: Duration = Duration::from_secs(15);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Maximum wait for the next connection when the service ends. The kernel has queued connections ready.
 const BACKLOG_TIME: Duration = Duration::from_millis(20);
@@ -48,12 +48,12 @@ const BACKLOG_TIME: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Listener {
     /// The configured address, with the actual port if port 0 was configured.
-    pub address: Listen,
-    socket: Socket,
+    pub address: ListenAddress,
+    socket: ListenerSocket,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum ListenerSocket {
     Tcp(TcpListener, Option<tls::Identity>),
     Unix(UnixListener),
 }
@@ -64,26 +64,26 @@ impl Listener {
     /// # Errors
     ///
     /// The address and the reason of the failure.
-    pub async fn open(address: &Listen, identity: Option<&tls::Identity>) -> Result<Self, String> {
+    pub async fn open(address: &ListenAddress, identity: Option<&tls::Identity>) -> Result<Self, String> {
         let why = |error: io::Error| format!("cannot listen at {address}: {error}");
         let mut address = address.clone();
-        let socket = match &mut address.at {
-            ListenPlace::Tcp(at) => {
+        let socket = match &mut address.endpoint {
+            Endpoint::Tcp(at) => {
                 let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
-                Socket::Tcp(listener, None)
+                ListenerSocket::Tcp(listener, None)
             }
-            ListenPlace::Tls(at) => {
+            Endpoint::Tls(at) => {
                 let identity =
-                    identity.ok_or_else(|| format!("cannot listen at tls://{at}: there is no certificate"))?;
+                    identity.ok_or_else(|| format!("cannot listen at tls://{at}: no certificate is configured"))?;
                 let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
-                Socket::Tcp(listener, Some(identity.clone()))
+                ListenerSocket::Tcp(listener, Some(identity.clone()))
             }
-            ListenPlace::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
-            ListenPlace::Unix(path) => {
+            Endpoint::Udp(_) => return Err(format!("{address} accepts datagrams, not connections")),
+            Endpoint::Unix(path) => {
                 remove_stale(path);
-                Socket::Unix(listen_unix(path).map_err(why)?)
+                ListenerSocket::Unix(listen_unix(path).map_err(why)?)
             }
         };
         Ok(Self { address, socket })
@@ -98,15 +98,16 @@ impl Listener {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&Listen { at: ListenPlace::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
+                Self::open(&ListenAddress { endpoint: Endpoint::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
             }
         }
     }
 
     /// Serves every connection that `admission` admits until the service ends. Then waits until their data is read.
-    pub async fn serve(self, shared: Arc<Shared>, admission: Arc<Admission>) {
+    pub async fn serve(self, shared: Arc<SharedState>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
-        let (protocol, door) = (address.protocol, address.protocol.map_or(Door::Any, |protocol| protocol.door));
+        let (protocol, door) =
+            (address.protocol, address.protocol.map_or(TrafficKind::Any, |protocol| protocol.traffic));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
         // When the service ends: the deadline for accepting queued connections.
@@ -114,7 +115,7 @@ impl Listener {
         loop {
             let accepted = tokio::select! {
                 accepted = socket.accept() => accepted,
-                () = ended(&mut stop), if end.is_none() => {
+                () = stopped(&mut stop), if end.is_none() => {
                     end = Some(stop.borrow().unwrap_or_else(Instant::now));
                     continue;
                 }
@@ -129,7 +130,7 @@ impl Listener {
                 Err(error) => {
                     shared.intake.metrics.close("accept");
                     warnings::warn("accept", None, || format!("cannot accept a connection at {address}: {error}"));
-                    sleep(ACCEPT_AGAIN).await;
+                    sleep(ACCEPT_RETRY_PAUSE).await;
                     continue;
                 }
             };
@@ -151,7 +152,7 @@ impl Listener {
         }
         // From here on connections are refused.
         drop(socket);
-        if let ListenPlace::Unix(path) = &address.at {
+        if let Endpoint::Unix(path) = &address.endpoint {
             drop(std::fs::remove_file(path));
         }
         while connections.join_next().await.is_some() {}
@@ -178,7 +179,7 @@ enum AcceptedStream {
     Unix(UnixStream),
 }
 
-impl Socket {
+impl ListenerSocket {
     async fn accept(&self) -> io::Result<(AcceptedStream, Peer)> {
         match self {
             Self::Tcp(listener, identity) => {
@@ -186,7 +187,7 @@ impl Socket {
                 // Send acks at once; they are small. An error means that the peer is gone, which the connection's task
                 // notices.
                 let _ = stream.set_nodelay(true);
-                let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
+                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 let acceptor = identity.as_ref().map(tls::Identity::acceptor);
                 Ok((AcceptedStream::Tcp(stream, acceptor), Peer::Socket(from)))
@@ -201,7 +202,7 @@ impl Socket {
 }
 
 impl AcceptedStream {
-    async fn serve(self, peer: Peer, protocol: Option<&'static Protocol>, slot: Slot, shared: Arc<Shared>) {
+    async fn serve(self, peer: Peer, protocol: Option<&'static Protocol>, slot: Slot, shared: Arc<SharedState>) {
         match self {
             Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,
             Self::Unix(stream) => streams::serve(stream, peer, protocol, slot, shared).await,
@@ -210,7 +211,9 @@ impl AcceptedStream {
                     Ok(Ok(stream)) => streams::serve(stream, peer, protocol, slot, shared).await,
                     Ok(Err(error)) => {
                         shared.intake.metrics.close("tls");
-                        warnings::warn("tls", Some(&peer), || format!("connection closed: no TLS: {error}"));
+                        warnings::warn("tls", Some(&peer), || {
+                            format!("connection closed: TLS handshake failed: {error}")
+                        });
                     }
                     Err(_) => shared.intake.metrics.close("slow"),
                 }

@@ -3,13 +3,13 @@
 pub mod acks;
 pub mod admission;
 pub mod datagrams;
+pub mod frame_reader;
 #[cfg(test)]
-pub mod framed;
+pub mod framer_check;
 pub mod framing;
 pub mod input;
 pub mod key;
 pub mod listeners;
-pub mod reading;
 pub mod shared;
 pub mod streams;
 pub mod tls;

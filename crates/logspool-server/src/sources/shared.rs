@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::framing::FrameError;
-use super::key::Key;
+use super::key::ForwardKey;
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::share::Refusal;
-use crate::stop::Stop;
+use crate::stop::StopSignal;
 
 /// State shared by all connections.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedState {
     /// Receives the records.
     pub intake: Arc<Intake>,
     /// Limits for clients.
@@ -19,14 +19,14 @@ pub struct Shared {
     /// Handles HTTP requests.
     pub http: axum::Router,
     /// The shared key for Forward listeners that require one.
-    pub shared_key: Option<Key>,
+    pub shared_key: Option<ForwardKey>,
     /// Signals the end of the service.
-    pub stop: Stop,
+    pub stop: StopSignal,
 }
 
 /// Reason why a connection ends.
 #[derive(Debug)]
-pub enum End {
+pub enum ConnectionEnd {
     /// The peer closed it, or the service ends.
     Peer,
     /// The stream cannot be read any further.
@@ -34,7 +34,7 @@ pub enum End {
     /// The peer was too slow, or silent for too long. The value names the limit.
     Slow(&'static str),
     /// The peer does not read its answers.
-    Deaf,
+    AnswersUnread,
     /// A chunk does not follow the stored records.
     Refused,
     /// The connection sends records, and there is no slot for it.
@@ -45,13 +45,13 @@ pub enum End {
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for End {
+impl From<std::io::Error> for ConnectionEnd {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<FrameError> for End {
+impl From<FrameError> for ConnectionEnd {
     fn from(error: FrameError) -> Self {
         Self::Frame(error)
     }

@@ -7,7 +7,6 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
 use crate::config::Tls;
-use crate::pem;
 
 /// Certificate, key and authorities of a TLS listener. Can be replaced while it listens.
 #[derive(Clone)]
@@ -47,18 +46,18 @@ impl Identity {
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
-    let certificates = pem::certificates(&tls.certificate)?;
-    let key = pem::key(&tls.key)?;
+    let certificates = logspool::tls::certificates(&tls.certificate, "certificates")?;
+    let key = logspool::tls::key(&tls.key)?;
     let builder = match &tls.client_authorities {
         None => ServerConfig::builder().with_no_client_auth(),
         Some(path) => {
-            let verifier = WebPkiClientVerifier::builder(Arc::new(pem::authorities(path)?)).build();
-            let verifier = verifier.map_err(|error| pem::unusable(path, "the authorities", &error))?;
+            let verifier = WebPkiClientVerifier::builder(Arc::new(logspool::tls::authorities(path)?)).build();
+            let verifier = verifier.map_err(|error| logspool::tls::unusable(path, "authorities", &error))?;
             ServerConfig::builder().with_client_cert_verifier(verifier)
         }
     };
     let config = builder.with_single_cert(certificates, key);
     config
         .map(|config| TlsAcceptor::from(Arc::new(config)))
-        .map_err(|error| pem::unusable(&tls.key, "certificate and key", &error))
+        .map_err(|error| logspool::tls::unusable(&tls.key, "key", &error))
 }

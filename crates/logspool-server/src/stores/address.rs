@@ -7,32 +7,32 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-use super::kind::{Kind, Location};
+use super::kind::{StoreKind, StoreLocation};
 use super::table::ALL;
 use logspool::nearest::nearest;
 
-/// Where records are kept. Shown without a password.
+/// The address of a store. `Display` and `Debug` leave out its password.
 #[derive(Clone)]
 pub struct StoreAddress {
     text: String,
-    kind: &'static Kind,
-    location: Arc<dyn Location>,
+    kind: &'static StoreKind,
+    location: Arc<dyn StoreLocation>,
 }
 
 impl StoreAddress {
     /// The kind of store.
-    pub fn kind(&self) -> &'static Kind {
+    pub fn kind(&self) -> &'static StoreKind {
         self.kind
     }
 
-    /// The place, for what opens it later.
-    pub fn location(&self) -> Arc<dyn Location> {
+    /// The location of the store, which a caller may keep to open the store later.
+    pub fn location(&self) -> Arc<dyn StoreLocation> {
         self.location.clone()
     }
 }
 
 impl Deref for StoreAddress {
-    type Target = dyn Location;
+    type Target = dyn StoreLocation;
 
     fn deref(&self) -> &Self::Target {
         &*self.location
@@ -51,7 +51,7 @@ impl FromStr for StoreAddress {
         let near = nearest(scheme, schemes().map(|(known, _)| known));
         let near = near.map(|near| format!(" (did you mean {near}:?)")).unwrap_or_default();
         let forms: Vec<_> = ALL.iter().map(|kind| kind.form).collect();
-        Err(format!("{text:?} is no store{near}: write {}", forms.join(" or ")))
+        Err(format!("{text:?} is not a store{near}: write {}", forms.join(" or ")))
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_the_nearest_and_all_forms() {
+    fn an_invalid_address_is_refused_with_the_nearest_scheme_and_all_forms() {
         let refused = |text: &str| text.parse::<StoreAddress>().unwrap_err();
 
         assert!(refused("mysql://x").contains("write sqlite:FOLDER or postgres://"));

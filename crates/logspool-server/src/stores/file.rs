@@ -14,9 +14,9 @@ use logspool::sinks::{SinkOptions, WatchedFileOptions};
 use logspool_record::definition::Descriptor;
 
 use super::private::{self, Readers};
-use super::{Found, Store, StoreError, Written};
+use super::{AnswerRow, Store, StoreError, WriteResult};
 use crate::delivery::{Delivery, Outcome};
-use crate::show::{Colour, Format, Look, Output};
+use crate::show::{Colour, Format, Output, TextStyle};
 
 /// The file store; see the file head.
 pub struct FileStore {
@@ -44,21 +44,21 @@ impl FileStore {
     /// open(2) fails, or the file belongs to another user.
     pub fn open(path: &Path, readers: Readers) -> Result<Self, StoreError> {
         let why = |why: String| StoreError::Fatal(format!("cannot open {}: {why}", path.display()));
-        let text = path.to_str().ok_or_else(|| why("the path is no UTF-8".to_owned()))?.to_owned();
+        let text = path.to_str().ok_or_else(|| why("the path is not UTF-8".to_owned()))?.to_owned();
         private::make_file(path, readers)?;
-        close_to_others(path, readers)?;
+        restrict_access(path, readers)?;
         let definition = WatchedFileOptions { path: text.clone() }.define(Descriptor::Open);
         let sink = logspool::sinks::open(&definition).map_err(|error| why(error.to_string()))?;
-        Ok(Self::of(text, readers, sink))
+        Ok(Self::with_sink(text, readers, sink))
     }
 
-    fn of(path: String, readers: Readers, mut sink: Box<dyn Sink>) -> Self {
+    fn with_sink(path: String, readers: Readers, mut sink: Box<dyn Sink>) -> Self {
         sink.keep_unsynced();
         Self { path, readers, sink, group: Vec::new(), text: Vec::new(), written: 0 }
     }
 
     /// True if these are the batches whose writing an error interrupted.
-    fn goes_on_with(&self, deliveries: &[Arc<Delivery>]) -> bool {
+    fn continues(&self, deliveries: &[Arc<Delivery>]) -> bool {
         let mut pairs = self.group.iter().zip(deliveries);
         self.group.len() == deliveries.len() && pairs.all(|(begun, given)| Arc::ptr_eq(begun, given))
     }
@@ -68,16 +68,16 @@ impl FileStore {
         self.written = 0;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        let mut output = Output::new(text, Format::Text, None, Look { colour: Colour::Off, columns: 0 });
+        let mut output = Output::new(text, Format::Text, None, TextStyle { colour: Colour::Off, columns: 0 });
         for row in deliveries.iter().flat_map(|delivery| delivery.batch.rows()) {
-            output.row(&Found::Record(row.record()))?;
+            output.row(&AnswerRow::Record(row.record()))?;
         }
         self.text = output.finish()?;
         self.group = deliveries.to_vec();
         Ok(())
     }
 
-    fn go_on(&mut self) -> io::Result<()> {
+    fn write_rest(&mut self) -> io::Result<()> {
         while self.written < self.text.len() {
             let lines = Lines { bytes: &self.text[self.written..], marks: &[], before: self.written };
             self.written += self.sink.write(lines).map_err(SinkError::into_io_error)?;
@@ -89,17 +89,17 @@ impl FileStore {
 }
 
 /// Removes other users' access to a file; symbolic links are followed. Pipes and devices keep theirs.
-fn close_to_others(path: &Path, readers: Readers) -> Result<(), StoreError> {
+fn restrict_access(path: &Path, readers: Readers) -> Result<(), StoreError> {
     let target = fs::canonicalize(path).map_err(|error| {
-        StoreError::Fatal(format!("cannot open {}: {error}; is it a link to a file that is gone?", path.display()))
+        StoreError::Fatal(format!("cannot open {}: {error}; is it a link to a missing file?", path.display()))
     })?;
     if !target.is_file() {
         return Ok(());
     }
     if let Some(mode) = private::repair_file(&target, readers)? {
         tracing::warn!(
-            "other users could open {} (mode {mode:04o}); this is repaired, but stays open to those who have it open; \
-             store_group lets the members of a group read it",
+            "other users could open {} (mode {mode:04o}); this is repaired, but users who have it open keep access; \
+             set store_group to let the members of a group read it",
             target.display()
         );
     }
@@ -111,16 +111,16 @@ impl Store for FileStore {
         "file"
     }
 
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
         // If the file was moved away, the sink would create it with the usual permissions. So create it here first.
         private::make_file(Path::new(&self.path), self.readers)?;
-        let begun = if self.goes_on_with(deliveries) { Ok(()) } else { self.begin(deliveries) };
+        let begun = if self.continues(deliveries) { Ok(()) } else { self.begin(deliveries) };
         begun
-            .and_then(|()| self.go_on())
+            .and_then(|()| self.write_rest())
             .map_err(|error| StoreError::Retry(format!("cannot append to {}: {error}", self.path)))?;
         self.group.clear();
         let stored = deliveries.iter().map(|delivery| delivery.batch.len() as u64).sum();
-        Ok(Written { outcomes: vec![Outcome::Committed; deliveries.len()], stored, ..Written::default() })
+        Ok(WriteResult { outcomes: vec![Outcome::Committed; deliveries.len()], stored, ..WriteResult::default() })
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
@@ -170,11 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_synced_before_it_counts_and_written_again_if_that_fails() {
+    fn a_group_is_synced_before_it_counts_and_rewritten_after_a_failed_sync() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log").display().to_string();
         let disk = Arc::new(Mutex::new(Disk::default()));
-        let mut store = FileStore::of(path.clone(), Readers::Owner, Box::new(OnDisk(disk.clone())));
+        let mut store = FileStore::with_sink(path.clone(), Readers::Owner, Box::new(OnDisk(disk.clone())));
         let mut batch = Batch::default();
         batch.push(&Record { message: "x".into(), level: 20, ..Record::default() }, Arrival { time_ns: 5, host: "" });
         let group = [Delivery::new(batch, None, 1, None).0];

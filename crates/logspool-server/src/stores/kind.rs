@@ -1,47 +1,47 @@
-//! A kind of store: what it declares. The table of all of them is in [`super::ALL`].
+//! The declaration of a kind of store. The table of all kinds is [`super::ALL`].
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::private::Readers;
-use super::{Answers, Store, StoreError};
+use super::{QueryReader, Store, StoreError};
 use crate::config::Retention;
 
 /// The declaration of a kind of store.
-pub struct Kind {
+pub struct StoreKind {
     /// Its name in messages and metrics.
     pub name: &'static str,
-    /// The beginnings of its addresses, up to the colon.
+    /// Schemes of its addresses: the text before the colon.
     pub schemes: &'static [&'static str],
     /// The form of its addresses, for messages and the reference page.
     pub form: &'static str,
-    /// Reads an address with one of the schemes.
-    pub parse: fn(&str) -> Result<Arc<dyn Location>, String>,
+    /// Parses an address with one of the schemes.
+    pub parse: fn(&str) -> Result<Arc<dyn StoreLocation>, String>,
 }
 
-/// The place of one store.
-pub trait Location: fmt::Display + Send + Sync {
-    /// Opens it for the service, which writes to it.
+/// The parsed address of one store.
+pub trait StoreLocation: fmt::Display + Send + Sync {
+    /// Opens the store for a service, which writes to it.
     ///
     /// # Errors
     ///
     /// It cannot be opened now.
-    fn open(&self, settings: &Settings) -> Result<Opening, StoreError>;
+    fn open(&self, settings: &StoreSettings) -> Result<OpenedStore, StoreError>;
 
-    /// Opens it for queries only, beside a service that may be writing to it.
+    /// Opens the store only for queries. A service may be writing to it at the same time.
     ///
     /// # Errors
     ///
     /// It does not exist or cannot be read.
-    fn open_to_ask(&self) -> Result<Arc<dyn Answers>, StoreError>;
+    fn open_for_queries(&self) -> Result<Arc<dyn QueryReader>, StoreError>;
 
     /// Text that is the same for two addresses of one store.
     fn identity(&self) -> String {
         self.to_string()
     }
 
-    /// Looks for an address that cannot be used, without opening the store.
+    /// Checks that the address can be used, without opening the store.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ pub trait Location: fmt::Display + Send + Sync {
         Ok(())
     }
 
-    /// True if `retention.bytes` holds for it.
+    /// True if `retention.bytes` applies to this store.
     fn limits_bytes(&self) -> bool {
         false
     }
@@ -61,16 +61,16 @@ pub trait Location: fmt::Display + Send + Sync {
     }
 }
 
-/// A store that is open, and what answers queries about it.
-pub type Opening = (Box<dyn Store>, Arc<dyn Answers>);
+/// An open store, and the reader that answers queries about it.
+pub type OpenedStore = (Box<dyn Store>, Arc<dyn QueryReader>);
 
-/// What a service sets for all of its stores.
+/// Settings that a service uses for all of its stores.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct StoreSettings {
     /// How long records are kept.
     pub retention: Retention,
-    /// Who may read the files of a store.
+    /// Users who may read the files of a store.
     pub readers: Readers,
-    /// How long a query may take.
+    /// Time limit of a query.
     pub query_time: Duration,
 }

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::kind::Settings;
-use super::unopened::Unopened;
-use super::{Answers, Store, StoreAddress, StoreError, file, private};
+use super::deferred::DeferredStore;
+use super::kind::StoreSettings;
+use super::{QueryReader, Store, StoreAddress, StoreError, file, private};
 use crate::config::Config;
 
 /// The stores of a service.
-pub struct Opened {
+pub struct OpenedStores {
     /// Each store takes every record.
     pub stores: Vec<Box<dyn Store>>,
     /// The first store that can answer queries.
-    pub answers: Option<Arc<dyn Answers>>,
+    pub reader: Option<Arc<dyn QueryReader>>,
 }
 
 /// Opens the stores of a configuration.
@@ -22,22 +22,23 @@ pub struct Opened {
 /// # Errors
 ///
 /// No store can be opened. The text names each store and the reason.
-pub fn open(config: &Config) -> Result<Opened, String> {
-    let mut opened = Opened { stores: Vec::new(), answers: None };
+pub fn open(config: &Config) -> Result<OpenedStores, String> {
+    let mut opened = OpenedStores { stores: Vec::new(), reader: None };
     let mut failures = Vec::new();
     let readers = private::Readers::of(config.store_group.as_deref())?;
-    let settings = Settings { retention: config.retention.clone(), readers, query_time: config.limits.query_time() };
+    let settings =
+        StoreSettings { retention: config.retention.clone(), readers, query_time: config.limits.query_time() };
     for address in &config.store {
         match address.open(&settings) {
             Ok((store, answers)) => {
                 opened.stores.push(store);
-                opened.answers = opened.answers.or(Some(answers));
+                opened.reader = opened.reader.or(Some(answers));
             }
             Err(error) => {
                 failures.push(format!("{address}: {error}"));
                 let (location, settings) = (address.location(), settings.clone());
                 let again = Box::new(move || Ok(location.open(&settings)?.0));
-                opened.stores.push(Box::new(Unopened::new(address.kind().name, again, &error)));
+                opened.stores.push(Box::new(DeferredStore::new(address.kind().name, again, &error)));
             }
         }
     }
@@ -47,7 +48,7 @@ pub fn open(config: &Config) -> Result<Opened, String> {
             Ok(store) => Box::new(store),
             Err(error) => {
                 failures.push(error.to_string());
-                Box::new(Unopened::new("file", Box::new(move || Ok(Box::new(open()?) as Box<dyn Store>)), &error))
+                Box::new(DeferredStore::new("file", Box::new(move || Ok(Box::new(open()?) as Box<dyn Store>)), &error))
             }
         });
     }
@@ -59,6 +60,6 @@ pub fn open(config: &Config) -> Result<Opened, String> {
 /// # Errors
 ///
 /// The store does not exist or cannot be read.
-pub fn open_to_ask(address: &StoreAddress) -> Result<Arc<dyn Answers>, StoreError> {
-    address.open_to_ask()
+pub fn open_for_queries(address: &StoreAddress) -> Result<Arc<dyn QueryReader>, StoreError> {
+    address.open_for_queries()
 }

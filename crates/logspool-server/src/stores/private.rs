@@ -14,7 +14,7 @@ use std::path::Path;
 use super::StoreError;
 
 /// The permission bits of the group and of others.
-const RIGHTS: u32 = 0o077;
+const OTHERS_MODE: u32 = 0o077;
 
 /// New files in the folder get the folder's group.
 const SET_GROUP: u32 = 0o2000;
@@ -42,8 +42,8 @@ impl Readers {
         }
         match nix::unistd::Group::from_name(name) {
             Ok(Some(group)) => Ok(Self::Group(group.gid.as_raw())),
-            Ok(None) => Err(format!("store_group is {name:?}, and there is no such group: `getent group` lists them")),
-            Err(error) => Err(format!("cannot look for the group {name:?} of store_group: {error}")),
+            Ok(None) => Err(format!("store_group is {name:?}, which is not a group: `getent group` lists the groups")),
+            Err(error) => Err(format!("cannot look up the group {name:?} of store_group: {error}")),
         }
     }
 
@@ -121,7 +121,7 @@ pub fn repair_file(path: &Path, readers: Readers) -> Result<Option<u32>, StoreEr
     };
     if found.is_symlink() {
         return Err(StoreError::Fatal(format!(
-            "cannot use {}: it is a symbolic link; put the file itself in its place",
+            "cannot use {}: it is a symbolic link; replace the link by the file",
             path.display()
         )));
     }
@@ -156,11 +156,11 @@ fn repair(path: &Path, found: &Metadata, readers: Readers, rights: u32) -> Resul
     }
     let mode = found.mode() & 0o7777;
     let wanted = mode & 0o700 | rights;
-    if mode & (RIGHTS | rights) != rights {
+    if mode & (OTHERS_MODE | rights) != rights {
         let changed = fs::set_permissions(path, Permissions::from_mode(wanted));
         changed.map_err(|error| refuse(&format!("its mode cannot be changed to {wanted:04o}"), error))?;
     }
-    Ok((mode & RIGHTS & !rights != 0).then_some(mode))
+    Ok((mode & OTHERS_MODE & !rights != 0).then_some(mode))
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> StoreError {

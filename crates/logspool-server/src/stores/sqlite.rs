@@ -15,7 +15,6 @@
 //! - An index lags. Records after its end are searched without it, and records it finds are checked against the whole
 //!   query. So answers do not depend on the index. A lost or damaged index is made again.
 
-mod answers;
 mod catalog;
 mod counts;
 mod damage;
@@ -31,6 +30,7 @@ mod merge;
 mod plan;
 mod read_file;
 mod read_only;
+mod reader;
 mod recent;
 mod reconcile;
 mod retention;
@@ -45,15 +45,15 @@ use std::sync::Arc;
 use super::private::Readers;
 use crate::clock;
 
-pub use answers::{SqliteAnswers, SqliteStats};
 pub use location::SQLITE;
+pub use reader::{SqliteReader, SqliteStats};
 pub use retention::SqliteRetention;
 pub use store::SqliteStore;
 pub use wal::damaged_logs;
 
 /// Settings of a SQLite store.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct SqliteOptions {
     /// Limits on age and size.
     pub retention: SqliteRetention,
     /// Read access to the folder.
@@ -61,7 +61,7 @@ pub struct Options {
     /// Whether indexes are made.
     pub indexing: Indexing,
     /// The clock that decides the day.
-    pub clock: Clock,
+    pub clock: StoreClock,
 }
 
 /// Whether indexes are made.
@@ -77,9 +77,9 @@ pub enum Indexing {
 
 /// Returns the time in nanoseconds since 1970.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+pub struct StoreClock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
-impl Clock {
+impl StoreClock {
     /// A clock that calls `now`.
     pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
@@ -90,14 +90,14 @@ impl Clock {
     }
 }
 
-impl Default for Clock {
+impl Default for StoreClock {
     /// The system's clock.
     fn default() -> Self {
         Self::new(clock::now_ns)
     }
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for StoreClock {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("Clock")
     }

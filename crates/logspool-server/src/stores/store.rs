@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cancel::Cancel;
+use crate::cancel::CancelToken;
 use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
 use crate::record::Record;
@@ -23,7 +23,7 @@ pub trait Store: Send {
     ///
     /// Nothing was stored, or the outcome of the commit is unknown. In both cases the same batches may be written
     /// again.
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError>;
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError>;
 
     /// Does maintenance that is due: a new day's file, removal of old records. Called about once a second when idle,
     /// and also while writing fails.
@@ -55,7 +55,7 @@ pub trait Store: Send {
 
 /// The result of one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteResult {
     /// The outcome of each batch.
     pub outcomes: Vec<Outcome>,
     /// Records stored.
@@ -69,27 +69,27 @@ pub struct Written {
 }
 
 /// Answers queries on any thread, concurrently with the writer.
-pub trait Answers: Send + Sync {
+pub trait QueryReader: Send + Sync {
     /// Begins an answer. It ends with an error soon after `cancel` is set.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError>;
+    fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError>;
 
     /// Number of queries that the store takes at once, given `threads` query threads.
-    fn at_once(&self, threads: usize) -> usize {
+    fn max_parallel(&self, threads: usize) -> usize {
         threads
     }
 
-    /// Calls `each` with each row of the answer until there are no more rows or `each` returns [`Next::Enough`].
+    /// Calls `each` with each row of the answer until there are no more rows or `each` returns [`RowFlow::Stop`].
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
-        let mut answer = self.ask(query, &Cancel::default())?;
-        while answer.go_on(each)? == Progress::Paused {}
+    fn run(&self, query: &Query, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<(), StoreError> {
+        let mut answer = self.begin(query, &CancelToken::default())?;
+        while answer.resume(each)? == AnswerProgress::Paused {}
         Ok(())
     }
 }
@@ -98,18 +98,18 @@ pub trait Answers: Send + Sync {
 /// snapshot, taken when the answer first reads the store, in one order and each once.
 ///
 /// While the answer exists the store keeps old data for it, so the answer has to end in limited time.
-pub trait Answer: Send {
+pub trait QueryAnswer: Send {
     /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`Next::More`].
     ///
     /// # Errors
     ///
     /// The store cannot be read, the answer took too long, or it was cancelled. The answer cannot be resumed then.
-    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError>;
+    fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError>;
 }
 
 /// Progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum AnswerProgress {
     /// There are no more rows, or the reader wants no more.
     Ended,
     /// The next call resumes the answer.
@@ -119,7 +119,7 @@ pub enum Progress {
 /// A row of an answer.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found<'a> {
+pub enum AnswerRow<'a> {
     /// A record.
     Record(Record<'a>),
     /// Number of records with this value in the field; `None`: records without the field.
@@ -130,20 +130,20 @@ pub enum Found<'a> {
 
 /// Whether the reader of an answer wants more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RowFlow {
     /// Send more rows.
-    More,
+    Continue,
     /// The reader needs no more rows.
-    Enough,
+    Stop,
     /// Pause: the reader has to catch up.
     Pause,
 }
 
 /// Error of an answer whose client reads too slowly. The store keeps old data while an answer runs, so it has to end.
-pub const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
+pub const ANSWER_UNREAD: &str = "the answer was not read in time; use a shorter time range, or fewer records";
 
 /// Error of an answer that was cancelled.
-pub const CANCELLED: &str = "the query was cancelled";
+pub const QUERY_CANCELLED: &str = "the query was cancelled";
 
 /// Reason why a request to a store failed.
 #[derive(Debug)]

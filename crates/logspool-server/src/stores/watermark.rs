@@ -1,6 +1,6 @@
 //! Decides what a store does with a chunk, from the last stored record of the chunk's stream.
 
-use crate::delivery::{Chunk, ChunkPlace};
+use crate::delivery::{Chunk, ChunkPosition};
 
 /// The position up to which a stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
     if chunk.last <= last || is_end_again {
         return Verdict::Known;
     }
-    match (chunk.first.saturating_sub(last.saturating_add(1)), chunk.place) {
+    match (chunk.first.saturating_sub(last.saturating_add(1)), chunk.position) {
         (0, _) => Verdict::Store { skip: (last + 1).saturating_sub(chunk.first), missing: 0 },
-        (missing, ChunkPlace::Opening) => Verdict::Store { skip: 0, missing },
-        (_, ChunkPlace::Following) => Verdict::Refuse,
+        (missing, ChunkPosition::First) => Verdict::Store { skip: 0, missing },
+        (_, ChunkPosition::Later) => Verdict::Refuse,
     }
 }
 
@@ -51,36 +51,36 @@ pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
 mod tests {
     use super::*;
 
-    fn chunk(epoch: u64, first: u64, last: u64, place: ChunkPlace) -> Chunk {
-        Chunk { stream: "s".to_owned(), epoch, first, last, place, end: false }
+    fn chunk(epoch: u64, first: u64, last: u64, position: ChunkPosition) -> Chunk {
+        Chunk { stream: "s".to_owned(), epoch, first, last, position, end: false }
     }
 
     #[test]
     fn a_chunk_is_stored_once_and_in_order() {
-        use ChunkPlace::{Following, Opening};
+        use ChunkPosition::{First, Later};
         let stored = Some(Watermark { epoch: 2, last: 10 });
         let whole = Verdict::Store { skip: 0, missing: 0 };
         for (expected, stored, chunk) in [
-            (whole, None, chunk(1, 1, 5, Opening)),
-            (whole, stored, chunk(2, 11, 12, Following)),
-            (whole, stored, chunk(3, 1, 4, Opening)),
-            (Verdict::Known, stored, chunk(2, 3, 10, Following)),
-            (Verdict::Known, stored, chunk(2, 10, 9, Following)),
-            (Verdict::Store { skip: 3, missing: 0 }, stored, chunk(2, 8, 12, Following)),
-            (Verdict::Store { skip: 0, missing: 4 }, stored, chunk(2, 15, 20, Opening)),
-            (Verdict::Store { skip: 0, missing: 6 }, None, chunk(1, 7, 7, Opening)),
-            (Verdict::Refuse, stored, chunk(2, 12, 20, Following)),
-            (Verdict::Refuse, stored, chunk(1, 11, 20, Opening)),
-            (Verdict::Store { skip: 1, missing: 0 }, stored, chunk(2, 10, u64::MAX, Opening)),
+            (whole, None, chunk(1, 1, 5, First)),
+            (whole, stored, chunk(2, 11, 12, Later)),
+            (whole, stored, chunk(3, 1, 4, First)),
+            (Verdict::Known, stored, chunk(2, 3, 10, Later)),
+            (Verdict::Known, stored, chunk(2, 10, 9, Later)),
+            (Verdict::Store { skip: 3, missing: 0 }, stored, chunk(2, 8, 12, Later)),
+            (Verdict::Store { skip: 0, missing: 4 }, stored, chunk(2, 15, 20, First)),
+            (Verdict::Store { skip: 0, missing: 6 }, None, chunk(1, 7, 7, First)),
+            (Verdict::Refuse, stored, chunk(2, 12, 20, Later)),
+            (Verdict::Refuse, stored, chunk(1, 11, 20, First)),
+            (Verdict::Store { skip: 1, missing: 0 }, stored, chunk(2, 10, u64::MAX, First)),
         ] {
             assert_eq!(expected, judge(stored, &chunk), "{stored:?} {chunk:?}");
         }
     }
 
     #[test]
-    fn the_end_of_a_stream_that_is_sent_again_tells_of_no_missing_records() {
-        for place in [ChunkPlace::Opening, ChunkPlace::Following] {
-            let end = Chunk { end: true, ..chunk(1, 101, 100, place) };
+    fn the_repeated_end_of_a_stream_counts_no_missing_records() {
+        for position in [ChunkPosition::First, ChunkPosition::Later] {
+            let end = Chunk { end: true, ..chunk(1, 101, 100, position) };
 
             assert_eq!(Verdict::Known, judge(None, &end));
         }

@@ -13,8 +13,8 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::{Filter, Matcher};
 use crate::share::Refusal;
-use crate::show::{Colour, Format, Look, Output};
-use crate::stores::Found;
+use crate::show::{Colour, Format, Output, TextStyle};
+use crate::stores::AnswerRow;
 
 /// Niceness of the thread, the same as for a long query.
 const NICE: i32 = 15;
@@ -42,20 +42,20 @@ pub(super) struct TailState {
 
 /// All groups.
 #[derive(Debug, Default)]
-pub(super) struct Groups(Mutex<Joined>);
+pub(super) struct Groups(Mutex<GroupsState>);
 
 #[derive(Debug, Default)]
-struct Joined {
+struct GroupsState {
     next_id: u64,
     /// Groups by the text of their filter.
-    groups: HashMap<String, Arc<Group>>,
+    groups: HashMap<String, Arc<FilterGroup>>,
     followers: usize,
     of_peers: HashMap<Origin, usize>,
 }
 
 /// Followers with the same filter.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct FilterGroup {
     filter: String,
     matcher: Matcher,
     followers: Mutex<Vec<Follower>>,
@@ -78,7 +78,7 @@ pub(super) struct Backlog {
 
 impl Backlog {
     /// Subtracts bytes that a follower has taken.
-    pub fn took(&self, bytes: usize) {
+    pub fn subtract(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -89,7 +89,7 @@ impl Backlog {
 }
 
 /// A follower's group, its number there, its records, and its backlog.
-type Membership = (Arc<Group>, u64, mpsc::Receiver<Bytes>, Arc<Backlog>);
+type Membership = (Arc<FilterGroup>, u64, mpsc::Receiver<Bytes>, Arc<Backlog>);
 
 impl Groups {
     /// Adds a follower if there is room.
@@ -103,7 +103,7 @@ impl Groups {
         let id = joined.next_id;
         let written = filter.to_string();
         let group = joined.groups.entry(written.clone()).or_insert_with(|| {
-            Arc::new(Group { filter: written, matcher: Matcher::new(filter), followers: Mutex::default() })
+            Arc::new(FilterGroup { filter: written, matcher: Matcher::new(filter), followers: Mutex::default() })
         });
         let (to, from) = mpsc::channel(WAITING);
         let backlog = Arc::<Backlog>::default();
@@ -112,7 +112,7 @@ impl Groups {
     }
 
     /// Removes a follower, and its group if it was the last one.
-    pub fn leave(&self, group: &Group, id: u64) {
+    pub fn leave(&self, group: &FilterGroup, id: u64) {
         let mut joined = lock(&self.0);
         let mut followers = lock(&group.followers);
         let Some(at) = followers.iter().position(|follower| follower.id == id) else { return };
@@ -130,12 +130,12 @@ impl Groups {
     }
 
     /// The current groups. The list is copied, so that followers can join and leave while a batch is compared.
-    fn now(&self) -> Vec<Arc<Group>> {
+    fn now(&self) -> Vec<Arc<FilterGroup>> {
         lock(&self.0).groups.values().cloned().collect()
     }
 }
 
-impl Group {
+impl FilterGroup {
     /// Sends events to all followers. They share one copy of the text, which has `records` records.
     fn send(&self, events: &Bytes, records: u64) {
         for Follower { to, backlog, .. } in &*lock(&self.followers) {
@@ -156,15 +156,15 @@ impl Group {
 pub(super) fn run(shared: &TailState, batches: &Receiver<Arc<Batch>>) {
     // On Linux this affects only the calling thread.
     if let Err(error) = rustix::process::nice(NICE) {
-        tracing::debug!("live tails are served at the usual priority: {error}");
+        tracing::debug!("live tails run at normal priority: {error}");
     }
     while let Ok(batch) = batches.recv() {
-        tell(shared, &batch);
+        compare_batch(shared, &batch);
         shared.waiting.fetch_sub(batch.bytes(), Ordering::Relaxed);
     }
 }
 
-fn tell(shared: &TailState, batch: &Batch) {
+fn compare_batch(shared: &TailState, batch: &Batch) {
     let groups = shared.groups.now();
     // The event of each row, encoded when the first filter matches the row.
     let mut events: Vec<Option<String>> = vec![None; batch.len()];
@@ -172,8 +172,8 @@ fn tell(shared: &TailState, batch: &Batch) {
         let mut text = String::new();
         let mut records = 0;
         for (row, event) in batch.rows().zip(&mut events) {
-            if group.matcher.holds(&row) {
-                text += event.get_or_insert_with(|| as_event(&Found::Record(row.record())));
+            if group.matcher.matches_row(&row) {
+                text += event.get_or_insert_with(|| as_event(&AnswerRow::Record(row.record())));
                 records += 1;
             }
         }
@@ -185,8 +185,8 @@ fn tell(shared: &TailState, batch: &Batch) {
 }
 
 /// A row as a server-sent event: its line of JSON has no line feed.
-fn as_event(found: &Found<'_>) -> String {
-    let mut output = Output::new(Vec::new(), Format::Ndjson, None, Look { colour: Colour::Off, columns: 0 });
+fn as_event(found: &AnswerRow<'_>) -> String {
+    let mut output = Output::new(Vec::new(), Format::Ndjson, None, TextStyle { colour: Colour::Off, columns: 0 });
     let mut event = String::new();
     // Writing to memory cannot fail.
     if output.row(found).is_ok() {
@@ -204,7 +204,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Groups {
     /// Blocks the thread at its next batch.
     pub fn hold(&self) -> impl Drop + '_ {
-        struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, Joined>);
+        struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, GroupsState>);
         impl Drop for Held<'_> {
             fn drop(&mut self) {}
         }
@@ -212,6 +212,7 @@ impl Groups {
     }
 
     /// True if there are no followers.
+    #[cfg(test)]
     pub fn are_empty(&self) -> bool {
         let joined = lock(&self.0);
         joined.groups.is_empty() && joined.of_peers.is_empty() && joined.followers == 0

@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::Filter;
 use crate::share::Refusal;
-use groups::{Group, TailState};
+use groups::{FilterGroup, TailState};
 
 /// Batches that wait for the thread. A batch is one read of a connection, some 64 KiB, or one request. The batches are
 /// outside the intake's budget, so they are few.
@@ -44,11 +44,11 @@ pub struct Tails {
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<TailState>,
-    group: Arc<Group>,
+    group: Arc<FilterGroup>,
     id: u64,
     from: Receiver<Bytes>,
     missed: Arc<groups::Backlog>,
-    /// Value of `Shared::skipped` when it was last reported.
+    /// Value of `TailState::skipped` when it was last reported.
     skipped: u64,
 }
 
@@ -66,7 +66,7 @@ impl Tails {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("logspool-tails".to_owned());
             if let Err(error) = thread.spawn(move || groups::run(&shared, &batches)) {
-                tracing::error!("live tails stay empty: cannot start a thread: {error}");
+                tracing::error!("live tails do not work: cannot start a thread: {error}");
             }
             to
         });
@@ -107,7 +107,7 @@ impl Tail {
     /// The next records, as server-sent events; `None` when the service ends.
     pub async fn next(&mut self) -> Option<Bytes> {
         let events = self.from.recv().await?;
-        self.missed.took(events.len());
+        self.missed.subtract(events.len());
         Some(events)
     }
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_keep_up_misses_records_and_is_told_how_many() {
+    fn a_slow_follower_misses_records_and_gets_their_number() {
         let tails = Tails::default();
         let mut deaf = follow(&tails, "");
         let mut other = follow(&tails, "");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_thread_does_not_keep_up_with_is_missed_by_all() {
+    fn all_followers_miss_batches_that_the_thread_cannot_handle_in_time() {
         let tails = Tails::default();
         let mut tail = follow(&tails, "never");
         // While this lock is held the thread finishes no batch.
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_forgotten_and_nobody_takes_all() {
+    fn a_follower_that_left_is_forgotten_and_no_peer_takes_all_places() {
         let tails = Tails::default();
         let filter = parse("x", 0).unwrap().filter;
         let of_one: Vec<_> = std::iter::from_fn(|| tails.follow(&filter, USER, LIMIT).ok()).collect();

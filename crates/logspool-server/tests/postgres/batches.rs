@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
+use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
 use logspool_server::query::{Filter, Query};
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
-use logspool_server::stores::{Answers, Found, Next, Store, Written};
+use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store, WriteResult};
 
 /// The configuration of a store, with only its address set.
 pub fn config(url: &str) -> PostgresConfig {
@@ -35,18 +35,18 @@ pub fn loose(records: &[Record<'_>]) -> Arc<Delivery> {
 }
 
 /// A chunk whose records are `stream/epoch/number`.
-pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: ChunkPlace) -> Arc<Delivery> {
+pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, position: ChunkPosition) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for number in first..=last {
         let record = Record { message: format!("{stream}/{epoch}/{number}").into(), level: 20, ..Record::default() };
         batch.push(&record, Arrival { time_ns: now_ns(), host: "" });
     }
-    let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
+    let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, position, end: false };
     Delivery::new(batch, Some(chunk), 1, None).0
 }
 
 /// Retries a write until it succeeds.
-pub fn write(store: &mut PostgresWriter, deliveries: &[Arc<Delivery>]) -> Written {
+pub fn write(store: &mut PostgresWriter, deliveries: &[Arc<Delivery>]) -> WriteResult {
     let until = Instant::now() + super::DEADLINE;
     loop {
         match store.write(deliveries) {
@@ -64,11 +64,11 @@ pub fn everything() -> Query {
 /// The records of an answer.
 pub fn records(reader: &PostgresReader, query: &Query) -> Vec<Record<'static>> {
     let mut found = Vec::new();
-    let mut each = |row: Found<'_>| {
-        let Found::Record(record) = row else { panic!("expected a record, found {row:?}") };
+    let mut each = |row: AnswerRow<'_>| {
+        let AnswerRow::Record(record) = row else { panic!("expected a record, found {row:?}") };
         found.push(record.into_owned());
-        Next::More
+        RowFlow::Continue
     };
-    reader.answer(query, &mut each).unwrap();
+    reader.run(query, &mut each).unwrap();
     found
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPlace, Delivery};
+use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
 use logspool_server::query::{Query, parse};
 use logspool_server::record::Record;
-use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
-use logspool_server::stores::{Answers, Found, Next, Store, StoreError, Written};
+use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore, StoreClock};
+use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store, StoreError, WriteResult};
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
@@ -34,9 +34,9 @@ impl Hand {
         self.0.store(time_ns, Ordering::SeqCst);
     }
 
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> StoreClock {
         let hand = Arc::clone(&self.0);
-        Clock::new(move || hand.load(Ordering::SeqCst))
+        StoreClock::new(move || hand.load(Ordering::SeqCst))
     }
 }
 
@@ -46,7 +46,8 @@ pub fn open(folder: &Path, hand: &Hand) -> SqliteStore {
 }
 
 pub fn open_with(folder: &Path, hand: &Hand, indexing: Indexing) -> SqliteStore {
-    SqliteStore::open(folder, Options { indexing, clock: hand.clock(), ..Options::default() }).expect("a store")
+    SqliteStore::open(folder, SqliteOptions { indexing, clock: hand.clock(), ..SqliteOptions::default() })
+        .expect("a store")
 }
 
 pub fn batch(records: &[Record<'_>]) -> Batch {
@@ -63,12 +64,12 @@ pub fn delivery(records: &[Record<'_>], chunk: Option<Chunk>) -> Arc<Delivery> {
 
 /// A later chunk of a connection.
 pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { stream: stream.to_owned(), epoch, first, last, place: ChunkPlace::Following, end: false }
+    Chunk { stream: stream.to_owned(), epoch, first, last, position: ChunkPosition::Later, end: false }
 }
 
 /// The first chunk of a connection.
 pub fn opening(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { place: ChunkPlace::Opening, ..chunk(stream, epoch, first, last) }
+    Chunk { position: ChunkPosition::First, ..chunk(stream, epoch, first, last) }
 }
 
 /// A delivery of the records of a chunk. The message of each record has its number.
@@ -88,7 +89,7 @@ pub fn said(time_ns: i64, message: &str) -> Record<'static> {
     }
 }
 
-pub fn write(store: &mut SqliteStore, records: &[Record<'_>]) -> Written {
+pub fn write(store: &mut SqliteStore, records: &[Record<'_>]) -> WriteResult {
     store.write(&[delivery(records, None)]).expect("a transaction")
 }
 
@@ -111,20 +112,20 @@ pub enum Row {
     Interval(i64, u64),
 }
 
-pub fn ask(answers: &SqliteAnswers, query: &Query) -> Result<Vec<Row>, StoreError> {
+pub fn ask(answers: &SqliteReader, query: &Query) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
-    answers.answer(query, &mut |found| {
+    answers.run(query, &mut |found| {
         rows.push(match found {
-            Found::Record(record) => Row::Record(record.into_owned()),
-            Found::Count(value, count) => Row::Count(value.map(str::to_owned), count),
-            Found::Interval(begins, count) => Row::Interval(begins, count),
+            AnswerRow::Record(record) => Row::Record(record.into_owned()),
+            AnswerRow::Count(value, count) => Row::Count(value.map(str::to_owned), count),
+            AnswerRow::Interval(begins, count) => Row::Interval(begins, count),
         });
-        Next::More
+        RowFlow::Continue
     })?;
     Ok(rows)
 }
 
-pub fn records(answers: &SqliteAnswers, query: &Query) -> Vec<Record<'static>> {
+pub fn records(answers: &SqliteReader, query: &Query) -> Vec<Record<'static>> {
     let rows = ask(answers, query).expect("an answer");
     rows.into_iter()
         .map(|row| match row {
@@ -135,13 +136,13 @@ pub fn records(answers: &SqliteAnswers, query: &Query) -> Vec<Record<'static>> {
 }
 
 /// The messages of all records, newest first.
-pub fn messages(answers: &SqliteAnswers, text: &str) -> Vec<String> {
+pub fn messages(answers: &SqliteReader, text: &str) -> Vec<String> {
     records(answers, &query(text)).into_iter().map(|record| record.message.into_owned()).collect()
 }
 
 /// The messages of all stored records, in alphabetical order.
 pub fn stored(store: &SqliteStore) -> Vec<String> {
-    let mut messages = messages(&store.answers(), "");
+    let mut messages = messages(&store.reader(), "");
     messages.sort_unstable();
     messages
 }
@@ -156,6 +157,6 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Waits until the index has all records.
-pub fn indexed(answers: &SqliteAnswers) {
+pub fn indexed(answers: &SqliteReader) {
     until("all records are indexed", || answers.stats().is_ok_and(|stats| stats.unindexed_rows == 0));
 }

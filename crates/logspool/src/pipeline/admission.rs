@@ -420,7 +420,7 @@ impl Pipeline {
             None => level >= ERROR,
         };
         let patience = if blocks {
-            options().blocking_timeout.max(base)
+            options().blocking_timeout.0.max(base)
         } else if level >= WARNING {
             base + WARNING_TIMEOUT
         } else {

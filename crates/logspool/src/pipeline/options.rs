@@ -1,62 +1,119 @@
-//! Options of the process's queue.
+//! The options of `install()`, and their rows.
+//!
+//! A row is all that an option needs: the signature of `logspool.install`, its docstring, its checks and its reference
+//! come from it (`make generated`). The bindings read `keeper` and `crash_signals`. Nothing reads `flush_interval` and
+//! `flush_records`: the collector looks so often that it keeps every value of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of [`super::configure`]; each has the name, unit and meaning of the one of `logspool.install`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// How safe a record is when its call returns.
-    pub durability: Durability,
-    /// Largest size of one lane, in bytes.
-    pub queue_bytes: usize,
-    /// Largest size of all lanes of the process, in bytes; `None` is the lesser of 64 MiB and 1/8 of the free tmpfs.
-    pub queue_total_bytes: Option<usize>,
-    /// Folder of the segment; `None` is `/dev/shm/logspool-<uid>`.
-    pub queue_dir: Option<PathBuf>,
-    /// How long ERROR and above may wait for room.
-    pub blocking_timeout: Duration,
-    /// Level numbers that wait like ERROR; `None` is ERROR and above.
-    pub blocking_levels: Option<Vec<u16>>,
-    /// Most bytes of the overflow files of stalled sinks; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
-    pub overflow_bytes: Option<u64>,
-    /// Folder of the spools, which keep records on disk while a sink stalls for longer; `None` is no spool.
-    pub spool_dir: Option<PathBuf>,
-    /// Most bytes of the spool of one sink.
-    pub spool_bytes: u64,
-    /// Longest duration of a drain at the end of the process.
-    pub shutdown_timeout: Duration,
-    /// Longest time that written records stay without a sync in the modes `Interval` and `Checkpoint`.
-    pub sync_interval: Duration,
-    /// In the mode `Checkpoint`, a call waits when this number of accepted records is not durable.
-    pub checkpoint_every: u64,
-    /// How long a call waits until its record is durable.
-    pub durability_timeout: Duration,
-    /// Level numbers whose calls wait until their record is durable, in any mode but `Memory`.
-    pub durable_levels: Vec<u16>,
-    /// Where ERROR records and above are shown if no sink accepts them.
-    pub fallback: Fallback,
+use crate::option::{OptionField, OptionShape, OptionTable, OptionValue};
+
+crate::options! {
+    /// Options of a process's queue, as `install()` and each handler of logspool take them.
+    pub struct Options {
+        /// How safe the record of a returned call is. `"memory"`: queued on the heap. `"process"`: on tmpfs, where it
+        /// survives SIGKILL; this holds for all that follow. `"interval"`: files are also synced every `sync_interval`.
+        /// `"checkpoint"`: and a call waits if it would leave `checkpoint_every` accepted records not durable. `"sync"`:
+        /// each call returns when its record is durable.
+        pub durability: Durability = Text("process"),
+        // Chosen: below 32 KiB a lane has no room to grow; above 16 MiB four lanes fill the default of all queues.
+        /// Limit of one thread's queue.
+        pub queue_bytes: usize ["bytes", 32768..={MAX_QUEUE_BYTES}] = Whole(262144),
+        /// Limit of all queues of the process, at least `queue_bytes`. None: the lesser of 64 MiB and 1/8 of the free
+        /// tmpfs, or of the available memory if the queue has no folder.
+        pub queue_total_bytes: Option<usize> ["bytes", 32768..=1099511627776] = Nothing,
+        /// Folder of the queue. None: `LOGSPOOL_QUEUE_DIR`, else a folder of this user in `/dev/shm`. If it cannot be
+        /// used, a keeper holds the queue. On a disk, calls may wait for that disk.
+        pub queue_dir: Option<PathBuf> = Nothing,
+        /// Levels (numbers or names) that may wait for room, up to `blocking_timeout`. None: ERROR and above.
+        pub blocking_levels: Option<Vec<u16>> = Nothing,
+        /// Longest wait of a call for room. None: 0.1; `float("inf")`: for ever.
+        pub blocking_timeout: BlockingTimeout [seconds 0.0..={f64::INFINITY}] = Nothing,
+        // Chosen: the collector looks every 20 ms at the latest, so that any value from there on is kept.
+        /// A record is handed to the system at most this long after its call.
+        pub flush_interval: Duration [seconds 0.02..=3600.0] = Seconds(0.5),
+        /// A record is handed to the system at most this many records later, to within 20 ms, also before
+        /// `flush_interval` has passed.
+        pub flush_records: u32 ["records", 1..=1000000000] = Whole(100),
+        // Chosen: with less, a disk is busy with syncs.
+        /// Longest time that written records stay without a sync in `"interval"` and `"checkpoint"`.
+        pub sync_interval: Duration [seconds 0.01..=3600.0] = Seconds(1.0),
+        /// With `"checkpoint"`, fewer than this many accepted records of the process are not durable.
+        pub checkpoint_every: u64 ["records", 1..=1000000000] = Whole(50),
+        /// Longest wait of a call for its record to become durable; then it returns and is counted.
+        pub durability_timeout: Duration [seconds 0.0..={f64::INFINITY}] = Seconds(5.0),
+        /// Levels (numbers or names) whose calls wait until their record is durable, in any `durability` but
+        /// `"memory"`. None: no level.
+        pub durable_levels: Vec<u16> = Nothing,
+        /// Longest wait of the end of the process, and of `flush()` and `close()` of handlers.
+        pub shutdown_timeout: Duration [seconds 0.0..={f64::INFINITY}] = Seconds(5.0),
+        /// Where records of ERROR and above go if nothing else accepts them. None: nowhere.
+        pub fallback: Fallback = Text("stderr"),
+        /// Folder on disk where records wait if their output stalls for more than a second, or if the tmpfs for waiting
+        /// records is half full; the first of them makes it. None: records wait only in the queue.
+        pub spool_dir: Option<PathBuf> = Nothing,
+        // The least is eight segments with room for a frame of 100 KiB each.
+        /// Limit of the spool of one output. Above it records stay on tmpfs, then are refused and counted.
+        pub spool_bytes: u64 ["bytes", 1048576..=1125899906842624] = Whole(1073741824),
+        /// Start a second process that delivers the records of this one after a kill.
+        pub keeper: bool = Switch(false),
+        /// A crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until queued records
+        /// are written, then continues as without logspool. Handlers set earlier are called; those set later win. A
+        /// handler without `install()` does so only if the option is passed.
+        pub crash_signals: bool = Switch(true),
+        ;
+        /// Most bytes of the overflow files of stalled sinks; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
+        pub overflow_bytes: Option<u64> = None,
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            durability: Durability::Process,
-            queue_bytes: 256 * 1024,
-            queue_total_bytes: None,
-            queue_dir: None,
-            blocking_timeout: Duration::from_millis(100),
-            blocking_levels: None,
-            overflow_bytes: None,
-            spool_dir: None,
-            spool_bytes: 1024 * 1024 * 1024,
-            shutdown_timeout: Duration::from_secs(5),
-            sync_interval: Duration::from_secs(1),
-            checkpoint_every: 50,
-            durability_timeout: Duration::from_secs(5),
-            durable_levels: Vec::new(),
-            fallback: Fallback::Stderr,
+        Self::defaults().expect("every option has a default, which its row has checked")
+    }
+}
+
+/// Most bytes of one lane.
+pub const MAX_QUEUE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Options that may change while the queue is in use. All others are fixed by the first record.
+const CHANGEABLE: &[&str] = &[
+    "queue_bytes",
+    "blocking_levels",
+    "blocking_timeout",
+    "flush_interval",
+    "flush_records",
+    "durability_timeout",
+    "shutdown_timeout",
+    "fallback",
+    "keeper",
+    "crash_signals",
+];
+
+/// How long ERROR and above, or the chosen levels, may wait for room. No value is the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockingTimeout(pub Duration);
+
+impl Default for BlockingTimeout {
+    fn default() -> Self {
+        Self(Duration::from_millis(100))
+    }
+}
+
+impl OptionField for BlockingTimeout {
+    const SHAPE: OptionShape = OptionShape::Seconds;
+    const IS_OPTIONAL: bool = true;
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        match value {
+            OptionValue::Nothing => Ok(Self::default()),
+            value => Duration::from_value(value).map(Self),
         }
+    }
+
+    fn to_value(&self) -> OptionValue {
+        self.0.to_value()
     }
 }
 
@@ -77,6 +134,29 @@ pub enum Durability {
     Sync,
 }
 
+/// The words for the modes.
+const DURABILITIES: [(&str, Durability); 5] = [
+    ("memory", Durability::Memory),
+    ("process", Durability::Process),
+    ("interval", Durability::Interval),
+    ("checkpoint", Durability::Checkpoint),
+    ("sync", Durability::Sync),
+];
+
+impl OptionField for Durability {
+    const SHAPE: OptionShape = OptionShape::Choice(&["memory", "process", "interval", "checkpoint", "sync"]);
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        let mode = DURABILITIES.iter().find(|(word, _)| matches!(value, OptionValue::Text(text) if text == word));
+        mode.map(|(_, mode)| *mode).ok_or_else(|| format!("there is no durability {value}"))
+    }
+
+    fn to_value(&self) -> OptionValue {
+        let word = DURABILITIES.iter().find(|(_, mode)| mode == self).map_or("", |(word, _)| word);
+        OptionValue::Text(word.to_owned())
+    }
+}
+
 /// Where ERROR records and above are shown if no sink accepts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
@@ -86,13 +166,25 @@ pub enum Fallback {
     None,
 }
 
-/// Least and most bytes of one lane.
-///
-/// Chosen: below 32 KiB a lane has no room to grow; above 16 MiB four lanes fill the default cap.
-pub const QUEUE_BYTES: std::ops::RangeInclusive<usize> = 32 * 1024..=16 * 1024 * 1024;
+impl OptionField for Fallback {
+    const SHAPE: OptionShape = OptionShape::Choice(&["stderr"]);
+    const IS_OPTIONAL: bool = true;
 
-/// Least bytes of a spool: eight segments with room for a frame of 100 KiB each.
-pub const MIN_SPOOL_BYTES: u64 = 1024 * 1024;
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        match value {
+            OptionValue::Nothing => Ok(Self::None),
+            OptionValue::Text(text) if text == "stderr" => Ok(Self::Stderr),
+            other => Err(format!("there is no fallback {other}")),
+        }
+    }
+
+    fn to_value(&self) -> OptionValue {
+        match self {
+            Self::Stderr => OptionValue::Text("stderr".to_owned()),
+            Self::None => OptionValue::Nothing,
+        }
+    }
+}
 
 /// Why options were rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,45 +208,26 @@ impl std::error::Error for OptionsError {}
 impl Options {
     /// Checks that the options that a queue is made with are the same as in `begun`.
     pub(super) fn fits(&self, begun: &Self) -> Result<(), OptionsError> {
-        let changed = [
-            ("durability", self.durability != begun.durability),
-            ("queue_dir", self.queue_dir != begun.queue_dir),
-            ("queue_total_bytes", self.queue_total_bytes != begun.queue_total_bytes),
-            ("overflow_bytes", self.overflow_bytes != begun.overflow_bytes),
-            ("spool_dir", self.spool_dir != begun.spool_dir),
-            ("spool_bytes", self.spool_bytes != begun.spool_bytes),
-            ("sync_interval", self.sync_interval != begun.sync_interval),
-            ("checkpoint_every", self.checkpoint_every != begun.checkpoint_every),
-            ("durable_levels", self.durable_levels != begun.durable_levels),
-        ];
-        match changed.iter().find(|(_, changed)| *changed) {
+        let (now, then) = (self.values(), begun.values());
+        let differs = |index: usize| now[index] != then[index] && !CHANGEABLE.contains(&Self::ROWS[index].name);
+        let changed = (0..Self::ROWS.len()).find(|index| differs(*index)).map(|index| Self::ROWS[index].name);
+        match changed.or((self.overflow_bytes != begun.overflow_bytes).then_some("overflow_bytes")) {
             None => Ok(()),
-            Some((name, _)) => Err(OptionsError::InUse(format!(
+            Some(name) => Err(OptionsError::InUse(format!(
                 "{name} cannot change any more: the queue of this process is in use since its first record; \
                  give it with the first install() or handler"
             ))),
         }
     }
 
-    /// Checks every range.
+    /// Checks each option by its row, then the options that depend on each other.
     ///
     /// # Errors
     ///
     /// Names the option, the rejected value, and the allowed range.
     pub fn validate(&self) -> Result<(), OptionsError> {
-        if !QUEUE_BYTES.contains(&self.queue_bytes) {
-            return Err(OptionsError::Range(format!(
-                "queue_bytes must be from {} to {} bytes, not {}",
-                QUEUE_BYTES.start(),
-                QUEUE_BYTES.end(),
-                self.queue_bytes
-            )));
-        }
-        if self.spool_bytes < MIN_SPOOL_BYTES {
-            return Err(OptionsError::Range(format!(
-                "spool_bytes must be at least {MIN_SPOOL_BYTES} bytes, not {}",
-                self.spool_bytes
-            )));
+        for (row, value) in Self::ROWS.iter().zip(self.values()) {
+            row.check(&value).map_err(|error| OptionsError::Range(error.to_string()))?;
         }
         if self.spool_dir.as_ref().is_some_and(|folder| !folder.is_absolute()) {
             return Err(OptionsError::Range("spool_dir must be an absolute path".to_owned()));
@@ -164,9 +237,6 @@ impl Options {
                 "spool_dir needs a durability other than \"memory\": what a spool holds is found by the queue on tmpfs"
                     .to_owned(),
             ));
-        }
-        if self.sync_interval.is_zero() || self.checkpoint_every == 0 {
-            return Err(OptionsError::Range("sync_interval and checkpoint_every must be more than 0".to_owned()));
         }
         if !self.durable_levels.is_empty() && self.durability == Durability::Memory {
             return Err(OptionsError::Range(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicPtr;
+use std::time::Duration;
 
 use logspool_sys::folder;
 use logspool_sys::published::Published;
@@ -22,6 +23,11 @@ pub(super) fn options() -> &'static Options {
     static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
     // SAFETY: stored by `set`, never freed, never changed.
     unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
+}
+
+/// Longest wait of a barrier: at the end of the process, and of `flush()` and `close()` of handlers.
+pub fn shutdown_timeout() -> Duration {
+    options().shutdown_timeout
 }
 
 /// Folder of this process's segment, whether it exists or not.

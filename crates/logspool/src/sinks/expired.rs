@@ -55,7 +55,7 @@ fn list(path: &Path, backup_count: u32, precision: Precision, rules: RotationRul
 
 fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRules) -> bool {
     match rules {
-        RotationRules::Early => {
+        RotationRules::Alone(cpython) if cpython.finds_times_in_any_part() => {
             let root = root(base);
             let rest = name.strip_prefix(root).and_then(|rest| rest.strip_prefix(b"."));
             name.starts_with(base)
@@ -67,9 +67,9 @@ fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRule
         }
         RotationRules::Together { compress: Some(_) } => {
             let plain = forms::plain_name(name);
-            is_backup(plain, base, precision, RotationRules::Current)
+            is_backup(plain, base, precision, RotationRules::CURRENT)
         }
-        RotationRules::Current | RotationRules::Together { compress: None } => name
+        RotationRules::Alone(_) | RotationRules::Together { compress: None } => name
             .strip_prefix(base)
             .and_then(|rest| rest.strip_prefix(b"."))
             .is_some_and(|suffix| precision.is_stamp(suffix)),
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn early_rules_take_neighbours_and_current_ones_do_not() {
         for name in [&b"app.log2.2024-02-29"[..], b"app.log.2024-02-29.gz", b"app.log.2024-02-29\n"] {
-            assert!(is_backup(name, b"app.log", Precision::Day, RotationRules::Early));
-            assert!(!is_backup(name, b"app.log", Precision::Day, RotationRules::Current));
+            assert!(is_backup(name, b"app.log", Precision::Day, RotationRules::EARLY));
+            assert!(!is_backup(name, b"app.log", Precision::Day, RotationRules::CURRENT));
         }
     }
 }

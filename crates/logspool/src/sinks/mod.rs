@@ -7,7 +7,7 @@
 //! Beside them, `declared` (what a sink says of itself), `lookup` (how a definition finds its row), `place`
 //! (destinations), `query` (options as text), `duplicates` (of descriptors of the program's), and what the file sinks share:
 //! `named` (a file and its path), `torn` (writes that end inside a record), `unsynced` (records that are not durable
-//! yet), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
+//! yet), `rotated` (a file that a rule rotates), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
 //! that removes), `compress` (backups).
 
 mod calendar;
@@ -19,6 +19,7 @@ mod lookup;
 mod named;
 mod place;
 mod query;
+mod rotated;
 mod rotation;
 mod schedule;
 mod torn;

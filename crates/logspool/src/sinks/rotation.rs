@@ -1,43 +1,49 @@
 //! Rules of rotation: those of CPython's releases, or those for several processes.
 
 use crate::option::{OptionField, OptionShape};
+use logspool_record::cpython::CpythonRules;
 use logspool_record::definition::OptionValue;
 
 /// Which rules to follow for rotating files: those of CPython, or those for several processes.
-///
-/// CPython changed its rules within minor versions, so capture tells them apart by the code of the handler's class:
-/// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
-/// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RotationRules {
-    /// The rules of CPython 3.10.13, 3.11.7 and 3.12.1.
-    ///
-    /// - By size: an empty file is rotated too, and the size is read from the file.
-    /// - By time: an existing backup is overwritten, and `interval` is ignored for `midnight` and weekdays.
-    Early,
-    /// The rules of CPython 3.12.10 and 3.13.0.
-    ///
-    /// - By size: an empty file is never rotated, and the size is the position of the handler's own stream.
-    /// - By time: the file is not rotated while a backup of that name exists, and `interval` counts for every `when`.
-    #[default]
-    Current,
-    /// Rules of logspool: several processes rotate one file, under the lock of its sidecar. As `Current`, except:
-    ///
-    /// - The size is read from the file, and each write first checks for a rotation by another process.
-    /// - All processes agree on the next time of a rotation.
-    /// - Backups are renamed only up to the first free number.
+    /// One process rotates the file, as a release of CPython does.
+    Alone(CpythonRules),
+    /// Several processes rotate one file, under the lock of its sidecar. The size is that of the file; a rotation by
+    /// another process is noticed before each write; the next time of a rotation by time is agreed on; backups close up
+    /// to the first number that is free. Otherwise as without a release.
     Together {
         /// How backups are compressed.
         compress: Option<Compression>,
     },
 }
 
+impl Default for RotationRules {
+    fn default() -> Self {
+        Self::CURRENT
+    }
+}
+
 impl RotationRules {
+    /// As 3.10.13, 3.11.7 and 3.12.1.
+    pub const EARLY: Self = Self::Alone(CpythonRules::EARLY_ROTATION);
+
+    /// As 3.12.10 and later.
+    pub const CURRENT: Self = Self::Alone(CpythonRules::CURRENT_ROTATION);
+
+    /// The rules where one process rotates and several do not differ.
+    pub fn cpython(self) -> CpythonRules {
+        match self {
+            Self::Alone(rules) => rules,
+            Self::Together { .. } => CpythonRules::default(),
+        }
+    }
+
     /// How backups are compressed.
     pub fn compression(self) -> Option<Compression> {
         match self {
             Self::Together { compress } => compress,
-            Self::Early | Self::Current => None,
+            Self::Alone(_) => None,
         }
     }
 
@@ -68,8 +74,8 @@ impl Compression {
 
 /// The words for the rules, each with what it stands for.
 const WORDS: [(&str, RotationRules); 5] = [
-    ("early", RotationRules::Early),
-    ("current", RotationRules::Current),
+    ("early", RotationRules::EARLY),
+    ("current", RotationRules::CURRENT),
     ("together", RotationRules::Together { compress: None }),
     ("together.gzip", RotationRules::Together { compress: Some(Compression::Gzip) }),
     ("together.zstd", RotationRules::Together { compress: Some(Compression::Zstd) }),

@@ -6,8 +6,8 @@
 
 use std::io;
 
-use super::RotationRules;
 use super::calendar::{Precision, WallTime};
+use logspool_record::cpython::CpythonRules;
 use logspool_record::definition::Zone;
 
 const DAY: i64 = 24 * 60 * 60;
@@ -33,7 +33,7 @@ pub struct Schedule {
     zone: Zone,
     /// Seconds after midnight.
     at_time: Option<i64>,
-    rules: RotationRules,
+    rules: CpythonRules,
     /// Precision of the time in the name of a backup.
     pub precision: Precision,
 }
@@ -50,7 +50,7 @@ pub struct ScheduleOptions<'a> {
     /// Seconds after midnight.
     pub at_time_seconds: Option<u32>,
     /// Which releases of CPython to follow.
-    pub rules: RotationRules,
+    pub rules: CpythonRules,
 }
 
 impl Schedule {
@@ -72,7 +72,7 @@ impl Schedule {
             [b'W', digit @ b'0'..=b'6'] => (When::Weekday(i64::from(digit - b'0')), 7 * DAY, Precision::Day),
             _ => return Err(refused(format!("no such time to rotate at: {when}"))),
         };
-        if interval == 0 && rules == RotationRules::Early {
+        if interval == 0 && rules.steps_into_the_future() {
             return Err(refused("an interval of 0 between two rotations".to_owned()));
         }
         let interval = unit * i64::from(interval);
@@ -87,7 +87,7 @@ impl Schedule {
         let wall = WallTime::at(now, self.zone);
         let mut weekday = wall.weekday;
         let mut wait = self.at_time.unwrap_or(DAY) - wall.second_of_day();
-        if wait < 0 || wait == 0 && self.rules != RotationRules::Early {
+        if wait < 0 || wait == 0 && !self.rules.is_due_at_once() {
             wait += DAY;
             weekday = (weekday + 1) % 7;
         }
@@ -97,19 +97,14 @@ impl Schedule {
             _ => 0,
         };
         due += days * DAY;
-        match self.rules {
-            RotationRules::Early => {
-                if days > 0 && self.zone == Zone::Local {
-                    due += hour_shift(wall.is_dst, due);
-                }
+        if self.rules.counts_days() {
+            due += self.interval - if let When::Weekday(_) = self.when { 7 * DAY } else { DAY };
+            if self.zone == Zone::Local {
+                let skipped = !wall.is_dst && !is_dst(due - HOUR);
+                due += if skipped { 0 } else { hour_shift(wall.is_dst, due) };
             }
-            RotationRules::Current | RotationRules::Together { .. } => {
-                due += self.interval - if let When::Weekday(_) = self.when { 7 * DAY } else { DAY };
-                if self.zone == Zone::Local {
-                    let skipped = !wall.is_dst && !is_dst(due - HOUR);
-                    due += if skipped { 0 } else { hour_shift(wall.is_dst, due) };
-                }
-            }
+        } else if days > 0 && self.zone == Zone::Local {
+            due += hour_shift(wall.is_dst, due);
         }
         due
     }
@@ -117,7 +112,7 @@ impl Schedule {
     /// When the next rotation is due, after a rotation at `now`.
     pub fn after_rollover(&self, now: i64) -> i64 {
         let mut due = self.compute(now);
-        if self.rules == RotationRules::Early {
+        if self.rules.steps_into_the_future() {
             while due <= now {
                 due += self.interval;
             }
@@ -163,7 +158,7 @@ fn hour_shift(is_dst_now: bool, due: i64) -> i64 {
 mod tests {
     use super::*;
 
-    fn schedule(when: &str, at_time_seconds: Option<u32>, rules: RotationRules) -> Schedule {
+    fn schedule(when: &str, at_time_seconds: Option<u32>, rules: CpythonRules) -> Schedule {
         Schedule::parse(ScheduleOptions { when, interval: 1, zone: Zone::Utc, at_time_seconds, rules }).unwrap()
     }
 
@@ -171,9 +166,9 @@ mod tests {
     fn midnight_itself_is_due_at_once_by_early_rules_and_a_day_later_by_current_ones() {
         let midnight = 1_700_006_400;
 
-        assert_eq!(midnight + DAY, schedule("midnight", None, RotationRules::Early).compute(midnight));
-        assert_eq!(midnight, schedule("midnight", Some(0), RotationRules::Early).compute(midnight));
-        assert_eq!(midnight + DAY, schedule("midnight", Some(0), RotationRules::Current).compute(midnight));
+        assert_eq!(midnight + DAY, schedule("midnight", None, CpythonRules::EARLY_ROTATION).compute(midnight));
+        assert_eq!(midnight, schedule("midnight", Some(0), CpythonRules::EARLY_ROTATION).compute(midnight));
+        assert_eq!(midnight + DAY, schedule("midnight", Some(0), CpythonRules::CURRENT_ROTATION).compute(midnight));
     }
 
     #[test]
@@ -184,7 +179,7 @@ mod tests {
                 interval: 1,
                 zone: Zone::Utc,
                 at_time_seconds: None,
-                rules: RotationRules::Current,
+                rules: CpythonRules::CURRENT_ROTATION,
             };
             assert!(Schedule::parse(options).is_err(), "{when}");
         }

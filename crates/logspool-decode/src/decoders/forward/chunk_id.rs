@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ids_are_of_others() {
+    fn other_ids_are_not_ours() {
         for id in [
             "",
             "p8n9gmxTQVC8/nh2wlKKeQ==",

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::msgpack::{self, Reader, Token};
+use super::msgpack::{self, Token, TokenReader};
 use super::problem::ForwardProblem;
-use crate::decoders::json_line::{self, Has};
-use crate::decoders::words::{self, into_text};
+use crate::decoders::convert::{self, into_text};
+use crate::decoders::json_line::{self, PartsSet};
 use crate::record::Record;
 use crate::value::Value;
 
 /// How to read the entries of a message.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct EntryReader<'a> {
     /// True if there is no list around the time and the map.
     pub is_bare: bool,
     /// True if a record that has its own logger keeps the tag as a field.
@@ -22,9 +22,9 @@ pub struct Entry<'a> {
     pub items: usize,
 }
 
-impl<'t> Entry<'t> {
+impl<'t> EntryReader<'t> {
     /// Reads an entry. Returns its record and the number of bytes of the tag in it.
-    pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), ForwardProblem>
+    pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<(Record<'a>, usize), ForwardProblem>
     where
         't: 'a,
     {
@@ -54,9 +54,9 @@ impl<'t> Entry<'t> {
 }
 
 /// Reads a time and a map with at most `items` values.
-fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), ForwardProblem> {
+fn record<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<(Record<'a>, PartsSet), ForwardProblem> {
     let mut record = Record { time_ns: time(reader)?, ..Record::default() };
-    let mut has = Has::default();
+    let mut has = PartsSet::default();
     let map = reader.token()?;
     if let Token::Map(count) = map {
         msgpack::take_items(&mut items, map)?;
@@ -80,7 +80,7 @@ fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, 
 /// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
 fn set<'a>(
     record: &mut Record<'a>,
-    has: &mut Has,
+    has: &mut PartsSet,
     name: Cow<'a, str>,
     value: Value<'a>,
 ) -> Option<(Cow<'a, str>, Value<'a>)> {
@@ -102,7 +102,7 @@ fn set<'a>(
 }
 
 /// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
-fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, ForwardProblem> {
+fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
     let at = match reader.token()? {
         // Fluent Bit's newer form: the time, and a map with metadata of the entry.
         Token::List(count @ 1..) => {
@@ -113,8 +113,8 @@ fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, ForwardProblem> {
         time => time,
     };
     let nanoseconds = match at {
-        Token::Int(seconds) => words::seconds(&Value::Int(seconds)),
-        Token::Float(seconds) => words::seconds(&Value::Float(seconds)),
+        Token::Int(seconds) => convert::seconds(&Value::Int(seconds)),
+        Token::Float(seconds) => convert::seconds(&Value::Float(seconds)),
         Token::Extension(kind, bytes) => msgpack::time(kind, bytes)
             .and_then(|(seconds, nanoseconds)| seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds.into())),
         Token::Nil | Token::Large(_) => None,

@@ -9,9 +9,9 @@ use logspool_record::msgpack;
 use sha2::{Digest, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::msgpack::{Reader, Token};
+use super::msgpack::{Token, TokenReader};
 use super::problem::{ForwardError, ForwardProblem};
-use crate::decoders::words;
+use crate::decoders::convert;
 
 /// Random bytes of the server, which the client's proof includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Challenge {
 
 /// The server's side.
 #[derive(Clone, Copy)]
-pub struct Server<'a> {
+pub struct HandshakeServer<'a> {
     /// Host name sent to clients.
     pub hostname: &'a str,
     /// The shared key.
@@ -35,14 +35,14 @@ pub struct Server<'a> {
 
 /// The server's decision about a PING.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum HandshakeAnswer {
     /// The client may send records. The bytes are the PONG for it.
     Welcome(Vec<u8>),
     /// The client is refused. Close the connection after sending this PONG.
     Refused(Vec<u8>),
 }
 
-impl Server<'_> {
+impl HandshakeServer<'_> {
     /// The challenge for a new connection. `random` has 16 bytes for the key and 16 for the password.
     pub fn challenge(&self, random: [u8; 32]) -> Challenge {
         let (nonce, auth) = random.split_at(16);
@@ -55,17 +55,17 @@ impl Server<'_> {
     /// # Errors
     ///
     /// The bytes are not a PING.
-    pub fn answer(&self, challenge: &Challenge, ping: &[u8]) -> Result<Answer, ForwardError> {
+    pub fn answer(&self, challenge: &Challenge, ping: &[u8]) -> Result<HandshakeAnswer, ForwardError> {
         let ping = Ping::read(ping)?;
         let digest = key_digest(ping.salt, ping.hostname, &challenge.nonce, self.shared_key);
         if !bool::from(digest.as_bytes().ct_eq(ping.digest)) {
-            return Ok(Answer::Refused(self.pong(Err("the shared key is another one"), "")));
+            return Ok(HandshakeAnswer::Refused(self.pong(Err("the shared key is wrong"), "")));
         }
         if !self.users.is_empty() && !bool::from(self.knows(&challenge.auth, &ping)) {
-            return Ok(Answer::Refused(self.pong(Err("name or password is wrong"), "")));
+            return Ok(HandshakeAnswer::Refused(self.pong(Err("user name or password is wrong"), "")));
         }
         let proof = key_digest(ping.salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key);
-        Ok(Answer::Welcome(self.pong(Ok(()), &proof)))
+        Ok(HandshakeAnswer::Welcome(self.pong(Ok(()), &proof)))
     }
 
     /// True if the PING has the name and password of a known user. All users are compared, so that the time taken does
@@ -116,12 +116,12 @@ impl Challenge {
     ///
     /// The bytes are not a HELO.
     pub fn read(helo: &[u8]) -> Result<Self, ForwardError> {
-        let mut reader = Reader::new(helo);
+        let mut reader = TokenReader::new(helo);
         let result = Self::parts(&mut reader);
         result.map_err(|problem| problem.at(reader.at()))
     }
 
-    fn parts(reader: &mut Reader<'_>) -> Result<Self, ForwardProblem> {
+    fn parts(reader: &mut TokenReader<'_>) -> Result<Self, ForwardProblem> {
         begin(reader, "HELO", 2)?;
         let Token::Map(count) = reader.token()? else { return Err(ForwardProblem::Unexpected("a map")) };
         let (mut nonce, mut auth) = (Vec::new(), Vec::new());
@@ -149,12 +149,12 @@ struct Ping<'a> {
 
 impl<'a> Ping<'a> {
     fn read(ping: &'a [u8]) -> Result<Self, ForwardError> {
-        let mut reader = Reader::new(ping);
+        let mut reader = TokenReader::new(ping);
         let result = Self::parts(&mut reader);
         result.map_err(|problem| problem.at(reader.at()))
     }
 
-    fn parts(reader: &mut Reader<'a>) -> Result<Self, ForwardProblem> {
+    fn parts(reader: &mut TokenReader<'a>) -> Result<Self, ForwardProblem> {
         begin(reader, "PING", 6)?;
         Ok(Self {
             hostname: text_of(reader)?,
@@ -168,8 +168,8 @@ impl<'a> Ping<'a> {
 
 /// The client's side.
 #[derive(Clone, Copy)]
-pub struct Client<'a> {
-    /// Host name sent to clients.
+pub struct HandshakeClient<'a> {
+    /// Host name sent to the server.
     pub hostname: &'a str,
     /// The shared key.
     pub shared_key: &'a str,
@@ -185,7 +185,7 @@ pub enum PongError {
     /// The server refuses the client, for this reason.
     Refused(String),
     /// The server does not know the shared key.
-    Stranger,
+    UnknownKey,
 }
 
 impl fmt::Display for PongError {
@@ -193,14 +193,14 @@ impl fmt::Display for PongError {
         match self {
             Self::Forward(error) => write!(to, "the answer to the handshake cannot be read: {error}"),
             Self::Refused(reason) => write!(to, "the server refuses the connection: {reason}"),
-            Self::Stranger => to.write_str("the server does not know the shared key: it is another one there"),
+            Self::UnknownKey => to.write_str("the server has another shared key"),
         }
     }
 }
 
 impl std::error::Error for PongError {}
 
-impl Client<'_> {
+impl HandshakeClient<'_> {
     /// The PING for a HELO. `salt` has random bytes.
     pub fn ping(&self, challenge: &Challenge, salt: &[u8]) -> Vec<u8> {
         let (name, password) = if challenge.auth.is_empty() { ("", "") } else { self.user };
@@ -223,13 +223,13 @@ impl Client<'_> {
     ///
     /// The server refuses the client, or does not know the key.
     pub fn check(&self, challenge: &Challenge, salt: &[u8], pong: &[u8]) -> Result<(), PongError> {
-        let mut reader = Reader::new(pong);
+        let mut reader = TokenReader::new(pong);
         let pong = Pong::parts(&mut reader).map_err(|problem| PongError::Forward(problem.at(reader.at())))?;
         if !pong.is_welcome {
-            return Err(PongError::Refused(words::lossy(pong.reason).into_owned()));
+            return Err(PongError::Refused(convert::lossy(pong.reason).into_owned()));
         }
         let expected = key_digest(salt, pong.hostname, &challenge.nonce, self.shared_key);
-        if bool::from(expected.as_bytes().ct_eq(pong.digest)) { Ok(()) } else { Err(PongError::Stranger) }
+        if bool::from(expected.as_bytes().ct_eq(pong.digest)) { Ok(()) } else { Err(PongError::UnknownKey) }
     }
 }
 
@@ -242,7 +242,7 @@ struct Pong<'a> {
 }
 
 impl<'a> Pong<'a> {
-    fn parts(reader: &mut Reader<'a>) -> Result<Self, ForwardProblem> {
+    fn parts(reader: &mut TokenReader<'a>) -> Result<Self, ForwardProblem> {
         begin(reader, "PONG", 5)?;
         let Token::Bool(is_welcome) = reader.token()? else { return Err(ForwardProblem::Unexpected("true or false")) };
         Ok(Self { is_welcome, reason: text_of(reader)?, hostname: text_of(reader)?, digest: text_of(reader)? })
@@ -250,14 +250,14 @@ impl<'a> Pong<'a> {
 }
 
 /// Reads the start of a message: a list with at least `values` values, the first of which is `word`.
-fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), ForwardProblem> {
+fn begin(reader: &mut TokenReader<'_>, word: &'static str, values: u32) -> Result<(), ForwardProblem> {
     match (reader.token()?, reader.token()?) {
         (Token::List(count), Token::Text(text)) if count >= values && text == word.as_bytes() => Ok(()),
         _ => Err(ForwardProblem::Unexpected(word)),
     }
 }
 
-fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], ForwardProblem> {
+fn text_of<'a>(reader: &mut TokenReader<'a>) -> Result<&'a [u8], ForwardProblem> {
     match reader.token()? {
         Token::Text(text) => Ok(text),
         _ => Err(ForwardProblem::Unexpected("a text")),

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use chrono::DateTime;
-use logspool_record::msgpack::{Item, ReadError, Reader as Items};
+use logspool_record::msgpack::{Item, ReadError, Reader as ItemReader};
 
 use super::problem::ForwardProblem;
-use crate::decoders::words::lossy;
+use crate::decoders::convert::lossy;
 use crate::value::Value;
 
-/// Maximum nesting depth. Deeper values are shown as [`BEYOND`].
-const DEPTH: usize = 32;
+/// Maximum nesting depth. Deeper values are shown as [`TOO_DEEP`].
+const MAX_DEPTH: usize = 32;
 
 /// Replaces values that are nested too deeply.
-const BEYOND: &str = "...";
+const TOO_DEEP: &str = "...";
 
 /// A token. The values of a list or map are the tokens after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,12 +44,12 @@ impl Token<'_> {
 
 /// Reads tokens.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub struct TokenReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TokenReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     /// Reads a token. On an error the position does not change.
     #[inline]
     pub fn token(&mut self) -> Result<Token<'a>, ForwardProblem> {
-        let mut items = Items::new(self.bytes.get(self.at..).ok_or(ForwardProblem::Truncated)?);
+        let mut items = ItemReader::new(self.bytes.get(self.at..).ok_or(ForwardProblem::Truncated)?);
         let token = match items.item() {
             Ok(Item::Nil) => Token::Nil,
             Ok(Item::Bool(value)) => Token::Bool(value),
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a value whose first token has already been read.
     pub fn value_of(&mut self, token: Token<'a>, items: &mut usize) -> Result<Value<'a>, ForwardProblem> {
-        self.nested(token, items, DEPTH)
+        self.nested(token, items, MAX_DEPTH)
     }
 
     /// Reads the key of a map.
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
             Token::Extension(kind, bytes) => extension(kind, bytes),
             Token::List(_) | Token::Map(_) if depth == 0 => {
                 self.skip(token.values())?;
-                Value::text(BEYOND)
+                Value::text(TOO_DEEP)
             }
             Token::List(count) => {
                 take_items(items, token)?;

@@ -23,11 +23,11 @@ pub enum ForwardProblem {
     Malformed,
     /// Another value was found than this one.
     Unexpected(&'static str),
-    /// The message is longer than [`super::Limits::frame`].
+    /// The message is longer than [`super::ForwardLimits::frame`].
     TooLong(usize),
-    /// An entry has more values than [`super::Limits::items`].
+    /// An entry has more values than [`super::ForwardLimits::items`].
     TooMany,
-    /// The records take more memory than [`super::Limits::repeated`].
+    /// The records take more memory than [`super::ForwardLimits::repeated`].
     TooLarge,
     /// This number of entries in this number of bytes is too dense: see `decoders/density.rs`.
     TooDense(usize, usize),
@@ -50,20 +50,20 @@ impl fmt::Display for ForwardError {
         let at = self.at;
         match &self.problem {
             ForwardProblem::Truncated => write!(to, "the Forward message is cut off at byte {at}"),
-            ForwardProblem::Malformed => write!(to, "byte {at} of the Forward message is no MessagePack"),
+            ForwardProblem::Malformed => write!(to, "byte {at} of the Forward message is not MessagePack"),
             ForwardProblem::Unexpected(wanted) => {
-                write!(to, "the Forward message holds something else than {wanted} before byte {at}")
+                write!(to, "the Forward message has another value instead of {wanted} before byte {at}")
             }
             ForwardProblem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
             ForwardProblem::TooMany => {
-                write!(to, "an entry of the Forward message holds too many values, at byte {at}")
+                write!(to, "an entry of the Forward message has too many values, at byte {at}")
             }
             ForwardProblem::TooLarge => {
-                to.write_str("the Forward message holds too many records, or its tag is too long to be in each")
+                to.write_str("the Forward message has too many records, or its tag is too long to be repeated in each")
             }
             ForwardProblem::TooDense(entries, bytes) => write!(
                 to,
-                "the Forward message holds {entries} entries in {bytes} bytes, which is more than one for \
+                "the Forward message has {entries} entries in {bytes} bytes, more than one per \
                  {MIN_RECORD_BYTES} bytes"
             ),
             ForwardProblem::LongEntry(bytes) => {
@@ -72,7 +72,9 @@ impl fmt::Display for ForwardError {
             ForwardProblem::Compression(name) => {
                 write!(to, "the Forward message is compressed with {name:?}: send gzip")
             }
-            ForwardProblem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
+            ForwardProblem::Inflate(error) => {
+                write!(to, "cannot decompress the entries of the Forward message: {error}")
+            }
         }
     }
 }

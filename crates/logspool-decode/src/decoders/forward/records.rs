@@ -1,26 +1,26 @@
 //! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory for a part
 //! of the records only.
 
-use super::entry::Entry;
-use super::inflating::Inflating;
-use super::msgpack::Reader;
-use super::{ChunkId, Entries, ForwardError, ForwardProblem, Message};
+use super::entry::EntryReader;
+use super::inflater::EntryInflater;
+use super::msgpack::TokenReader;
+use super::{ChunkId, EntryBytes, ForwardError, ForwardProblem, Message};
 use crate::batch::ROW_BYTES;
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
 
 /// Whether the caller wants another record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RecordFlow {
     /// Read the next record.
-    More,
+    Continue,
     /// Pause: [`Records::read`] returns. The next call continues with the next record.
     Pause,
 }
 
 /// Reason why [`Records::read`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReadProgress {
     /// The caller asked for a pause.
     Paused,
     /// There are no more records.
@@ -30,21 +30,21 @@ pub enum Progress {
 /// Reads the records of a message. After an error it returns no more records.
 #[derive(Debug)]
 pub struct Records<'a> {
-    source: Source<'a>,
-    entry: Entry<'a>,
-    count: Count,
+    source: EntrySource<'a>,
+    entry: EntryReader<'a>,
+    count: EntryCount,
 }
 
 #[derive(Debug)]
-enum Source<'a> {
+enum EntrySource<'a> {
     /// Entries in the message, from this position on.
-    Plain(Reader<'a>, usize),
-    Gzip(Box<Inflating<'a>>),
+    Plain(TokenReader<'a>, usize),
+    Gzip(Box<EntryInflater<'a>>),
 }
 
 /// Number of entries read, and limits of the rest.
 #[derive(Debug)]
-struct Count {
+struct EntryCount {
     /// Entries left; `None`: until the end of the bytes.
     left: Option<u32>,
     read: usize,
@@ -57,23 +57,23 @@ struct Count {
 impl<'a> Records<'a> {
     pub(super) fn new(message: &'a Message<'_>, buffer: &'a mut Vec<u8>, most_buffer: usize, skip: usize) -> Self {
         let limits = &message.limits;
-        let plain = |reader: Reader<'a>| Source::Plain(reader, reader.at());
+        let plain = |reader: TokenReader<'a>| EntrySource::Plain(reader, reader.at());
         let (source, left) = match message.entries {
-            Entries::Bare(reader) => (plain(reader), Some(1)),
-            Entries::List(reader, count) => (plain(reader), Some(count)),
-            Entries::Packed(bytes) => (plain(Reader::new(bytes)), None),
-            Entries::Gzip(bytes) => {
-                (Source::Gzip(Box::new(Inflating::new(bytes, buffer, most_buffer, limits.expanded))), None)
+            EntryBytes::Bare(reader) => (plain(reader), Some(1)),
+            EntryBytes::List(reader, count) => (plain(reader), Some(count)),
+            EntryBytes::Packed(bytes) => (plain(TokenReader::new(bytes)), None),
+            EntryBytes::Gzip(bytes) => {
+                (EntrySource::Gzip(Box::new(EntryInflater::new(bytes, buffer, most_buffer, limits.expanded))), None)
             }
         };
-        let entry = Entry {
-            is_bare: matches!(message.entries, Entries::Bare(_)),
+        let entry = EntryReader {
+            is_bare: matches!(message.entries, EntryBytes::Bare(_)),
             // The tag of our own client has no meaning.
             keeps_tag: message.chunk.as_deref().and_then(ChunkId::parse).is_none(),
             tag: &message.tag,
             items: limits.items,
         };
-        Self { source, entry, count: Count { left, read: 0, skip, budget: limits.repeated } }
+        Self { source, entry, count: EntryCount { left, read: 0, skip, budget: limits.repeated } }
     }
 
     /// Calls `each` with records until it asks for a pause or there are no more.
@@ -81,15 +81,15 @@ impl<'a> Records<'a> {
     /// # Errors
     ///
     /// An entry cannot be read. `each` was called with all records before it.
-    pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> Next) -> Result<Progress, ForwardError> {
+    pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> RecordFlow) -> Result<ReadProgress, ForwardError> {
         let Self { source, entry, count } = self;
         let read = match source {
-            Source::Plain(reader, begin) => {
+            EntrySource::Plain(reader, begin) => {
                 let passed = 0_usize.wrapping_sub(*begin);
                 let read = read(reader, passed, entry, count, &mut each);
                 read.map_err(|(problem, at)| problem.at(at))
             }
-            Source::Gzip(inflating) => read_compressed(inflating, entry, count, &mut each),
+            EntrySource::Gzip(inflating) => read_compressed(inflating, entry, count, &mut each),
         };
         if read.is_err() {
             count.left = Some(0);
@@ -99,28 +99,28 @@ impl<'a> Records<'a> {
 }
 
 fn read_compressed(
-    inflating: &mut Inflating<'_>,
-    entry: &Entry<'_>,
-    count: &mut Count,
-    each: &mut impl FnMut(&Record<'_>) -> Next,
-) -> Result<Progress, ForwardError> {
+    inflating: &mut EntryInflater<'_>,
+    entry: &EntryReader<'_>,
+    count: &mut EntryCount,
+    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+) -> Result<ReadProgress, ForwardError> {
     loop {
         if count.left == Some(0) {
-            return Ok(Progress::Done);
+            return Ok(ReadProgress::Done);
         }
         let passed = inflating.passed();
-        let mut reader = Reader::new(inflating.bytes());
+        let mut reader = TokenReader::new(inflating.bytes());
         let read = read(&mut reader, passed, entry, count, each);
         let taken = reader.at();
         inflating.advance(taken);
         let has_more = !inflating.has_ended();
         match read {
-            Ok(Progress::Paused) => return Ok(Progress::Paused),
+            Ok(ReadProgress::Paused) => return Ok(ReadProgress::Paused),
             // The rest of the entry may not be decompressed yet.
-            Ok(Progress::Done) | Err((ForwardProblem::Truncated, _)) if has_more => {
+            Ok(ReadProgress::Done) | Err((ForwardProblem::Truncated, _)) if has_more => {
                 inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;
             }
-            Ok(Progress::Done) => return Ok(Progress::Done),
+            Ok(ReadProgress::Done) => return Ok(ReadProgress::Done),
             Err((problem, at)) => return Err(problem.at(passed + at)),
         }
     }
@@ -129,16 +129,16 @@ fn read_compressed(
 /// Reads entries up to the end of the bytes. On an error the reader stays at the start of the entry, and the position
 /// of the problem is returned. `passed` is the number of bytes of entries before the reader's first byte.
 fn read<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut TokenReader<'a>,
     passed: usize,
-    entry: &Entry<'a>,
-    count: &mut Count,
-    each: &mut impl FnMut(&Record<'_>) -> Next,
-) -> Result<Progress, (ForwardProblem, usize)> {
+    entry: &EntryReader<'a>,
+    count: &mut EntryCount,
+    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+) -> Result<ReadProgress, (ForwardProblem, usize)> {
     loop {
         match &mut count.left {
-            Some(0) => return Ok(Progress::Done),
-            None if reader.is_at_end() => return Ok(Progress::Done),
+            Some(0) => return Ok(ReadProgress::Done),
+            None if reader.is_at_end() => return Ok(ReadProgress::Done),
             _ => {}
         }
         let begin = *reader;
@@ -148,7 +148,7 @@ fn read<'a>(
         });
         match read {
             Ok(_) if count.read <= count.skip => {}
-            Ok(record) if each(&record) == Next::Pause => return Ok(Progress::Paused),
+            Ok(record) if each(&record) == RecordFlow::Pause => return Ok(ReadProgress::Paused),
             Ok(_) => {}
             Err(problem) => {
                 let at = reader.at();
@@ -159,7 +159,7 @@ fn read<'a>(
     }
 }
 
-impl Count {
+impl EntryCount {
     /// Counts an entry. `bytes` is the position of its end in the bytes of all entries.
     fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), ForwardProblem> {
         self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(ForwardProblem::TooLarge)?;

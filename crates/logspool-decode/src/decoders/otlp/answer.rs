@@ -14,7 +14,7 @@ pub enum Encoding {
 
 /// Records of a request that were rejected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedRecords {
     /// Their number.
     pub records: u64,
     /// The reason for the first one.
@@ -36,7 +36,7 @@ impl Encoding {
     }
 
     /// The answer when all records except the rejected ones are safe.
-    pub fn success(self, rejected: &Rejected) -> Vec<u8> {
+    pub fn success(self, rejected: &RejectedRecords) -> Vec<u8> {
         match (self, rejected.records) {
             (Self::Protobuf, 0) => Vec::new(),
             (Self::Json, 0) => b"{}".to_vec(),
@@ -106,8 +106,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_taken_is_counted_with_the_reason() {
-        let rejected = Rejected { records: 300, why: "x".repeat(130) };
+    fn rejected_records_are_counted_with_the_reason() {
+        let rejected = RejectedRecords { records: 300, why: "x".repeat(130) };
         let why = [b"\x12\x82\x01", "x".repeat(130).as_bytes()].concat();
         let partial = [b"\x08\xAC\x02".as_slice(), &why].concat();
 
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn where_all_was_taken_the_answer_is_empty() {
-        assert_eq!(b"".as_slice(), Encoding::Protobuf.success(&Rejected::default()));
-        assert_eq!(b"{}".as_slice(), Encoding::Json.success(&Rejected::default()));
+    fn if_all_records_are_accepted_the_answer_is_empty() {
+        assert_eq!(b"".as_slice(), Encoding::Protobuf.success(&RejectedRecords::default()));
+        assert_eq!(b"{}".as_slice(), Encoding::Json.success(&RejectedRecords::default()));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BEYOND, Budget, DEPTH, Draft, OtlpError, OtlpLimits, Resource, Unread};
+use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
 use crate::batch::ROW_BYTES;
-use crate::decoders::words;
+use crate::decoders::convert;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -19,7 +19,7 @@ use crate::value::Value;
 pub fn read<'a>(
     body: &'a [u8],
     limits: &OtlpLimits,
-    mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
+    mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
     let request: Request<'a> = serde_json::from_slice(body).map_err(OtlpError::Json)?;
@@ -31,8 +31,8 @@ pub fn read<'a>(
             let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
             for part in scope_logs.log_records.0 {
                 left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
-                let draft = parse(part).and_then(|sent| record(sent, Draft::new(&resource, &scope), limits));
-                let unread = |error| Unread { bytes: part.get().as_bytes(), error };
+                let draft = parse(part).and_then(|sent| record(sent, RecordDraft::new(&resource, &scope), limits));
+                let unread = |error| UnreadableRecord { bytes: part.get().as_bytes(), error };
                 each(draft.map(|draft| draft.finish(&resource)).map_err(unread));
             }
         }
@@ -46,9 +46,9 @@ fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError
 
 /// A list whose values are parsed one by one, to allocate memory for one at a time. `null` is an empty list.
 #[derive(Default)]
-struct Raw<'a>(Vec<&'a RawValue>);
+struct RawList<'a>(Vec<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawList<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self(Option::<Vec<&'a RawValue>>::deserialize(from)?.unwrap_or_default()))
     }
@@ -58,7 +58,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
     #[serde(borrow, default)]
-    resource_logs: Raw<'a>,
+    resource_logs: RawList<'a>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ struct ResourceLogs<'a> {
     #[serde(borrow)]
     resource: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    scope_logs: Raw<'a>,
+    scope_logs: RawList<'a>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ struct ScopeLogs<'a> {
     #[serde(borrow)]
     scope: Option<Scope<'a>>,
     #[serde(borrow, default)]
-    log_records: Raw<'a>,
+    log_records: RawList<'a>,
 }
 
 #[derive(Deserialize)]
@@ -120,13 +120,17 @@ fn resource<'a>(raw: Option<&'a RawValue>, limits: &OtlpLimits) -> Result<(Resou
     let Some(raw) = raw else { return Ok((resource, 0)) };
     let mut items = Budget(limits.items);
     for pair in list(parse::<Attributes<'a>>(raw)?.attributes) {
-        let (name, value) = self::pair(pair, &mut items, DEPTH)?;
+        let (name, value) = self::pair(pair, &mut items, MAX_DEPTH)?;
         resource.set(name, value);
     }
     Ok((resource, raw.get().len()))
 }
 
-fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &OtlpLimits) -> Result<Draft<'a>, OtlpError> {
+fn record<'a>(
+    sent: LogRecord<'a>,
+    mut draft: RecordDraft<'a>,
+    limits: &OtlpLimits,
+) -> Result<RecordDraft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
     let time = |value: Option<Value<'_>>| value.and_then(|value| whole(&value)).filter(|time| *time != 0);
     draft.record.time_ns = time(sent.time_unix_nano).or_else(|| time(sent.observed_time_unix_nano));
@@ -134,10 +138,10 @@ fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &OtlpLimits) ->
     draft.record.span_id = id(sent.span_id);
     draft.level(sent.severity_number.and_then(|value| whole(&value)).unwrap_or_default(), text(sent.severity_text));
     if let Some(body) = sent.body {
-        draft.body(any(body, &mut items, DEPTH)?);
+        draft.body(any(body, &mut items, MAX_DEPTH)?);
     }
     for pair in list(sent.attributes) {
-        let (name, value) = self::pair(pair, &mut items, DEPTH)?;
+        let (name, value) = self::pair(pair, &mut items, MAX_DEPTH)?;
         draft.attribute(name, value);
     }
     let event = text(sent.event_name);
@@ -176,7 +180,7 @@ fn any<'a>(value: Value<'a>, items: &mut Budget, depth: usize) -> Result<Value<'
             Value::Text(text) => text.parse().map_or(Value::Text(text), Value::Float),
             other => other,
         },
-        "arrayValue" | "kvlistValue" if depth == 0 => Value::text(BEYOND),
+        "arrayValue" | "kvlistValue" if depth == 0 => Value::text(TOO_DEEP),
         "arrayValue" => {
             let values = values(value).into_iter().map(|value| any(value, items, depth - 1));
             Value::List(values.collect::<Result<_, _>>()?)
@@ -209,7 +213,7 @@ fn map<'a>(value: Value<'a>) -> Vec<(Cow<'a, str>, Value<'a>)> {
 }
 
 fn text(value: Option<Value<'_>>) -> Cow<'_, str> {
-    value.map(words::into_text).unwrap_or_default()
+    value.map(convert::into_text).unwrap_or_default()
 }
 
 /// An id; `None` if it is empty or zero.

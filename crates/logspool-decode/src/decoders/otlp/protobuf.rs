@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{BEYOND, Budget, DEPTH, Draft, OtlpError, OtlpLimits, Resource, Unread};
+use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
 use crate::batch::ROW_BYTES;
-use crate::decoders::words::lossy;
+use crate::decoders::convert::lossy;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -16,7 +16,7 @@ use crate::value::Value;
 pub fn read<'a>(
     body: &'a [u8],
     limits: &OtlpLimits,
-    mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
+    mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
     for part in messages(body, 1) {
@@ -28,8 +28,8 @@ pub fn read<'a>(
             for part in messages(scope_logs, 2) {
                 let bytes = part?;
                 left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
-                let draft = record(bytes, Draft::new(&resource, &scope), limits);
-                each(draft.map(|draft| draft.finish(&resource)).map_err(|error| Unread { bytes, error }));
+                let draft = record(bytes, RecordDraft::new(&resource, &scope), limits);
+                each(draft.map(|draft| draft.finish(&resource)).map_err(|error| UnreadableRecord { bytes, error }));
             }
         }
     }
@@ -45,7 +45,7 @@ fn resource<'a>(resource_logs: &'a [u8], limits: &OtlpLimits) -> Result<(Resourc
         let part = part?;
         bytes += part.len();
         for attribute in messages(part, 1) {
-            let (name, value) = pair(attribute?, &mut items, DEPTH)?;
+            let (name, value) = pair(attribute?, &mut items, MAX_DEPTH)?;
             resource.set(name, value);
         }
     }
@@ -64,23 +64,23 @@ fn scope(scope_logs: &[u8]) -> Result<Cow<'_, str>, OtlpError> {
 }
 
 /// Parses a `LogRecord`.
-fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &OtlpLimits) -> Result<Draft<'a>, OtlpError> {
+fn record<'a>(bytes: &'a [u8], mut draft: RecordDraft<'a>, limits: &OtlpLimits) -> Result<RecordDraft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
     let (mut time, mut observed, mut severity, mut severity_name) = (0, 0, 0, Cow::Borrowed(""));
-    for part in Parts(bytes) {
+    for part in FieldIter(bytes) {
         match part? {
-            (1, Part::Fixed64(nanoseconds)) => time = nanoseconds,
-            (2, Part::Number(number)) => severity = number as i64,
-            (3, Part::Bytes(name)) => severity_name = lossy(name),
-            (5, Part::Bytes(value)) => draft.body(any(value, &mut items, DEPTH)?),
-            (6, Part::Bytes(attribute)) => {
-                let (name, value) = pair(attribute, &mut items, DEPTH)?;
+            (1, FieldValue::Fixed64(nanoseconds)) => time = nanoseconds,
+            (2, FieldValue::Number(number)) => severity = number as i64,
+            (3, FieldValue::Bytes(name)) => severity_name = lossy(name),
+            (5, FieldValue::Bytes(value)) => draft.body(any(value, &mut items, MAX_DEPTH)?),
+            (6, FieldValue::Bytes(attribute)) => {
+                let (name, value) = pair(attribute, &mut items, MAX_DEPTH)?;
                 draft.attribute(name, value);
             }
-            (9, Part::Bytes(id)) => draft.record.trace_id = hex(id),
-            (10, Part::Bytes(id)) => draft.record.span_id = hex(id),
-            (11, Part::Fixed64(nanoseconds)) => observed = nanoseconds,
-            (12, Part::Bytes(name)) if !name.is_empty() => {
+            (9, FieldValue::Bytes(id)) => draft.record.trace_id = hex(id),
+            (10, FieldValue::Bytes(id)) => draft.record.span_id = hex(id),
+            (11, FieldValue::Fixed64(nanoseconds)) => observed = nanoseconds,
+            (12, FieldValue::Bytes(name)) if !name.is_empty() => {
                 let name = Value::Text(lossy(name));
                 draft.record.fields.push((Cow::Borrowed("event_name"), name));
             }
@@ -96,10 +96,10 @@ fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &OtlpLimits) -> Res
 /// Parses a `KeyValue`.
 fn pair<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<(Cow<'a, str>, Value<'a>), OtlpError> {
     let (mut name, mut value) = (Cow::Borrowed(""), Value::Null);
-    for part in Parts(bytes) {
+    for part in FieldIter(bytes) {
         match part? {
-            (1, Part::Bytes(text)) => name = lossy(text),
-            (2, Part::Bytes(bytes)) => value = any(bytes, items, depth)?,
+            (1, FieldValue::Bytes(text)) => name = lossy(text),
+            (2, FieldValue::Bytes(bytes)) => value = any(bytes, items, depth)?,
             _ => {}
         }
     }
@@ -110,19 +110,19 @@ fn pair<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<(Cow<'a
 fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a>, OtlpError> {
     items.take(1, OtlpError::TooMany)?;
     let mut value = Value::Null;
-    for part in Parts(bytes) {
+    for part in FieldIter(bytes) {
         value = match part? {
-            (1 | 7, Part::Bytes(text)) => Value::Text(lossy(text)),
-            (2, Part::Number(number)) => Value::Bool(number != 0),
+            (1 | 7, FieldValue::Bytes(text)) => Value::Text(lossy(text)),
+            (2, FieldValue::Number(number)) => Value::Bool(number != 0),
             // Negative numbers are encoded in two's complement.
-            (3, Part::Number(number)) => Value::Int(number as i64),
-            (4, Part::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
-            (5 | 6, Part::Bytes(_)) if depth == 0 => Value::text(BEYOND),
-            (5, Part::Bytes(list)) => {
+            (3, FieldValue::Number(number)) => Value::Int(number as i64),
+            (4, FieldValue::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
+            (5 | 6, FieldValue::Bytes(_)) if depth == 0 => Value::text(TOO_DEEP),
+            (5, FieldValue::Bytes(list)) => {
                 let values = messages(list, 1).map(|part| any(part?, items, depth - 1));
                 Value::List(values.collect::<Result<_, _>>()?)
             }
-            (6, Part::Bytes(map)) => {
+            (6, FieldValue::Bytes(map)) => {
                 let pairs = messages(map, 1).map(|part| pair(part?, items, depth - 1));
                 Value::Map(pairs.collect::<Result<_, _>>()?)
             }
@@ -141,15 +141,15 @@ fn hex(id: &[u8]) -> Option<Cow<'static, str>> {
 
 /// The messages in the field with this number.
 fn messages(bytes: &[u8], number: u64) -> impl Iterator<Item = Result<&[u8], OtlpError>> {
-    Parts(bytes).filter_map(move |part| match part {
-        Ok((found, Part::Bytes(bytes))) => (found == number).then_some(Ok(bytes)),
+    FieldIter(bytes).filter_map(move |part| match part {
+        Ok((found, FieldValue::Bytes(bytes))) => (found == number).then_some(Ok(bytes)),
         Ok(_) => None,
         Err(error) => Some(Err(error)),
     })
 }
 
 /// The value of a field.
-enum Part<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
@@ -157,23 +157,23 @@ enum Part<'a> {
 }
 
 /// Iterates over the fields of a message with their numbers. Ends after an error.
-struct Parts<'a>(&'a [u8]);
+struct FieldIter<'a>(&'a [u8]);
 
-impl<'a> Parts<'a> {
-    fn part(&mut self) -> Result<(u64, Part<'a>), &'static str> {
+impl<'a> FieldIter<'a> {
+    fn part(&mut self) -> Result<(u64, FieldValue<'a>), &'static str> {
         let key = self.number()?;
         let part = match key & 7 {
-            0 => Part::Number(self.number()?),
-            1 => Part::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk().ok_or(CUT_OFF)?)),
+            0 => FieldValue::Number(self.number()?),
+            1 => FieldValue::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk().ok_or(CUT_OFF)?)),
             2 => {
                 let length = usize::try_from(self.number()?).map_err(|_| CUT_OFF)?;
-                Part::Bytes(self.take(length)?)
+                FieldValue::Bytes(self.take(length)?)
             }
             5 => {
                 self.take(4)?;
-                Part::Fixed32
+                FieldValue::Fixed32
             }
-            _ => return Err("a field has a type that is not known"),
+            _ => return Err("a field has an unknown type"),
         };
         Ok((key >> 3, part))
     }
@@ -198,10 +198,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-const CUT_OFF: &str = "it is cut off";
+const CUT_OFF: &str = "it is truncated";
 
-impl<'a> Iterator for Parts<'a> {
-    type Item = Result<(u64, Part<'a>), OtlpError>;
+impl<'a> Iterator for FieldIter<'a> {
+    type Item = Result<(u64, FieldValue<'a>), OtlpError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {

@@ -8,16 +8,16 @@ use super::problem::PickleLimits;
 use crate::value::Value;
 
 /// Maximum number of memoised texts. A log record of `logging` has some 30.
-const MEMO: usize = 64;
+const MAX_MEMO: usize = 64;
 
 /// Maximum number of pairs. The machine reads larger frames.
-const PAIRS: usize = 256;
+const MAX_PAIRS: usize = 256;
 
 /// Calls `each` with the pairs of a flat dict. `None`: the frame has another shape, or is not a pickle. The caller then
 /// discards the pairs it got, and runs the machine.
 pub fn read<'a>(frame: &'a [u8], limits: PickleLimits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
-    let mut code = Code { frame, at: 0, memo: [None; MEMO], memo_length: 0 };
-    let mut pairs = PAIRS.min(limits.items);
+    let mut code = FlatReader { frame, at: 0, memo: [None; MAX_MEMO], memo_length: 0 };
+    let mut pairs = MAX_PAIRS.min(limits.items);
     let mut bytes = frame.len().checked_mul(limits.expansion)?;
     limits.depth.checked_sub(1)?;
     code.begin()?;
@@ -46,15 +46,15 @@ pub fn read<'a>(frame: &'a [u8], limits: PickleLimits, mut each: impl FnMut(&'a 
     }
 }
 
-struct Code<'a> {
+struct FlatReader<'a> {
     frame: &'a [u8],
     at: usize,
     /// Memoised values; `None` for values that are not text.
-    memo: [Option<&'a str>; MEMO],
+    memo: [Option<&'a str>; MAX_MEMO],
     memo_length: usize,
 }
 
-impl<'a> Code<'a> {
+impl<'a> FlatReader<'a> {
     /// Reads up to and including the instruction for the empty dict.
     fn begin(&mut self) -> Option<()> {
         if self.skip(0x80) {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_again_and_again_is_left_to_the_machine() {
+    fn a_text_repeated_by_the_memo_is_left_to_the_machine() {
         for pair in [b"h\x01h\x01", &b"h\x01N"[..]] {
             let mut frame = b"}q\x00(X\xE8\x03\x00\x00".to_vec();
             frame.extend([b'a'; 1000]);

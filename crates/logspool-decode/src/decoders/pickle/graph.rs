@@ -35,7 +35,7 @@ pub struct Pickle<'a> {
 /// A class or function, or the result of a call.
 #[derive(Debug)]
 pub struct Object {
-    pub what: What,
+    pub kind: ObjectKind,
     /// The argument of `__setstate__`.
     pub state: Option<Id>,
     /// Values that would be appended or added.
@@ -45,7 +45,7 @@ pub struct Object {
 }
 
 #[derive(Debug)]
-pub enum What {
+pub enum ObjectKind {
     /// Both nodes are text.
     Global {
         module: Id,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use num_bigint::BigInt;
 
 use super::graph::{Id, Node, Object};
-use super::problem::{PickleError, PickleLimits, Problem};
+use super::problem::{PickleError, PickleLimits, PickleProblem};
 use super::text;
 
 /// The stack machine; see `pickle.rs`.
@@ -19,7 +19,7 @@ pub struct Machine<'a> {
     most_nodes: usize,
 }
 
-type Step<T> = Result<T, Problem>;
+type MachineResult<T> = Result<T, PickleProblem>;
 
 impl<'a> Machine<'a> {
     /// Creates a machine at the start of a frame.
@@ -50,80 +50,80 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn bytes(&mut self, count: usize) -> Step<&'a [u8]> {
-        let end = self.at.checked_add(count).ok_or(Problem::Truncated)?;
-        let found = self.frame.get(self.at..end).ok_or(Problem::Truncated)?;
+    fn bytes(&mut self, count: usize) -> MachineResult<&'a [u8]> {
+        let end = self.at.checked_add(count).ok_or(PickleProblem::Truncated)?;
+        let found = self.frame.get(self.at..end).ok_or(PickleProblem::Truncated)?;
         self.at = end;
         Ok(found)
     }
 
-    fn array<const COUNT: usize>(&mut self) -> Step<[u8; COUNT]> {
+    fn array<const COUNT: usize>(&mut self) -> MachineResult<[u8; COUNT]> {
         let bytes = self.bytes(COUNT)?;
-        bytes.try_into().map_err(|_| Problem::Truncated)
+        bytes.try_into().map_err(|_| PickleProblem::Truncated)
     }
 
-    fn byte(&mut self) -> Step<u8> {
+    fn byte(&mut self) -> MachineResult<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    fn short(&mut self) -> Step<usize> {
+    fn short(&mut self) -> MachineResult<usize> {
         self.byte().map(usize::from)
     }
 
-    fn four(&mut self) -> Step<usize> {
+    fn four(&mut self) -> MachineResult<usize> {
         self.array().map(|bytes| u32::from_le_bytes(bytes) as usize)
     }
 
-    fn eight(&mut self) -> Step<usize> {
-        self.array().and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Problem::Truncated))
+    fn eight(&mut self) -> MachineResult<usize> {
+        self.array().and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| PickleProblem::Truncated))
     }
 
-    fn line(&mut self) -> Step<&'a [u8]> {
+    fn line(&mut self) -> MachineResult<&'a [u8]> {
         let rest = &self.frame[self.at..];
-        let length = rest.iter().position(|byte| *byte == b'\n').ok_or(Problem::Truncated)?;
+        let length = rest.iter().position(|byte| *byte == b'\n').ok_or(PickleProblem::Truncated)?;
         self.at += length + 1;
         Ok(&rest[..length])
     }
 
     /// Reads a line of ASCII text.
-    fn word(&mut self) -> Step<&'a str> {
-        self.line().and_then(|line| std::str::from_utf8(line).map(str::trim).map_err(|_| Problem::Malformed))
+    fn word(&mut self) -> MachineResult<&'a str> {
+        self.line().and_then(|line| std::str::from_utf8(line).map(str::trim).map_err(|_| PickleProblem::Malformed))
     }
 
-    fn make(&mut self, node: Node<'a>) -> Step<Id> {
+    fn make(&mut self, node: Node<'a>) -> MachineResult<Id> {
         if self.nodes.len() >= self.most_nodes {
-            return Err(Problem::TooMany);
+            return Err(PickleProblem::TooMany);
         }
         self.nodes.push(node);
         Ok(self.nodes.len() as Id - 1)
     }
 
-    fn push(&mut self, node: Node<'a>) -> Step<()> {
+    fn push(&mut self, node: Node<'a>) -> MachineResult<()> {
         let id = self.make(node)?;
         self.stack.push(id);
         Ok(())
     }
 
-    fn pop(&mut self) -> Step<Id> {
+    fn pop(&mut self) -> MachineResult<Id> {
         let floor = self.marks.last().copied().unwrap_or(0);
-        if self.stack.len() > floor { self.stack.pop().ok_or(Problem::Stack) } else { Err(Problem::Stack) }
+        if self.stack.len() > floor { self.stack.pop().ok_or(PickleProblem::Stack) } else { Err(PickleProblem::Stack) }
     }
 
-    fn top(&self) -> Step<Id> {
-        self.stack.last().copied().ok_or(Problem::Stack)
+    fn top(&self) -> MachineResult<Id> {
+        self.stack.last().copied().ok_or(PickleProblem::Stack)
     }
 
-    fn pop_to_mark(&mut self) -> Step<Vec<Id>> {
+    fn pop_to_mark(&mut self) -> MachineResult<Vec<Id>> {
         let mark = self.mark()?;
         Ok(self.stack.split_off(mark))
     }
 
-    fn put(&mut self, index: usize) -> Step<()> {
+    fn put(&mut self, index: usize) -> MachineResult<()> {
         let top = self.top()?;
         // Each memo entry needs an instruction of its own. So an index beyond the position in the frame is invalid, and
         // would take more memory than the frame.
         if index > self.at {
-            return Err(Problem::Malformed);
+            return Err(PickleProblem::Malformed);
         }
         if self.memo.len() <= index {
             self.memo.resize(index + 1, None);
@@ -132,59 +132,59 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn get(&mut self, index: usize) -> Step<()> {
-        let found = self.memo.get(index).copied().flatten().ok_or(Problem::Malformed)?;
+    fn get(&mut self, index: usize) -> MachineResult<()> {
+        let found = self.memo.get(index).copied().flatten().ok_or(PickleProblem::Malformed)?;
         self.stack.push(found);
         Ok(())
     }
 
     /// Pops two values, and returns them in the order in which they were pushed.
-    fn pop_two(&mut self) -> Step<(Id, Id)> {
+    fn pop_two(&mut self) -> MachineResult<(Id, Id)> {
         let second = self.pop()?;
         Ok((self.pop()?, second))
     }
 
     /// Moves the values on the stack from `from` on into the list, set or object below them.
-    fn append(&mut self, from: usize) -> Step<()> {
+    fn append(&mut self, from: usize) -> MachineResult<()> {
         let target = self.below(from)?;
         let items = self.stack.drain(from..);
         match &mut self.nodes[target as usize] {
             Node::Items(found) => found.extend(items),
             Node::Object(object) => object.items.extend(items),
-            _ => return Err(Problem::Stack),
+            _ => return Err(PickleProblem::Stack),
         }
         Ok(())
     }
 
     /// Moves the pairs on the stack from `from` on into the dict or object below them.
-    fn set(&mut self, from: usize) -> Step<()> {
+    fn set(&mut self, from: usize) -> MachineResult<()> {
         let target = self.below(from)?;
         let pairs = pairs(&self.stack[from..])?;
         match &mut self.nodes[target as usize] {
             Node::Map(found) => found.extend(pairs),
             Node::Object(object) => object.pairs.extend(pairs),
-            _ => return Err(Problem::Stack),
+            _ => return Err(PickleProblem::Stack),
         }
         self.stack.truncate(from);
         Ok(())
     }
 
-    fn below(&self, from: usize) -> Step<Id> {
-        from.checked_sub(1).and_then(|at| self.stack.get(at)).copied().ok_or(Problem::Stack)
+    fn below(&self, from: usize) -> MachineResult<Id> {
+        from.checked_sub(1).and_then(|at| self.stack.get(at)).copied().ok_or(PickleProblem::Stack)
     }
 
-    fn mark(&mut self) -> Step<usize> {
-        self.marks.pop().ok_or(Problem::Stack)
+    fn mark(&mut self) -> MachineResult<usize> {
+        self.marks.pop().ok_or(PickleProblem::Stack)
     }
 
     /// Position on the stack of the first of the last `count` values.
-    fn last(&self, count: usize) -> Step<usize> {
+    fn last(&self, count: usize) -> MachineResult<usize> {
         let floor = self.marks.last().copied().unwrap_or(0);
-        self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(Problem::Stack)
+        self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(PickleProblem::Stack)
     }
 
     /// Records a reference to a class or function. Its module and name are on two lines.
-    fn global(&mut self) -> Step<()> {
+    fn global(&mut self) -> MachineResult<()> {
         let (module, name) = (self.line()?, self.line()?);
         let module = self.make(Node::Text(text::utf8(module)))?;
         let name = self.make(Node::Text(text::utf8(name)))?;
@@ -192,30 +192,30 @@ impl<'a> Machine<'a> {
     }
 
     /// Records a call of a class or function.
-    fn call(&mut self, function: Id, arguments: Id) -> Step<()> {
+    fn call(&mut self, function: Id, arguments: Id) -> MachineResult<()> {
         self.push(Node::Object(Box::new(Object::call(function, arguments))))
     }
 
     /// As [`Self::call`], for arguments that are not in a tuple yet.
-    fn instance(&mut self, class: Id, arguments: Vec<Id>) -> Step<()> {
+    fn instance(&mut self, class: Id, arguments: Vec<Id>) -> MachineResult<()> {
         let arguments = self.make(Node::Items(arguments))?;
         self.call(class, arguments)
     }
 
-    fn decimal(&mut self, text: &'a str) -> Step<()> {
+    fn decimal(&mut self, text: &'a str) -> MachineResult<()> {
         let text = text.strip_suffix('L').unwrap_or(text);
         if let Ok(small) = text.parse::<i64>() {
             return self.push(Node::Int(small));
         }
         let digits = text.strip_prefix('-').unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(Problem::Malformed);
+            return Err(PickleProblem::Malformed);
         }
         self.push(Node::Long(Cow::Borrowed(text)))
     }
 
     /// Pushes an integer in two's complement, lowest byte first.
-    fn push_long(&mut self, count: usize) -> Step<()> {
+    fn push_long(&mut self, count: usize) -> MachineResult<()> {
         /// Chosen: the limit of CPython; converting longer integers to decimal takes too long.
         const MOST_BYTES: usize = 1786;
         let bytes = self.bytes(count)?;
@@ -228,7 +228,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs one instruction. `Some`: it was the last one.
-    fn step(&mut self) -> Step<Option<Id>> {
+    fn step(&mut self) -> MachineResult<Option<Id>> {
         let code = self.byte()?;
         match code {
             b'.' => return self.pop().map(Some),
@@ -282,7 +282,7 @@ impl<'a> Machine<'a> {
                 self.push_long(count)?;
             }
             b'F' => {
-                let number = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                let number = self.word()?.parse().map_err(|_| PickleProblem::Malformed)?;
                 self.push(Node::Float(number))?;
             }
             b'G' => {
@@ -307,7 +307,7 @@ impl<'a> Machine<'a> {
                 self.push(Node::Text(text::raw_unicode_escape(line)))?;
             }
             b'S' => {
-                let text = text::unquoted(self.line()?).ok_or(Problem::Malformed)?;
+                let text = text::unquoted(self.line()?).ok_or(PickleProblem::Malformed)?;
                 self.push(Node::Text(text))?;
             }
             b'T' => {
@@ -366,7 +366,7 @@ impl<'a> Machine<'a> {
             }
 
             b'p' => {
-                let index = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                let index = self.word()?.parse().map_err(|_| PickleProblem::Malformed)?;
                 self.put(index)?;
             }
             b'q' => {
@@ -379,7 +379,7 @@ impl<'a> Machine<'a> {
             }
             0x94 => self.put(self.memo.len())?,
             b'g' => {
-                let index = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                let index = self.word()?.parse().map_err(|_| PickleProblem::Malformed)?;
                 self.get(index)?;
             }
             b'h' => {
@@ -395,7 +395,7 @@ impl<'a> Machine<'a> {
             0x93 => {
                 let (module, name) = self.pop_two()?;
                 if ![module, name].iter().all(|id| matches!(self.nodes[*id as usize], Node::Text(_))) {
-                    return Err(Problem::Stack);
+                    return Err(PickleProblem::Stack);
                 }
                 self.push(Node::Object(Box::new(Object::global(module, name))))?;
             }
@@ -411,7 +411,7 @@ impl<'a> Machine<'a> {
             }
             b'o' => {
                 let parts = self.pop_to_mark()?;
-                let (class, arguments) = parts.split_first().ok_or(Problem::Stack)?;
+                let (class, arguments) = parts.split_first().ok_or(PickleProblem::Stack)?;
                 self.instance(*class, arguments.to_vec())?;
             }
             b'i' => {
@@ -428,32 +428,32 @@ impl<'a> Machine<'a> {
                 }
             }
 
-            b'P' | b'Q' | 0x82..=0x84 | 0x97 | 0x98 => return Err(Problem::Outside),
-            other => return Err(Problem::Unknown(other)),
+            b'P' | b'Q' | 0x82..=0x84 | 0x97 | 0x98 => return Err(PickleProblem::Outside),
+            other => return Err(PickleProblem::Unknown(other)),
         }
         Ok(None)
     }
 
-    fn push_utf8(&mut self, count: usize) -> Step<()> {
+    fn push_utf8(&mut self, count: usize) -> MachineResult<()> {
         let bytes = self.bytes(count)?;
         self.push(Node::Text(text::utf8(bytes)))
     }
 
-    fn push_guessed(&mut self, count: usize) -> Step<()> {
+    fn push_guessed(&mut self, count: usize) -> MachineResult<()> {
         let bytes = self.bytes(count)?;
         self.push(Node::Text(text::guessed(bytes)))
     }
 
-    fn push_bytes(&mut self, count: usize) -> Step<()> {
+    fn push_bytes(&mut self, count: usize) -> MachineResult<()> {
         let bytes = self.bytes(count)?;
         self.push(Node::Bytes(Cow::Borrowed(bytes)))
     }
 }
 
 /// Keys and values, alternating.
-fn pairs(items: &[Id]) -> Step<impl Iterator<Item = (Id, Id)>> {
+fn pairs(items: &[Id]) -> MachineResult<impl Iterator<Item = (Id, Id)>> {
     if !items.len().is_multiple_of(2) {
-        return Err(Problem::Stack);
+        return Err(PickleProblem::Stack);
     }
     Ok(items.chunks_exact(2).map(|pair| (pair[0], pair[1])))
 }

@@ -2,24 +2,24 @@
 
 use std::borrow::Cow;
 
-use super::graph::{Id, Node, Object, Pickle, What};
-use super::show::{BEYOND, Left, shown};
+use super::graph::{Id, Node, Object, ObjectKind, Pickle};
+use super::show::{LIMIT_REACHED, RemainingLimits, shown};
 use super::text::{self, bytes_text};
 use crate::value::Value;
 
 impl Object {
     /// A class or function by module and name. Both are ids of nodes, because a memo may use one text many times.
     pub fn global(module: Id, name: Id) -> Self {
-        Self::new(What::Global { module, name })
+        Self::new(ObjectKind::Global { module, name })
     }
 
     /// A call.
     pub fn call(function: Id, arguments: Id) -> Self {
-        Self::new(What::Call { function, arguments })
+        Self::new(ObjectKind::Call { function, arguments })
     }
 
-    fn new(what: What) -> Self {
-        Self { what, state: None, items: Vec::new(), pairs: Vec::new() }
+    fn new(kind: ObjectKind) -> Self {
+        Self { kind, state: None, items: Vec::new(), pairs: Vec::new() }
     }
 }
 
@@ -33,19 +33,19 @@ struct Call<'p, 'a> {
 
 impl<'a> Pickle<'a> {
     /// Shows an object. `deeper` is the number of nesting levels left inside it.
-    pub(super) fn show_object(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
-        if let What::Global { .. } = object.what {
+    pub(super) fn show_object(&self, object: &Object, deeper: usize, left: &mut RemainingLimits) -> Value<'a> {
+        if let ObjectKind::Global { .. } = object.kind {
             return self.show_name(object, deeper, left);
         }
         if let Some(call) = self.call_of(object) {
-            let looked_at = self.looked_at(&call);
-            if !left.has_room(looked_at + call.module.len() + call.name.len()) {
-                return Value::text(BEYOND);
+            let inspected_bytes = self.inspected_bytes(&call);
+            if !left.has_room(inspected_bytes + call.module.len() + call.name.len()) {
+                return Value::text(LIMIT_REACHED);
             }
-            if let Some(text) = self.known(&call) {
+            if let Some(text) = self.known_text(&call) {
                 return shown(text, left);
             }
-            left.take(looked_at);
+            left.take(inspected_bytes);
             if let Some(container) = self.container(&call, object, deeper, left) {
                 return container;
             }
@@ -61,13 +61,13 @@ impl<'a> Pickle<'a> {
     }
 
     /// Shows `<module.Class>`.
-    fn show_name(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
+    fn show_name(&self, object: &Object, deeper: usize, left: &mut RemainingLimits) -> Value<'a> {
         match self.name_of(object, deeper) {
             None => shown(Cow::Borrowed("<object>"), left),
             Some((module, name)) if left.has_room(module.len() + name.len()) => {
                 shown(Cow::Owned(format!("<{module}.{name}>")), left)
             }
-            Some(_) => Value::text(BEYOND),
+            Some(_) => Value::text(LIMIT_REACHED),
         }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Pickle<'a> {
         let mut object = object;
         // A call may be the function of another call, and so on. The bound is the limit of the nesting depth.
         for _ in 0..=deeper {
-            let What::Call { function, arguments } = &object.what else { return self.global_of(object) };
+            let ObjectKind::Call { function, arguments } = &object.kind else { return self.global_of(object) };
             let Node::Object(function) = self.node(*function) else { break };
             object = match (self.global_of(function), self.arguments(*arguments).first().map(|id| self.node(*id))) {
                 // `copyreg._reconstructor(Class, ...)`, `copyreg.__newobj__(Class, ...)`
@@ -89,7 +89,7 @@ impl<'a> Pickle<'a> {
 
     /// Module and name of a class or function. `None`: the object is a call.
     fn global_of(&self, object: &Object) -> Option<(&str, &str)> {
-        let What::Global { module, name } = &object.what else { return None };
+        let ObjectKind::Global { module, name } = &object.kind else { return None };
         match (self.node(*module), self.node(*name)) {
             (Node::Text(module), Node::Text(name)) => Some((module, name)),
             _ => None,
@@ -112,7 +112,7 @@ impl<'a> Pickle<'a> {
     /// The call of a class or function. Calls through the helpers of protocols 0 and 1 are resolved. `None`: the object
     /// is not such a call.
     fn call_of<'p>(&'p self, object: &Object) -> Option<Call<'p, 'a>> {
-        let What::Call { function, arguments } = &object.what else { return None };
+        let ObjectKind::Call { function, arguments } = &object.kind else { return None };
         let Node::Object(called) = self.node(*function) else { return None };
         let (module, name) = self.global_of(called)?;
         let mut call =
@@ -158,8 +158,8 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// Bytes of arguments that [`Self::known`] may copy or inspect before its result can be counted.
-    fn looked_at(&self, call: &Call<'_, 'a>) -> usize {
+    /// Bytes of arguments that [`Self::known_text`] may copy or inspect before its result can be counted.
+    fn inspected_bytes(&self, call: &Call<'_, 'a>) -> usize {
         let length = |node: &Node<'a>| match node {
             Node::Text(text) => text.len(),
             Node::Bytes(bytes) => bytes.len(),
@@ -178,7 +178,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// The text of an object whose type has a common text form.
-    fn known(&self, call: &Call<'_, 'a>) -> Option<Cow<'a, str>> {
+    fn known_text(&self, call: &Call<'_, 'a>) -> Option<Cow<'a, str>> {
         let text = match (call.module, call.name) {
             ("_codecs", "encode") => match self.argument(call, 0)? {
                 Node::Text(text) => return text::to_latin1(text).map(|bytes| bytes_text(&bytes)),
@@ -236,7 +236,13 @@ impl<'a> Pickle<'a> {
     }
 
     /// Sets, deques and similar types, whose values are an argument.
-    fn container(&self, call: &Call<'_, 'a>, object: &Object, deeper: usize, left: &mut Left) -> Option<Value<'a>> {
+    fn container(
+        &self,
+        call: &Call<'_, 'a>,
+        object: &Object,
+        deeper: usize,
+        left: &mut RemainingLimits,
+    ) -> Option<Value<'a>> {
         match (call.module, call.name) {
             ("builtins", "set" | "frozenset") => match self.argument(call, 0) {
                 Some(Node::Items(items)) => Some(self.show_items(items, deeper, left)),

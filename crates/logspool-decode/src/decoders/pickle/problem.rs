@@ -26,12 +26,12 @@ pub struct PickleError {
     /// Position in the frame, in bytes.
     pub at: usize,
     /// The problem at that position.
-    pub problem: Problem,
+    pub problem: PickleProblem,
 }
 
 /// See [`PickleError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum PickleProblem {
     /// The frame ends before the pickle does.
     Truncated,
     /// The instruction does not exist.
@@ -50,12 +50,14 @@ impl fmt::Display for PickleError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at;
         match self.problem {
-            Problem::Truncated => write!(to, "the pickle is cut off at byte {at}"),
-            Problem::Unknown(code) => write!(to, "byte {at} of the pickle is no instruction: {code:#04x}"),
-            Problem::Stack => write!(to, "the instruction at byte {at} of the pickle finds other values than it wants"),
-            Problem::Malformed => write!(to, "what stands at byte {at} of the pickle is malformed"),
-            Problem::Outside => write!(to, "the pickle refers at byte {at} to something outside of it"),
-            Problem::TooMany => write!(to, "the pickle holds too many values, the last at byte {at}"),
+            PickleProblem::Truncated => write!(to, "the pickle is cut off at byte {at}"),
+            PickleProblem::Unknown(code) => write!(to, "byte {at} of the pickle is not an instruction: {code:#04x}"),
+            PickleProblem::Stack => {
+                write!(to, "the instruction at byte {at} of the pickle needs other values than it finds")
+            }
+            PickleProblem::Malformed => write!(to, "the value at byte {at} of the pickle is malformed"),
+            PickleProblem::Outside => write!(to, "the pickle refers at byte {at} to something outside itself"),
+            PickleProblem::TooMany => write!(to, "the pickle has too many values, the last at byte {at}"),
         }
     }
 }

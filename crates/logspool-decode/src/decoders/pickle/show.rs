@@ -7,12 +7,12 @@ use super::text::bytes_text;
 use crate::value::Value;
 
 /// The rest of the limits of a pickle.
-pub struct Left {
+pub struct RemainingLimits {
     items: usize,
     bytes: usize,
 }
 
-impl Left {
+impl RemainingLimits {
     /// True if text of this length may be shown. Check before copying: a memo may refer to one long text many times.
     pub fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes
@@ -28,15 +28,15 @@ impl Left {
 }
 
 /// Replaces values beyond the limits.
-pub const BEYOND: &str = "...";
+pub const LIMIT_REACHED: &str = "...";
 
 impl<'a> Pickle<'a> {
     pub(super) fn node(&self, id: Id) -> &Node<'a> {
         &self.nodes[id as usize]
     }
 
-    fn left(&self) -> Left {
-        Left { items: self.limits.items, bytes: self.bytes.saturating_mul(self.limits.expansion) }
+    fn left(&self) -> RemainingLimits {
+        RemainingLimits { items: self.limits.items, bytes: self.bytes.saturating_mul(self.limits.expansion) }
     }
 
     /// The whole pickle as one value. Values beyond the limits are shown as `...`.
@@ -61,11 +61,11 @@ impl<'a> Pickle<'a> {
         }))
     }
 
-    fn show(&self, id: Id, depth: usize, left: &mut Left) -> Value<'a> {
+    fn show(&self, id: Id, depth: usize, left: &mut RemainingLimits) -> Value<'a> {
         // Values nested too deeply count as well: a memo may refer many times to a list of them.
-        let Some(items) = left.items.checked_sub(1) else { return Value::text(BEYOND) };
+        let Some(items) = left.items.checked_sub(1) else { return Value::text(LIMIT_REACHED) };
         left.items = items;
-        let Some(deeper) = depth.checked_sub(1) else { return Value::text(BEYOND) };
+        let Some(deeper) = depth.checked_sub(1) else { return Value::text(LIMIT_REACHED) };
         match self.node(id) {
             Node::None => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
@@ -73,14 +73,14 @@ impl<'a> Pickle<'a> {
             Node::Float(value) => Value::Float(*value),
             Node::Long(text) | Node::Text(text) if left.has_room(text.len()) => shown(text.clone(), left),
             Node::Bytes(bytes) if left.has_room(bytes.len()) => shown(bytes_text(bytes), left),
-            Node::Long(_) | Node::Text(_) | Node::Bytes(_) => Value::text(BEYOND),
+            Node::Long(_) | Node::Text(_) | Node::Bytes(_) => Value::text(LIMIT_REACHED),
             Node::Items(items) => self.show_items(items, deeper, left),
             Node::Map(pairs) => self.show_map(pairs, deeper, left),
             Node::Object(object) => self.show_object(object, deeper, left),
         }
     }
 
-    pub(super) fn show_items(&self, items: &[Id], deeper: usize, left: &mut Left) -> Value<'a> {
+    pub(super) fn show_items(&self, items: &[Id], deeper: usize, left: &mut RemainingLimits) -> Value<'a> {
         let mut values = Vec::new();
         for item in items {
             values.push(self.show(*item, deeper, left));
@@ -91,7 +91,7 @@ impl<'a> Pickle<'a> {
         Value::List(values)
     }
 
-    pub(super) fn show_map(&self, pairs: &[(Id, Id)], deeper: usize, left: &mut Left) -> Value<'a> {
+    pub(super) fn show_map(&self, pairs: &[(Id, Id)], deeper: usize, left: &mut RemainingLimits) -> Value<'a> {
         let mut values = Vec::new();
         for (key, value) in pairs {
             // A key may also be a dict, even the dict that contains it.
@@ -99,7 +99,7 @@ impl<'a> Pickle<'a> {
             let key = match self.show(*key, if is_leaf { 1 } else { deeper.min(1) }, left) {
                 Value::Text(key) => key,
                 // A tuple as key.
-                Value::List(_) | Value::Map(_) => Cow::Borrowed(BEYOND),
+                Value::List(_) | Value::Map(_) => Cow::Borrowed(LIMIT_REACHED),
                 other => Cow::Owned(other.printed()),
             };
             values.push((key, self.show(*value, deeper, left)));
@@ -112,6 +112,6 @@ impl<'a> Pickle<'a> {
 }
 
 /// The text, or `...` if it exceeds the limit.
-pub fn shown<'a>(text: Cow<'a, str>, left: &mut Left) -> Value<'a> {
-    if left.take(text.len()) { Value::Text(text) } else { Value::text(BEYOND) }
+pub fn shown<'a>(text: Cow<'a, str>, left: &mut RemainingLimits) -> Value<'a> {
+    if left.take(text.len()) { Value::Text(text) } else { Value::text(LIMIT_REACHED) }
 }

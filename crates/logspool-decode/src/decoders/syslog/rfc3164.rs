@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_stands_behind_a_host_or_alone() {
+    fn a_tag_follows_a_host_or_is_alone() {
         let at = |rest: &str| format!("Nov 22 15:00:00{rest}").leak() as &str;
         assert_eq!((None, Some("shop"), Some("7"), "paid"), parts(at(" shop[7]: paid")));
         assert_eq!((None, Some("shop"), None, "paid"), parts(at(" shop: paid")));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_header_is_the_message_as_it_came() {
+    fn the_text_after_the_header_is_the_unchanged_message() {
         let at = |rest: &str| format!("Nov 22 15:00:00{rest}").leak() as &str;
         for text in ["-5 degrees", "- 3 left", "[a b=\"c\"] d", "[worker 1] up", "{\"a\": 1}"] {
             assert_eq!((Some("web"), Some("shop"), None, text), parts(at(&format!(" web shop: {text}"))));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_time_has_no_header() {
+    fn a_message_without_a_time_has_no_header() {
         let arrived = DateTime::<FixedOffset>::default();
         for text in [
             "",

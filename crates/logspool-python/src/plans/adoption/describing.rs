@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::state::{Adoption, DescriptionInputs, HandlerState, HandlerVerdict, Sink};
 use crate::interpreter::object::Owned;
+use crate::option_values::refused;
 use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
 use crate::plans::plan::ClassVersion;
@@ -124,8 +125,8 @@ impl HandlerState {
             "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
             "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
             kind => {
-                let given = sink_options::option_values(get("options")?.cast::<PyDict>()?)?;
-                sinks::define(kind, given, descriptor).map_err(sink_options::refused)?
+                let given = sink_options::given(kind, get("options")?.cast::<PyDict>()?)?;
+                sinks::define(kind, given, descriptor).map_err(refused)?
             }
         };
         let format = self.formatting.read(&get("format")?)?;

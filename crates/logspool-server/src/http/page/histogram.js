@@ -1,4 +1,4 @@
-// How many records there are over time, by level: bars that can be clicked to ask for their time alone.
+// The number of records over time, by level, as bars. A click on a bar restricts the query to its time.
 
 import { element } from "./text.js";
 import { LEVELS, levelClass, levelName } from "./records.js";
@@ -18,7 +18,7 @@ function number(count) {
   return count.toLocaleString("en");
 }
 
-/** Draws rows of `/api/histogram?by=level` between two times; returns how many records they count. */
+/** Draws rows of `/api/histogram?by=level` between two times; returns the total number of records. */
 export function draw(rows, from, to, length) {
   const step = milliseconds(length);
   const first = Math.floor(from / step) * step;
@@ -49,12 +49,12 @@ export function draw(rows, from, to, length) {
 function bar(column, at, width, most, begins, step) {
   const gap = Math.min(2, width / 5);
   const group = shape("g", { class: "column" });
-  // The whole height can be clicked, also above a low bar.
+  // The whole height of the column can be clicked, also above a low bar.
   group.append(shape("rect", { class: "ground", x: at * width, y: 0, width, height: HEIGHT }));
   let top = HEIGHT;
   const said = [];
   for (const level of LEVELS.filter((level) => column.has(level))) {
-    // The most serious stand at the bottom, and none is too low to be seen.
+    // The most severe levels are at the bottom. Each part is high enough to be visible.
     const height = Math.max(2, (column.get(level) / most) * HEIGHT);
     top = Math.max(0, top - height);
     group.append(shape("rect", { class: levelClass(level), x: at * width + gap / 2, y: top, width: width - gap, height }));

@@ -1,33 +1,33 @@
-// The page: what the form asks for is asked of the service, and shown. The address of the page keeps the question.
+// The page: sends the query of the form to the service and shows the answer. The URL fragment stores the query.
 
 import { draw } from "./histogram.js";
 import { Live } from "./live.js";
 import { countRow, noteRow, recordRow, removeRow, step } from "./records.js";
-import { Refused, get, hasToken, lines } from "./service.js";
+import { ErrorAnswer, get, hasToken, lines } from "./service.js";
 import { element, parsed } from "./text.js";
 import { after, asField, interval, milliseconds, zone } from "./times.js";
 
 const PAGE = 100;
-/** Rows that stay in the table while records come. */
+/** Maximum number of rows in the table while new records arrive. */
 const ROWS = 1000;
 const BARS = 60;
-/** Milliseconds until an empty service is asked again, and until the bars are drawn again while records come. */
-const LOOK_AGAIN = 2000;
-const DRAW_AGAIN = 5000;
+/** Milliseconds until an empty service is queried again, and until the bars are redrawn while new records arrive. */
+const QUERY_PAUSE = 2000;
+const REDRAW_PAUSE = 5000;
 const DAY = 86_400_000;
 
 const at = (id) => document.getElementById(id);
 let shownRecords = []; // Newest first: `{ time, text, row }`.
-let listed = new Set(); // Texts of the records that the last search listed: the live connection may send them again.
+let listed = new Set(); // Texts of the records that the last search listed. The live connection may send them again.
 let search = new AbortController();
 let live = null;
 let isPaused = false;
-let isBehind = false; // Connected again while paused: records may have come in between.
+let hasGap = false; // Reconnected while paused: records may have arrived in between.
 let wasEmpty = false;
 let lookAgain = 0;
 let drawAgain = 0;
 
-function question() {
+function queryParameters() {
   const range = at("range").value;
   const times = { q: at("query").value.trim(), level: at("level").value };
   if (range === "between") {
@@ -45,8 +45,8 @@ function show(id, isShown) {
 
 function fail(error) {
   if (error.name === "AbortError") return;
-  const isQuery = error instanceof Refused && error.status === 400;
-  at("error").textContent = isQuery ? error.message : `cannot ask the service: ${error.message}`;
+  const isQuery = error instanceof ErrorAnswer && error.status === 400;
+  at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
   show("error", true);
   at("query").setAttribute("aria-invalid", String(isQuery));
   at("state").textContent = "";
@@ -61,7 +61,7 @@ function clear() {
   at("query").removeAttribute("aria-invalid");
 }
 
-/** Asks what the form says. */
+/** Sends the query of the form. */
 async function ask() {
   search.abort();
   search = new AbortController();
@@ -69,14 +69,14 @@ async function ask() {
   clearTimeout(lookAgain);
   remember();
   at("state").textContent = "Searching …";
-  const parameters = question();
+  const parameters = queryParameters();
   try {
     const [found, counted] = await Promise.allSettled([list(parameters, signal, true), overview(parameters, signal)]);
     if (signal.aborted) return;
     if (found.status === "rejected") throw found.reason;
     show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
     if (counted.status === "rejected" && found.value.areRecords && found.value.count) fail(counted.reason);
-    if (found.value.count === 0) await nothing(signal);
+    if (found.value.count === 0) await explainEmpty(signal);
   } catch (error) {
     if (signal.aborted) return;
     clear();
@@ -84,7 +84,7 @@ async function ask() {
   }
 }
 
-/** Adds rows of an answer to the table; a new answer takes the place of the old one when it has begun. */
+/** Adds rows of an answer to the table. A new answer replaces the old rows once it has begun. */
 async function list(parameters, signal, isNew) {
   let skip = isNew ? 0 : sameTimeAtEnd();
   const limit = PAGE + skip;
@@ -97,8 +97,8 @@ async function list(parameters, signal, isNew) {
     for (const text of part.filter((text) => text !== "")) {
       count += 1;
       const row = parsed(text);
-      // The last line of an answer that broke off.
-      if (row.error !== undefined && Object.keys(row).length === 1) throw new Refused(503, row.error);
+      // The last line of an interrupted answer.
+      if (row.error !== undefined && Object.keys(row).length === 1) throw new ErrorAnswer(503, row.error);
       if (row.logger === undefined || row.message === undefined) counts.push(row);
       else if (skip > 0) skip -= 1;
       else {
@@ -110,9 +110,9 @@ async function list(parameters, signal, isNew) {
     at("rows").append(rows);
     show("records", shownRecords.length > 0);
   }
-  if (counts.length) tell(counts);
+  if (counts.length) showCounts(counts);
   show("older", counts.length === 0 && count === limit);
-  const said = `${shownRecords.length} shown, newest first; times are of ${zone}`;
+  const said = `${shownRecords.length} shown, newest first; times in ${zone}`;
   at("state").textContent = counts.length ? `${counts.length} rows` : count || !isNew ? said : "";
   return { count, areRecords: counts.length === 0 };
 }
@@ -123,7 +123,7 @@ function remembered(record, text, way) {
   return row;
 }
 
-// The next page begins at the oldest time that is shown: so many records of it are there already.
+// The next page begins at the oldest shown time. Returns the number of records with this time that are already shown.
 function sameTimeAtEnd() {
   const oldest = shownRecords.at(-1).time;
   const earlier = shownRecords.findLastIndex(({ time }) => time !== oldest);
@@ -136,8 +136,8 @@ async function older() {
   button.disabled = true;
   const last = shownRecords.at(-1);
   try {
-    await list({ ...question(), until: after(last.time) }, signal, false);
-    // Who came by the keyboard goes on at the first of the new ones.
+    await list({ ...queryParameters(), until: after(last.time) }, signal, false);
+    // For keyboard users: move the focus to the first new row.
     const first = shownRecords[shownRecords.indexOf(last) + 1];
     if (document.activeElement === document.body || button.hidden) first?.row.querySelector("button").focus({ preventScroll: true });
   } catch (error) {
@@ -146,7 +146,7 @@ async function older() {
   button.disabled = false;
 }
 
-function tell(counts) {
+function showCounts(counts) {
   const name = Object.keys(counts[0]).find((key) => key !== "count" || Object.keys(counts[0]).length === 1);
   const most = Math.max(...counts.map(({ count }) => count));
   at("counted").textContent = name;
@@ -154,11 +154,11 @@ function tell(counts) {
   show("counts", true);
 }
 
-/** Draws how many records there are over time. */
+/** Draws the number of records over time. Returns the total. */
 async function overview(parameters, signal) {
   const ask = async (length, more = {}) => {
     const answer = await get("/api/histogram", { ...parameters, ...more, interval: length, by: "level" }, signal);
-    // The service's clock counts: relative times are its own.
+    // Use the service's clock, because it resolves relative times.
     return { rows: await answer.json(), now: Date.parse(answer.headers.get("date")) || Date.now() };
   };
   const range = at("range").value;
@@ -171,14 +171,14 @@ async function overview(parameters, signal) {
     if (parameters.since) from = Math.max(from, Date.parse(parameters.since));
     to = Math.min(to, parameters.until ? Date.parse(parameters.until) : Math.max(days.now, Date.parse(days.rows.at(-1).time) + 1000));
   }
-  // Records of one moment still have a bar with something around it.
+  // If all records have the same time, leave some space around their bar.
   to = Math.max(to, from + 10_000);
   let length = interval(from, to, BARS);
   let { rows, now } = await ask(length);
   if (signal.aborted) return 0;
   if (!Number.isNaN(fixed)) [from, to] = [now - fixed, now];
   else if (range === "all" && rows.length && rows.at(-1).time !== rows[0].time) {
-    // Closer, where all of a long time came within a short part of it.
+    // Zoom in if all records are within a short part of a long range.
     const ends = Date.parse(rows.at(-1).time) + milliseconds(length);
     const begins = Date.parse(rows[0].time);
     const closer = interval(begins, ends, BARS);
@@ -190,11 +190,11 @@ async function overview(parameters, signal) {
   return total;
 }
 
-/** Says why nothing is shown: nothing has come at all, or nothing is like that. */
-async function nothing(signal) {
+/** Explains an empty answer: the store is empty, or no record matches. */
+async function explainEmpty(signal) {
   const isEmpty = (await (await get("/api/query", { limit: 1 }, signal)).text()).trim() === "";
   if (signal.aborted) return;
-  // The first one has come between the two questions.
+  // The first record arrived between the two queries.
   if (wasEmpty && !isEmpty) {
     wasEmpty = false;
     return ask();
@@ -202,7 +202,7 @@ async function nothing(signal) {
   wasEmpty = isEmpty;
   show("empty", isEmpty);
   at("state").textContent = "";
-  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? nothing(signal).catch(fail) : ask()), LOOK_AGAIN);
+  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? explainEmpty(signal).catch(fail) : ask()), QUERY_PAUSE);
   else {
     const wider = element("button", "", "Search all times");
     wider.addEventListener("click", () => {
@@ -210,18 +210,18 @@ async function nothing(signal) {
       ask();
     });
     const isAll = at("range").value === "all";
-    at("state").replaceChildren("No record is like that.", ...(isAll || live ? [] : [" ", wider]));
+    at("state").replaceChildren("No matching records.", ...(isAll || live ? [] : [" ", wider]));
   }
 }
 
 function startLive() {
   live?.stop();
   if (at("range").value === "between") setRange("1h");
-  const { q, level } = question();
+  const { q, level } = queryParameters();
   const mine = new Live({ q, level }, {
     connected() {
       show("trouble", false);
-      if (isPaused) isBehind = true;
+      if (isPaused) hasGap = true;
       else catchUp(mine);
     },
     isListed: (text) => listed.has(text),
@@ -229,10 +229,10 @@ function startLive() {
       if (live === mine) prepend(texts, lost, missed);
     },
     waiting(count) {
-      if (live === mine && isPaused) at("pause").textContent = count > 0 ? `Go on (${count} new)` : "Go on";
+      if (live === mine && isPaused) at("pause").textContent = count > 0 ? `Resume (${count} new)` : "Resume";
     },
     broken(error) {
-      at("trouble").textContent = `Live records are interrupted: ${error.message}. Connecting again …`;
+      at("trouble").textContent = `Live records are interrupted: ${error.message}. Reconnecting …`;
       show("trouble", live === mine);
     },
     failed(error) {
@@ -245,12 +245,12 @@ function startLive() {
   pause(false);
 }
 
-/** Lists the newest records, then shows those that came meanwhile. */
+/** Lists the newest records, then shows those that arrived meanwhile. */
 async function catchUp(mine) {
-  isBehind = false;
+  hasGap = false;
   mine.hold();
   await ask();
-  mine.settle();
+  mine.dropListed();
   if (live === mine && !isPaused) mine.release();
 }
 
@@ -268,7 +268,7 @@ function pause(isWanted) {
   at("live").setAttribute("aria-pressed", String(live !== null));
   document.body.classList.toggle("is-live", live !== null && !isPaused);
   show("pause", live !== null);
-  at("pause").textContent = isPaused ? "Go on" : "Pause";
+  at("pause").textContent = isPaused ? "Resume" : "Pause";
   at("pause").setAttribute("aria-pressed", String(isPaused));
 }
 
@@ -276,16 +276,16 @@ function prepend(texts, lost, missed) {
   const rows = document.createDocumentFragment();
   for (const text of texts) rows.prepend(remembered(parsed(text), text, "unshift"));
   const left = lost + missed;
-  if (left > 0) rows.append(noteRow(`${left.toLocaleString("en")} records came faster than this page shows them: search to see them.`));
+  if (left > 0) rows.append(noteRow(`${left.toLocaleString("en")} records arrived faster than this page can show them. Search to see them.`));
   at("rows").prepend(rows);
   for (const { row } of shownRecords.splice(ROWS)) removeRow(row);
   while (at("rows").lastElementChild?.className === "note") at("rows").lastElementChild.remove();
   show("records", shownRecords.length > 0);
   for (const id of ["empty", "counts"]) show(id, false);
-  at("state").textContent = `${shownRecords.length} shown, newest first; times are of ${zone}`;
+  at("state").textContent = `${shownRecords.length} shown, newest first; times in ${zone}`;
   if (Date.now() < drawAgain) return;
-  drawAgain = Date.now() + DRAW_AGAIN;
-  overview(question(), search.signal).then((total) => show("overview", total > 0), () => {});
+  drawAgain = Date.now() + REDRAW_PAUSE;
+  overview(queryParameters(), search.signal).then((total) => show("overview", total > 0), () => {});
 }
 
 function setRange(range) {
@@ -298,7 +298,7 @@ function submit() {
   else ask();
 }
 
-/** Keeps the question in the address, so that it can be sent to others; it never reaches the service. */
+/** Stores the query in the URL fragment, so that the URL can be shared. The fragment is never sent to the service. */
 function remember() {
   const kept = { q: at("query").value, level: at("level").value, range: at("range").value };
   if (kept.range === "between") Object.assign(kept, { from: at("from").value, to: at("to").value });
@@ -310,7 +310,7 @@ function recall() {
   const kept = new URLSearchParams(location.hash.slice(1));
   for (const [id, name] of [["query", "q"], ["level", "level"], ["from", "from"], ["to", "to"]]) at(id).value = kept.get(name) ?? "";
   setRange(kept.get("range") ?? "1h");
-  // What is no choice of the list: a hand has changed the address.
+  // The URL was edited by hand and has a value that is not in the list.
   if (at("range").selectedIndex < 0) setRange("1h");
   if (at("level").selectedIndex < 0) at("level").value = "";
 }
@@ -320,7 +320,7 @@ async function nameFields() {
   at("fields").textContent = [...fields, ...extra].join(", ");
 }
 
-function sayHowToSend() {
+function showExamples() {
   const token = hasToken() ? ' -H "Authorization: Bearer TOKEN"' : "";
   at("curl").textContent = `curl -H "Content-Type: application/json"${token} \\\n  -d '{"message": "hello", "level": "info"}' ${location.origin}/ingest`;
   at("python").textContent = `import logging.handlers\nlog = logging.getLogger("first")\nlog.addHandler(logging.handlers.SocketHandler("${location.hostname}", 9020))\nlog.warning("hello %s", "logspool")`;
@@ -348,7 +348,7 @@ at("live").addEventListener("click", () => {
 at("pause").addEventListener("click", () => {
   pause(!isPaused);
   if (isPaused) live.hold();
-  else if (isBehind) catchUp(live);
+  else if (hasGap) catchUp(live);
   else live.release();
 });
 at("help").addEventListener("toggle", () => at("help").open && nameFields().catch(fail));
@@ -385,5 +385,5 @@ addEventListener("hashchange", () => {
 });
 
 recall();
-sayHowToSend();
-ask().then(sayHowToSend);
+showExamples();
+ask().then(showExamples);

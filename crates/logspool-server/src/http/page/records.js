@@ -1,4 +1,4 @@
-// Records as rows of a table; a row opens to all that its record says.
+// Records as rows of a table. A row can be opened to show the whole record.
 
 import { asText, asWord, element, quoted, shown, shownLines } from "./text.js";
 import { local } from "./times.js";
@@ -6,20 +6,20 @@ import { local } from "./times.js";
 const NAMES = { 10: "DEBUG", 20: "INFO", 30: "WARNING", 40: "ERROR", 50: "CRITICAL" };
 export const LEVELS = [50, 40, 30, 20, 10];
 
-/** Characters of a message in its row: it opens to the whole. */
+/** Maximum number of characters of a message in its row. The opened row shows the whole message. */
 const MESSAGE = 1000;
 
-// In the order in which they are shown; `process` is called `pid` in a query.
+// Fields in the order in which they are shown. `process` is called `pid` in a query.
 const KNOWN = ["time", "level", "logger", "host", "process", "process_name", "thread", "thread_name", "task", "file", "line",
   "function", "trace_id", "span_id"];
 const LONG = ["message", "exception", "stack"];
 
-/** What a level is called, and the colour class it has. */
+/** The name of a level. */
 export function levelName(level) {
   return NAMES[level] ?? String(level);
 }
 
-/** The class of a level: that of the named one at or below it. */
+/** The CSS class of a level: that of the next named level at or below it. */
 export function levelClass(level) {
   return "level-" + (NAMES[LEVELS.find((named) => named <= level) ?? 10].toLowerCase());
 }
@@ -83,26 +83,26 @@ export function recordRow(record) {
     element("td", "logger", shown(record.logger)),
     element("td", "message", element("div", "", shown(message)), more));
   row.addEventListener("click", () => {
-    // Who marks text does not want it to move.
+    // Do not open or close a row while the user selects text.
     if (getSelection().isCollapsed) toggle(row, record, button);
   });
   return row;
 }
 
-/** Takes a row away, with what it has opened to. */
+/** Removes a row and its details. */
 export function removeRow(row) {
   if (row.nextElementSibling?.classList.contains("details")) row.nextElementSibling.remove();
   row.remove();
 }
 
-/** A row that says something about the rows. */
+/** A row with a remark. */
 export function noteRow(text) {
   const cell = element("td", "", text);
   cell.colSpan = 4;
   return element("tr", "note", cell);
 }
 
-/** Goes to the next or the previous record. */
+/** Moves the focus to the next or the previous record. */
 export function step(from, direction) {
   const all = [...document.querySelectorAll("#rows button.time")];
   const next = all[from ? all.indexOf(from) + direction : 0];
@@ -111,7 +111,7 @@ export function step(from, direction) {
   return next !== undefined;
 }
 
-/** The table of a query that counts. */
+/** The row of a counted value. */
 export function countRow(name, value, count, most) {
   const bar = element("span", "bar");
   bar.style.width = `${Math.max(1, (100 * count) / most)}%`;

@@ -1,12 +1,12 @@
-// Questions to the service: with the token where it wants one, answers as they come.
+// Requests to the service. They send the token if the service requires one. Answers are read as they arrive.
 
-const KEPT = "logspool-token";
-/** How often a service is asked again that has no room for a question. */
+const TOKEN_KEY = "logspool-token";
+/** Number of attempts while the service has no room for a query. */
 const TRIES = 10;
-let asked; // One dialog for all questions that want a token at the same time.
+let tokenDialog; // One dialog for all requests that need a token at the same time.
 
-/** What the service says is wrong. */
-export class Refused extends Error {
+/** An error answer of the service. */
+export class ErrorAnswer extends Error {
   constructor(status, why) {
     super(why);
     this.status = status;
@@ -16,18 +16,18 @@ export class Refused extends Error {
 function askForToken(why) {
   const dialog = document.getElementById("asking");
   document.getElementById("asking-why").textContent = why;
-  asked ??= new Promise((resolve) => {
-    // Closed without one it comes again: nothing on this page works without.
+  tokenDialog ??= new Promise((resolve) => {
+    // The dialog cannot be closed without a token: nothing on this page works without one.
     dialog.oncancel = (event) => event.preventDefault();
     document.getElementById("token-form").onsubmit = () => {
-      sessionStorage.setItem(KEPT, document.getElementById("token").value.trim());
+      sessionStorage.setItem(TOKEN_KEY, document.getElementById("token").value.trim());
       document.getElementById("token").value = "";
-      asked = undefined;
+      tokenDialog = undefined;
       resolve();
     };
     dialog.showModal();
   });
-  return asked;
+  return tokenDialog;
 }
 
 async function why(answer) {
@@ -39,22 +39,22 @@ async function why(answer) {
   }
 }
 
-/** Waits until a service without room for a question wants to be asked again, and says so meanwhile. */
+/** Waits until a busy service accepts another attempt, and shows a message meanwhile. */
 async function waitForRoom(answer, signal) {
   const seconds = Number(answer.headers.get("retry-after")) || 1;
-  const told = await why(answer);
-  document.dispatchEvent(new CustomEvent("busy", { detail: `The service is busy: ${told}. Asking again …` }));
+  const reason = await why(answer);
+  document.dispatchEvent(new CustomEvent("busy", { detail: `The service is busy: ${reason}. Retrying …` }));
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
   document.dispatchEvent(new CustomEvent("busy", { detail: "" }));
   signal?.throwIfAborted();
 }
 
-/** The answer to a GET; asks the user for a token where the service does, and again where it has no room now. */
+/** The answer to a GET. Asks the user for a token if the service requires one, and retries while it is busy. */
 export async function get(path, parameters = {}, signal = undefined) {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
   const query = new URLSearchParams(given).toString();
   for (let tries = 1; ; tries += 1) {
-    const token = sessionStorage.getItem(KEPT);
+    const token = sessionStorage.getItem(TOKEN_KEY);
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     const answer = await fetch(query ? `${path}?${query}` : path, { headers, signal, cache: "no-store" });
     if (answer.ok) return answer;
@@ -62,18 +62,18 @@ export async function get(path, parameters = {}, signal = undefined) {
       await waitForRoom(answer, signal);
       continue;
     }
-    if (answer.status !== 401) throw new Refused(answer.status, await why(answer));
-    // Another question may have brought a token meanwhile.
-    if (token === sessionStorage.getItem(KEPT)) await askForToken(token ? "The service does not know that token." : "");
+    if (answer.status !== 401) throw new ErrorAnswer(answer.status, await why(answer));
+    // Another request may have set a token meanwhile.
+    if (token === sessionStorage.getItem(TOKEN_KEY)) await askForToken(token ? "The service does not accept this token." : "");
   }
 }
 
-/** Whether the service wants a token. */
+/** True if the user has entered a token. */
 export function hasToken() {
-  return sessionStorage.getItem(KEPT) !== null;
+  return sessionStorage.getItem(TOKEN_KEY) !== null;
 }
 
-/** The lines of an answer, in pieces as they come. */
+/** The lines of an answer, in groups as they arrive. */
 export async function* lines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -91,7 +91,7 @@ export async function* lines(answer) {
   }
 }
 
-/** Server-sent events, in pieces as they come: `{ event, data }`. `EventSource` sends no token. */
+/** Server-sent events, in groups as they arrive: `{ event, data }`. (`EventSource` cannot send a token.) */
 export async function* events(answer) {
   let event = "message";
   let data = [];

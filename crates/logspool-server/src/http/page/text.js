@@ -1,7 +1,7 @@
-// Text of records as elements: it never becomes markup, and what would act on the reader is written out.
+// Text of records as elements. It never becomes markup. Characters that would change the display are shown as escapes.
 
-// Control characters, marks that change the direction of writing, separators of lines: the same that a terminal is kept
-// from (`visible.rs`).
+// Control characters, marks that change the writing direction, and line separators: the same as for terminals
+// (`visible.rs`).
 const ACTS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
@@ -18,7 +18,7 @@ export function element(name, classes, ...content) {
   return made;
 }
 
-/** A text, what acts in it written out and marked. */
+/** A text whose control characters are shown as marked escapes. */
 export function shown(text) {
   const fragment = document.createDocumentFragment();
   let plain = "";
@@ -34,7 +34,7 @@ export function shown(text) {
   return fragment;
 }
 
-/** The same with its lines kept: for tracebacks. */
+/** As `shown`, but keeps line breaks, for tracebacks. */
 export function shownLines(text) {
   const fragment = document.createDocumentFragment();
   text.split("\n").forEach((line, at) => {
@@ -50,7 +50,7 @@ export function asText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-// Numbers that a double cannot hold keep their digits where the browser can tell them.
+// Numbers that a double cannot represent keep their digits if the browser supports it.
 function exact(key, value, context) {
   const source = context?.source;
   const differs = typeof value === "number" && source !== undefined && String(value) !== source;
@@ -62,7 +62,7 @@ export function parsed(json) {
   return JSON.parse(json, exact);
 }
 
-/** A name or a value as a query has it. */
+/** A name or a value in the syntax of a query. */
 export function quoted(text) {
   return `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }
@@ -70,7 +70,7 @@ export function quoted(text) {
 const WORD = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
 const KEYWORDS = new Set(["and", "or", "not"]);
 
-/** A name or a value, in quotes where it needs them. */
+/** A name or a value, quoted if necessary. */
 export function asWord(text) {
   return WORD.test(text) && !KEYWORDS.has(text.toLowerCase()) ? text : quoted(text);
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::chunks::Chunks;
-use crate::budget::Room;
-use crate::decoders::forward::{self, ChunkId, ForwardError, ForwardProblem, Message, Next, Progress};
-use crate::delivery::{Chunk, ChunkPlace};
-use crate::sources::acks::Waiting;
-use crate::sources::reading::Reader;
-use crate::sources::shared::{End, Shared};
+use super::chunks::ConnectionChunks;
+use crate::budget::Reservation;
+use crate::decoders::forward::{self, ChunkId, ForwardError, ForwardProblem, Message, ReadProgress, RecordFlow};
+use crate::delivery::{Chunk, ChunkPosition};
+use crate::sources::acks::PendingAck;
+use crate::sources::frame_reader::FrameReader;
+use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Bytes of entries for which memory is reserved at a time; more is reserved as they are decoded. Chosen: the memory is
 /// 1 MiB, enough for some 2,000 records.
@@ -26,7 +26,7 @@ const TURN_TIME: Duration = Duration::from_millis(1);
 const PART_BYTES: usize = 8 << 20;
 
 /// Records between two checks of the clock.
-const LOOK_EACH: usize = 32;
+const RECORDS_PER_CLOCK_CHECK: usize = 32;
 
 /// Decompressed bytes of a message that are in memory at a time. If an entry is longer, the message is decompressed
 /// again with a larger buffer.
@@ -42,17 +42,17 @@ thread_local! {
 
 /// Reads a message and hands over its records. If it cannot be read, it becomes a record with the reason. Such a
 /// message is acknowledged too, because a retry would fail in the same way.
-pub async fn hand_over(
+pub async fn deliver(
     frame: &[u8],
-    chunks: &mut Chunks,
-    reader: &mut Reader<'_>,
-    shared: &Shared,
-    waiting: &mpsc::Sender<Waiting>,
-) -> Result<(), End> {
+    chunks: &mut ConnectionChunks,
+    reader: &mut FrameReader<'_>,
+    shared: &SharedState,
+    waiting: &mpsc::Sender<PendingAck>,
+) -> Result<(), ConnectionEnd> {
     let limits = chunks.limits;
     let message = forward::read(frame, &limits);
     let known = message.as_ref().ok().cloned().or_else(|| forward::read_id(frame, &limits));
-    let numbers = known.as_ref().and_then(Numbers::of);
+    let numbers = known.as_ref().and_then(RemainingNumbers::of);
     let ack = known.as_ref().and_then(Message::ack);
     let mut delivery = MessageDelivery { frame, chunks, shared, waiting, numbers, ack };
     match message {
@@ -74,11 +74,11 @@ pub async fn hand_over(
 /// A message whose records are being handed over.
 struct MessageDelivery<'a> {
     frame: &'a [u8],
-    chunks: &'a mut Chunks,
-    shared: &'a Shared,
-    waiting: &'a mpsc::Sender<Waiting>,
+    chunks: &'a mut ConnectionChunks,
+    shared: &'a SharedState,
+    waiting: &'a mpsc::Sender<PendingAck>,
     /// The numbers of the records that are not handed over yet.
-    numbers: Option<Numbers>,
+    numbers: Option<RemainingNumbers>,
     /// The ack for the sender.
     ack: Option<Vec<u8>>,
 }
@@ -88,8 +88,8 @@ impl MessageDelivery<'_> {
         &mut self,
         message: &Message<'_>,
         buffer: &mut Vec<u8>,
-        reader: &mut Reader<'_>,
-    ) -> Result<(), End> {
+        reader: &mut FrameReader<'_>,
+    ) -> Result<(), ConnectionEnd> {
         let shared = self.shared;
         let budget = &shared.intake.budget;
         // A few compressed bytes may expand to many.
@@ -107,31 +107,31 @@ impl MessageDelivery<'_> {
                 let mut room = self.room(reader, input.min(RESERVED_INPUT)).await;
                 let (step, mut count) = (room.bytes(), 0);
                 let read = loop {
-                    let turn = budget.turn(reader.origin(), input).await;
+                    let turn = budget.decode_turn(reader.origin(), input).await;
                     let began = Instant::now();
                     let mut is_over = false;
                     let read = records.read(|record| {
                         reader.push(record);
                         count += 1;
-                        is_over = turn.is_some() && count % LOOK_EACH == 0 && began.elapsed() > TURN_TIME;
+                        is_over = turn.is_some() && count % RECORDS_PER_CLOCK_CHECK == 0 && began.elapsed() > TURN_TIME;
                         if !is_over && has_room(reader.used_bytes(), &mut room, step) {
-                            Next::More
+                            RecordFlow::Continue
                         } else {
-                            Next::Pause
+                            RecordFlow::Pause
                         }
                     });
-                    if !(is_over && read.as_ref().is_ok_and(|read| *read == Progress::Paused)) {
+                    if !(is_over && read.as_ref().is_ok_and(|read| *read == ReadProgress::Paused)) {
                         break read;
                     }
                 };
                 match read {
-                    Ok(Progress::Paused) => {
+                    Ok(ReadProgress::Paused) => {
                         done += count;
                         if !self.part(reader, count as u64, room).await? {
                             return Ok(());
                         }
                     }
-                    Ok(Progress::Done) => return self.last(reader, Some(count as u64), room).await,
+                    Ok(ReadProgress::Done) => return self.last(reader, Some(count as u64), room).await,
                     Err(ForwardError { problem: ForwardProblem::LongEntry(_), .. }) if most_buffer < most => {
                         reader.discard();
                         break;
@@ -150,83 +150,99 @@ impl MessageDelivery<'_> {
 
     /// Waits for room for the records in `input_bytes` bytes. A sender without acks will not send the message again, so
     /// its bytes count as undecoded meanwhile.
-    async fn room(&self, reader: &Reader<'_>, input_bytes: usize) -> Room {
+    async fn room(&self, reader: &FrameReader<'_>, input_bytes: usize) -> Reservation {
         let kept_by_us = if self.ack.is_none() { self.frame.len() } else { 0 };
         self.shared.intake.room_to_decode(reader.origin(), input_bytes, kept_by_us).await
     }
 
     /// Hands over this number of records; more of the message follow. Returns false if the message has more records
     /// than its id says. The rest is dropped then.
-    async fn part(&mut self, reader: &mut Reader<'_>, records: u64, room: Room) -> Result<bool, End> {
+    async fn part(
+        &mut self,
+        reader: &mut FrameReader<'_>,
+        records: u64,
+        room: Reservation,
+    ) -> Result<bool, ConnectionEnd> {
         let chunk = match &mut self.numbers {
             None => None,
             Some(numbers) => match numbers.part(records) {
                 Some(chunk) => Some(chunk),
                 None => {
                     self.shared.intake.metrics.drop_records("unnumbered", reader.discard());
-                    self.fail(reader, "it holds more records than its chunk id says", room).await?;
+                    self.fail(reader, "it contains more records than its chunk id says", room).await?;
                     return Ok(false);
                 }
             },
         };
-        self.submit(reader, chunk, Has::More, room).await?;
+        self.submit(reader, chunk, PartPosition::Inner, room).await?;
         Ok(true)
     }
 
     /// Hands over the last records. `None`: the number of records in the message is unknown.
-    async fn last(&mut self, reader: &mut Reader<'_>, records: Option<u64>, room: Room) -> Result<(), End> {
+    async fn last(
+        &mut self,
+        reader: &mut FrameReader<'_>,
+        records: Option<u64>,
+        room: Reservation,
+    ) -> Result<(), ConnectionEnd> {
         let chunk = self.numbers.take().and_then(|numbers| numbers.rest(records));
-        self.submit(reader, chunk, Has::Ended, room).await
+        self.submit(reader, chunk, PartPosition::Last, room).await
     }
 
     /// Hands over the records before the error, and a record with the reason.
-    async fn fail(&mut self, reader: &mut Reader<'_>, why: &str, room: Room) -> Result<(), End> {
+    async fn fail(&mut self, reader: &mut FrameReader<'_>, why: &str, room: Reservation) -> Result<(), ConnectionEnd> {
         reader.reject(self.frame, why);
         self.last(reader, None, room).await
     }
 
-    async fn submit(&mut self, reader: &mut Reader<'_>, chunk: Option<Chunk>, has: Has, room: Room) -> Result<(), End> {
+    async fn submit(
+        &mut self,
+        reader: &mut FrameReader<'_>,
+        chunk: Option<Chunk>,
+        has: PartPosition,
+        room: Reservation,
+    ) -> Result<(), ConnectionEnd> {
         let intake = &self.shared.intake;
-        let numbered = chunk.map(|chunk| self.chunks.place(chunk, self.shared)).transpose()?;
+        let numbered = chunk.map(|chunk| self.chunks.number(chunk, self.shared)).transpose()?;
         let batch = reader.take();
         if self.ack.is_none() {
-            intake.leave(batch, room).await;
+            intake.submit_unacked(batch, room).await;
             return Ok(());
         }
-        let room = intake.fit(room, &batch).await;
+        let room = intake.resize(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
-        let ack = if has == Has::Ended { self.ack.take() } else { None };
-        self.waiting.send(Waiting { ack, outcome }).await.map_err(|_| End::Refused)
+        let ack = if has == PartPosition::Last { self.ack.take() } else { None };
+        self.waiting.send(PendingAck { ack, outcome }).await.map_err(|_| ConnectionEnd::Refused)
     }
 }
 
 /// True if more records of a message follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Has {
-    More,
-    Ended,
+enum PartPosition {
+    Inner,
+    Last,
 }
 
 /// True if another record may be decoded now: its part is not full, and there is room or `step` more bytes are
 /// available at once.
-fn has_room(used: usize, room: &mut Room, step: usize) -> bool {
+fn has_room(used: usize, room: &mut Reservation, step: usize) -> bool {
     // A growing buffer doubles, so it may take twice the bytes in use.
     let needed = 2 * used;
-    room.holds(needed) || (needed <= PART_BYTES && room.try_grow(step))
+    room.fits(needed) || (needed <= PART_BYTES && room.try_grow(step))
 }
 
 /// The numbers in their stream of the records that are not handed over yet.
-struct Numbers {
+struct RemainingNumbers {
     rest: Chunk,
     is_whole: bool,
 }
 
-impl Numbers {
+impl RemainingNumbers {
     /// The numbers of a message, if its sender numbers records.
     fn of(message: &Message<'_>) -> Option<Self> {
         let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
         let stream = stream.to_owned();
-        let rest = Chunk { stream, epoch, first, last, place: ChunkPlace::Opening, end: message.end };
+        let rest = Chunk { stream, epoch, first, last, position: ChunkPosition::First, end: message.end };
         Some(Self { rest, is_whole: true })
     }
 

@@ -1,6 +1,6 @@
 //! Extra keys in SQL. Their values are JSON; a literal is only compared with values of its own type.
 
-use super::{Dialect, Parameter, Sql, sign};
+use super::{Dialect, Parameter, Sql, operator_text};
 use crate::query::{Comparison, Literal};
 
 impl Sql {
@@ -33,44 +33,49 @@ impl Sql {
     fn is_bool(&mut self, key: usize, value: bool) -> &mut Self {
         match self.dialect {
             Dialect::Sqlite => self.json_type(key),
-            Dialect::Postgres => self.push("(fields -> ").mark(key).push(")::text"),
+            Dialect::Postgres => self.push("(fields -> ").placeholder(key).push(")::text"),
         };
         self.push(if value { " = 'true'" } else { " = 'false'" })
     }
 
     fn compare_text(&mut self, key: usize, comparison: Comparison, text: &str) -> &mut Self {
         match self.dialect {
-            Dialect::Sqlite => self.json_type(key).push(" = 'text' AND json_extract(fields, ").mark(key).push(")"),
+            Dialect::Sqlite => {
+                self.json_type(key).push(" = 'text' AND json_extract(fields, ").placeholder(key).push(")")
+            }
             Dialect::Postgres => {
-                self.json_type(key).push(" = 'string' AND (fields ->> ").mark(key).push(")").collate(comparison)
+                self.json_type(key).push(" = 'string' AND (fields ->> ").placeholder(key).push(")").collate(comparison)
             }
         };
-        self.push(sign(comparison)).bind(Parameter::Text(text.to_owned()))
+        self.push(operator_text(comparison)).bind(Parameter::Text(text.to_owned()))
     }
 
     fn compare_number(&mut self, key: usize, comparison: Comparison, number: Parameter) -> &mut Self {
         match self.dialect {
             Dialect::Sqlite => {
-                self.json_type(key).push(" IN ('integer', 'real') AND json_extract(fields, ").mark(key).push(")");
-                self.push(sign(comparison)).bind(number)
+                self.json_type(key)
+                    .push(" IN ('integer', 'real') AND json_extract(fields, ")
+                    .placeholder(key)
+                    .push(")");
+                self.push(operator_text(comparison)).bind(number)
             }
             // A cast of a value that is not a number fails. Only CASE keeps PostgreSQL from trying.
             Dialect::Postgres => {
-                self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").mark(key);
+                self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").placeholder(key);
                 self.push(match number {
                     // Compare with a double as doubles, and with an integer exactly.
                     Parameter::Float(_) => ")::numeric::float8",
                     _ => ")::numeric",
                 });
-                self.push(sign(comparison)).bind(number).push(" END")
+                self.push(operator_text(comparison)).bind(number).push(" END")
             }
         }
     }
 
     fn json_type(&mut self, key: usize) -> &mut Self {
         match self.dialect {
-            Dialect::Sqlite => self.push("json_type(fields, ").mark(key).push(")"),
-            Dialect::Postgres => self.push("jsonb_typeof(fields -> ").mark(key).push(")"),
+            Dialect::Sqlite => self.push("json_type(fields, ").placeholder(key).push(")"),
+            Dialect::Postgres => self.push("jsonb_typeof(fields -> ").placeholder(key).push(")"),
         }
     }
 
@@ -79,9 +84,9 @@ impl Sql {
         match self.dialect {
             Dialect::Sqlite => {
                 self.push("CASE ").json_type(key).push(" WHEN 'null' THEN NULL WHEN 'text' THEN json_extract(fields, ");
-                self.mark(key).push(") ELSE fields -> ").mark(key).push(" END")
+                self.placeholder(key).push(") ELSE fields -> ").placeholder(key).push(" END")
             }
-            Dialect::Postgres => self.push("(fields ->> ").mark(key).push(")"),
+            Dialect::Postgres => self.push("(fields ->> ").placeholder(key).push(")"),
         }
     }
 }

@@ -16,11 +16,11 @@ use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls::{self, Mode, PostgresTls};
-use crate::stores::{CANCELLED, StoreError};
+use crate::stores::{QUERY_CANCELLED, StoreError};
 
 /// How to repair tables that were dropped or changed.
-pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
-                               the records that are in them: DROP SCHEMA logspool CASCADE";
+pub(super) const REPAIR_TABLES: &str = "restore the tables of the schema logspool, or drop them with all their records, so that \
+                               they are created again: DROP SCHEMA logspool CASCADE";
 
 /// Time limit for connecting, including the password check.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,6 +38,8 @@ const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 /// within a moment. A server that is away for a day is asked a few times a minute at most.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The address with all its parts, for messages.
+pub(super) const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 
 /// Host, database and user: `postgres://user:password@host:port/database`. `?host=/run/postgresql` selects a unix
 /// socket; `?sslmode=verify-full&sslrootcert=/etc/ca.pem` selects TLS with a verified server.
@@ -52,7 +54,7 @@ impl FromStr for Address {
 
     fn from_str(url: &str) -> Result<Self, String> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err("the address of PostgreSQL begins with postgres://".to_owned());
+            return Err(format!("the address of PostgreSQL does not start with postgres://: write {FORM}"));
         }
         let (place, options) = url.split_once('?').unwrap_or((url, ""));
         // The client library does not parse all of libpq's TLS options, so they are removed from the URL first.
@@ -72,9 +74,11 @@ impl FromStr for Address {
             format!("cannot read the address of PostgreSQL: {why}")
         })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err("the address of PostgreSQL names no host: postgres://host/database, or \
-                        postgres:///database?host=/run/postgresql for a unix socket"
-                .to_owned());
+            return Err(
+                "the address of PostgreSQL names no host: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or \
+                        postgres:///DATABASE?host=/run/postgresql for a unix socket"
+                    .to_owned(),
+            );
         }
         if config.get_hosts().is_empty() {
             // The name to verify a certificate against, when the address has only IP addresses.
@@ -116,7 +120,7 @@ impl fmt::Display for Address {
 
 /// Why an operation failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ServerFailure {
     /// The server reported an error, or is away.
     Server(tokio_postgres::Error),
     /// It may work later.
@@ -125,19 +129,19 @@ pub(super) enum Failure {
     Fatal(String),
 }
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for ServerFailure {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Server(error)
     }
 }
 
-impl Failure {
+impl ServerFailure {
     /// The error as a store reports it: the operation, the server and the reason.
     pub(super) fn explain(self, what: &str, address: &Address) -> StoreError {
         match self {
             Self::Server(error) => {
                 let why = format!("cannot {what} {address}: {}", reason(&error));
-                match mend(error.code().map_or("", |code| code.code())) {
+                match repair_hint(error.code().map_or("", |code| code.code())) {
                     Some(mend) => StoreError::Fatal(format!("{why}; {mend}")),
                     None => StoreError::Retry(why),
                 }
@@ -157,16 +161,16 @@ impl Failure {
 }
 
 /// How to repair a server error that stays until an operator acts, by its SQLSTATE.
-fn mend(code: &str) -> Option<&'static str> {
+fn repair_hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "28P01" | "28000" => {
             "check the user and the password in the address of the store, and pg_hba.conf of the server"
         }
-        "3D000" => "make the database with CREATE DATABASE, or name another one in the address of the store",
-        "42501" => "grant the role of the service what is named, or make it the owner of the schema logspool",
-        "25006" => "the server only reads, as a standby does: name the one that is written to",
+        "3D000" => "create the database with CREATE DATABASE, or name another one in the address of the store",
+        "42501" => "grant this permission to the role of the service, or make it the owner of the schema logspool",
+        "25006" => "the server is read-only, for example a standby: name the primary",
         // A missing or changed table, schema, column, type or key.
-        "42P01" | "3F000" | "42703" | "42804" | "42P10" => MEND,
+        "42P01" | "3F000" | "42703" | "42804" | "42P10" => REPAIR_TABLES,
         _ => return None,
     })
 }
@@ -187,7 +191,7 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
 
 /// A connection; `None` once it is closed.
 #[derive(Debug)]
-pub(super) struct Link(Option<OpenConnection>);
+pub(super) struct ServerLink(Option<OpenConnection>);
 
 #[derive(Debug)]
 struct OpenConnection {
@@ -196,36 +200,39 @@ struct OpenConnection {
     connection: JoinHandle<()>,
 }
 
-impl Link {
-    pub(super) fn open(address: &Address) -> Result<Self, Failure> {
+impl ServerLink {
+    pub(super) fn open(address: &Address) -> Result<Self, ServerFailure> {
         Self::open_unless(address, std::future::pending())
     }
 
     /// Connects, unless `given_up` completes first.
-    pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, Failure> {
+    pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, ServerFailure> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
+            .map_err(|error| ServerFailure::Retry(format!("cannot start a runtime: {error}")))?;
         // TLS files are read for each attempt, so a repaired file is used at the next one.
-        let tls = address.tls.config().map_err(Failure::Retry)?.map(MakeRustlsConnect::new);
+        let tls = address.tls.config().map_err(ServerFailure::Retry)?.map(MakeRustlsConnect::new);
         let connected = runtime.block_on(async {
             tokio::select! {
                 connected = timeout(CONNECT_TIMEOUT, connect(&address.config, tls)) => Ok(connected),
-                () = given_up => Err(Failure::Retry(CANCELLED.to_owned())),
+                () = given_up => Err(ServerFailure::Retry(QUERY_CANCELLED.to_owned())),
             }
         })?;
         let (client, driver) =
-            connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
+            connected.map_err(|_| ServerFailure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
         let connection = runtime.spawn(driver);
         Ok(Self(Some(OpenConnection { runtime, client, connection })))
     }
 
     /// Runs `work` on the connection and waits for it.
-    pub(super) fn run<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn run<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, ServerFailure>,
+    ) -> Result<T, ServerFailure> {
         match &self.0 {
             Some(open) => open.runtime.block_on(work(&open.client)),
-            None => Err(Failure::Retry("the connection is closed".to_owned())),
+            None => Err(ServerFailure::Retry("the connection is closed".to_owned())),
         }
     }
 
@@ -260,7 +267,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for ServerLink {
     fn drop(&mut self) {
         // Dropping a runtime on a thread that runs async code panics.
         if let Some(open) = self.0.take() {
@@ -308,11 +315,11 @@ impl Backoff {
     }
 
     /// Remaining wait.
-    pub(super) fn left(&self) -> Duration {
+    pub(super) fn remaining(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    pub(super) fn worked(&mut self) {
+    pub(super) fn succeeded(&mut self) {
         *self = Self::new();
     }
 
@@ -342,9 +349,9 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_used_says_why() {
+    fn an_unusable_address_is_refused_with_the_reason() {
         for (expected, url) in [
-            ("begins with postgres://", "host=db user=me"),
+            ("does not start with postgres://", "host=db user=me"),
             ("names no host", "postgres:///logs"),
             ("verify-ca and verify-full", "postgres://db/logs?sslmode=allow"),
             ("want sslrootcert=FILE", "postgres://db/logs?sslmode=verify-full"),
@@ -375,15 +382,15 @@ mod tests {
     #[test]
     fn each_failure_doubles_the_wait_up_to_the_longest() {
         let mut backoff = Backoff::new();
-        assert_eq!(Duration::ZERO, backoff.left());
+        assert_eq!(Duration::ZERO, backoff.remaining());
 
         for _ in 0..20 {
             backoff.failed();
         }
-        assert!(backoff.left() <= LONGEST_WAIT * 5 / 4);
-        assert!(backoff.left() > LONGEST_WAIT - Duration::from_secs(1));
+        assert!(backoff.remaining() <= LONGEST_WAIT * 5 / 4);
+        assert!(backoff.remaining() > LONGEST_WAIT - Duration::from_secs(1));
 
-        backoff.worked();
-        assert_eq!(Duration::ZERO, backoff.left());
+        backoff.succeeded();
+        assert_eq!(Duration::ZERO, backoff.remaining());
     }
 }

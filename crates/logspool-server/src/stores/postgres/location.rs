@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
+use super::connection::FORM;
 use super::{Address, PostgresConfig, PostgresReader, PostgresWriter};
 use crate::config::Limits;
-use crate::stores::kind::{Kind, Location, Opening, Settings};
-use crate::stores::{Answers, StoreError};
+use crate::stores::kind::{OpenedStore, StoreKind, StoreLocation, StoreSettings};
+use crate::stores::{QueryReader, StoreError};
 
 /// See the file head.
-pub const POSTGRES: Kind = Kind {
+pub const POSTGRES: StoreKind = StoreKind {
     name: "postgres",
     schemes: &["postgres", "postgresql"],
-    form: "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+    form: FORM,
     parse: |text| Ok(Arc::new(text.parse::<Address>()?)),
 };
 
-impl Location for Address {
-    fn open(&self, settings: &Settings) -> Result<Opening, StoreError> {
+impl StoreLocation for Address {
+    fn open(&self, settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
         let config = PostgresConfig {
             address: self.clone(),
             retention_days: settings.retention.days,
@@ -25,7 +26,7 @@ impl Location for Address {
         Ok((Box::new(PostgresWriter::new(&config)), Arc::new(PostgresReader::new(&config))))
     }
 
-    fn open_to_ask(&self) -> Result<Arc<dyn Answers>, StoreError> {
+    fn open_for_queries(&self) -> Result<Arc<dyn QueryReader>, StoreError> {
         let query_timeout = Limits::default().query_time();
         Ok(Arc::new(PostgresReader::new(&PostgresConfig {
             address: self.clone(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::text;
 use crate::batch::{Batch, Row};
 use crate::delivery::{Delivery, Outcome};
-use crate::stores::Written;
+use crate::stores::WriteResult;
 use crate::stores::watermark::{Verdict, Watermark, judge};
 
 /// Longest name of a stream in bytes. Chosen: clients name streams by something like a UUID, and PostgreSQL refuses
@@ -14,29 +14,32 @@ use crate::stores::watermark::{Verdict, Watermark, judge};
 const STREAM_BYTES: usize = 255;
 
 /// Known watermarks by the stream's stored name; `None`: the store has no row for the stream.
-pub(super) type Marks = HashMap<String, Option<Watermark>>;
+pub(super) type Watermarks = HashMap<String, Option<Watermark>>;
 
 /// A stream's watermark before and after the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Move {
+pub(super) struct WatermarkMove {
     pub(super) was: Option<Watermark>,
     pub(super) now: Option<Watermark>,
 }
 
 /// The batches and watermarks to write.
 #[derive(Debug, Default)]
-pub(super) struct Plan<'a> {
+pub(super) struct TransactionPlan<'a> {
     /// Batches, and the number of rows at their beginning that are stored already.
     parts: Vec<(&'a Batch, usize)>,
     /// Moves by stored name, sorted: two services that move the same streams lock rows in the same order and cannot
     /// deadlock.
-    pub(super) moves: BTreeMap<Cow<'a, str>, Move>,
+    pub(super) moves: BTreeMap<Cow<'a, str>, WatermarkMove>,
     /// The result if everything is stored; quarantined records are counted as stored here.
-    pub(super) written: Written,
+    pub(super) written: WriteResult,
 }
 
 /// The stored names of the group's streams that are not in `marks`.
-pub(super) fn unknown<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>, marks: &Marks) -> Vec<Cow<'a, str>> {
+pub(super) fn unknown_streams<'a>(
+    deliveries: impl IntoIterator<Item = &'a Delivery>,
+    marks: &Watermarks,
+) -> Vec<Cow<'a, str>> {
     let chunks = deliveries.into_iter().filter_map(|delivery| delivery.chunk.as_ref());
     let names = chunks.filter(|chunk| chunk.stream.len() <= STREAM_BYTES).map(|chunk| text::stored(&chunk.stream));
     let mut names: Vec<_> = names.filter(|name| !marks.contains_key(&**name)).collect();
@@ -45,9 +48,9 @@ pub(super) fn unknown<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>, ma
     names
 }
 
-impl<'a> Plan<'a> {
+impl<'a> TransactionPlan<'a> {
     /// Judges each batch, in order.
-    pub(super) fn new(deliveries: impl IntoIterator<Item = &'a Delivery>, marks: &Marks) -> Self {
+    pub(super) fn new(deliveries: impl IntoIterator<Item = &'a Delivery>, marks: &Watermarks) -> Self {
         let mut plan = Self::default();
         for delivery in deliveries {
             let outcome = plan.add(delivery, marks);
@@ -58,7 +61,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    fn add(&mut self, delivery: &'a Delivery, marks: &Marks) -> Outcome {
+    fn add(&mut self, delivery: &'a Delivery, marks: &Watermarks) -> Outcome {
         let batch = &delivery.batch;
         let Some(chunk) = &delivery.chunk else {
             self.parts.push((batch, 0));
@@ -86,7 +89,7 @@ impl<'a> Plan<'a> {
             after = None;
         }
         if after != before {
-            self.moves.entry(name).or_insert(Move { was, now: None }).now = after;
+            self.moves.entry(name).or_insert(WatermarkMove { was, now: None }).now = after;
         }
         Outcome::Committed
     }
@@ -108,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::batch::Arrival;
-    use crate::delivery::{Chunk, ChunkPlace};
+    use crate::delivery::{Chunk, ChunkPosition};
     use crate::record::Record;
 
     fn delivery(stream: &str, first: u64, last: u64, end: bool) -> Arc<Delivery> {
@@ -117,41 +120,41 @@ mod tests {
             let record = Record { message: number.to_string().into(), ..Record::default() };
             batch.push(&record, Arrival { time_ns: 1, host: "" });
         }
-        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, place: ChunkPlace::Opening, end };
+        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end };
         Delivery::new(batch, Some(chunk), 1, None).0
     }
 
-    fn messages(plan: &Plan<'_>) -> String {
+    fn messages(plan: &TransactionPlan<'_>) -> String {
         plan.rows().map(|row| row.message).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn a_group_is_judged_in_order_against_what_it_has_itself() {
+    fn a_group_is_judged_in_order_against_its_own_batches() {
         let group = [delivery("a", 1, 3, false), delivery("a", 2, 5, false), delivery("b", 3, 3, false)];
-        let marks = Marks::from([("b".to_owned(), Some(Watermark { epoch: 1, last: 3 }))]);
+        let marks = Watermarks::from([("b".to_owned(), Some(Watermark { epoch: 1, last: 3 }))]);
 
-        let plan = Plan::new(group.iter().map(|delivery| &**delivery), &marks);
+        let plan = TransactionPlan::new(group.iter().map(|delivery| &**delivery), &marks);
 
         assert_eq!("1 2 3 4 5", messages(&plan));
-        let moved = Move { was: None, now: Some(Watermark { epoch: 1, last: 5 }) };
+        let moved = WatermarkMove { was: None, now: Some(Watermark { epoch: 1, last: 5 }) };
         assert_eq!(vec![(Cow::Borrowed("a"), moved)], plan.moves.into_iter().collect::<Vec<_>>());
         assert_eq!((5, 3, 0), (plan.written.stored, plan.written.repeated, plan.written.missing));
     }
 
     #[test]
     fn a_stream_that_ends_is_forgotten_and_may_begin_again() {
-        let marks = Marks::from([("a".to_owned(), Some(Watermark { epoch: 1, last: 2 }))]);
+        let marks = Watermarks::from([("a".to_owned(), Some(Watermark { epoch: 1, last: 2 }))]);
         let ended = [delivery("a", 3, 2, true)];
         let begun_again = [delivery("a", 3, 2, true), delivery("a", 1, 1, false)];
         let begun_and_ended = [delivery("new", 1, 1, true)];
 
         let was = Some(Watermark { epoch: 1, last: 2 });
-        let plan = Plan::new(ended.iter().map(|delivery| &**delivery), &marks);
-        assert_eq!(Some(&Move { was, now: None }), plan.moves.get("a"));
-        let plan = Plan::new(begun_again.iter().map(|delivery| &**delivery), &marks);
-        assert_eq!(Some(&Move { was, now: Some(Watermark { epoch: 1, last: 1 }) }), plan.moves.get("a"));
+        let plan = TransactionPlan::new(ended.iter().map(|delivery| &**delivery), &marks);
+        assert_eq!(Some(&WatermarkMove { was, now: None }), plan.moves.get("a"));
+        let plan = TransactionPlan::new(begun_again.iter().map(|delivery| &**delivery), &marks);
+        assert_eq!(Some(&WatermarkMove { was, now: Some(Watermark { epoch: 1, last: 1 }) }), plan.moves.get("a"));
         assert_eq!("1", messages(&plan));
-        let plan = Plan::new(begun_and_ended.iter().map(|delivery| &**delivery), &marks);
+        let plan = TransactionPlan::new(begun_and_ended.iter().map(|delivery| &**delivery), &marks);
         assert!(plan.moves.is_empty() && !plan.is_empty());
     }
 
@@ -160,7 +163,10 @@ mod tests {
         let group = [delivery(&"n".repeat(256), 1, 1, false), delivery(&"n".repeat(255), 1, 1, false)];
         let each = || group.iter().map(|delivery| &**delivery);
 
-        assert_eq!(vec!["n".repeat(255)], unknown(each(), &Marks::new()));
-        assert_eq!(vec![Outcome::Refused, Outcome::Committed], Plan::new(each(), &Marks::new()).written.outcomes);
+        assert_eq!(vec!["n".repeat(255)], unknown_streams(each(), &Watermarks::new()));
+        assert_eq!(
+            vec![Outcome::Refused, Outcome::Committed],
+            TransactionPlan::new(each(), &Watermarks::new()).written.outcomes
+        );
     }
 }

@@ -8,15 +8,17 @@ use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
-use super::connection::{CONNECT_TIMEOUT, Failure, Link};
+use super::connection::{CONNECT_TIMEOUT, ServerFailure, ServerLink};
 use super::{PostgresConfig, rows, text};
-use crate::cancel::{Cancel, Until};
+use crate::cancel::{CancelToken, QueryDeadline};
 use crate::clock::now_ns;
 use crate::query::{Dialect, Field, Parameter, Query, Sql, Stage, plan};
-use crate::stores::{Answer, Answers, CANCELLED, Found, Next, Progress, StoreError, UNREAD};
+use crate::stores::{
+    ANSWER_UNREAD, AnswerProgress, AnswerRow, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow, StoreError,
+};
 
 /// Idle connections kept for later queries.
-const IDLE: usize = 4;
+const MAX_IDLE_LINKS: usize = 4;
 
 /// The length of the first search window, and the factor between two windows: see [`windows`].
 const FIRST_WINDOW_NS: i64 = 60 * 1_000_000_000;
@@ -36,7 +38,7 @@ pub struct PostgresReader(Arc<ReaderParts>);
 #[derive(Debug)]
 struct ReaderParts {
     config: PostgresConfig,
-    idle: Mutex<Vec<Link>>,
+    idle: Mutex<Vec<ServerLink>>,
 }
 
 impl PostgresReader {
@@ -46,20 +48,20 @@ impl PostgresReader {
     }
 }
 
-impl Answers for PostgresReader {
+impl QueryReader for PostgresReader {
     /// Half of the threads: the server does the work and has no low priority.
-    fn at_once(&self, threads: usize) -> usize {
+    fn max_parallel(&self, threads: usize) -> usize {
         (threads / 2).max(1)
     }
 
-    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
+    fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
         let time = self.0.config.query_timeout;
-        let until = Until::new(CONNECT_TIMEOUT + time, cancel);
+        let until = QueryDeadline::new(CONNECT_TIMEOUT + time, cancel);
         let link = self.0.begin(&until).map_err(|failure| self.0.explain(failure, &until))?;
-        let until = Until::new(time, cancel);
+        let until = QueryDeadline::new(time, cancel);
         let searches = match &query.stage {
             None => {
-                let (since_ns, until_ns) = plan::bounds(&query.filter);
+                let (since_ns, until_ns) = plan::time_range(&query.filter);
                 let until_ns = until_ns.into_iter().chain(query.until_ns).min();
                 windows(since_ns.max(query.since_ns), until_ns, now_ns()).collect()
             }
@@ -79,7 +81,7 @@ impl Answers for PostgresReader {
 
 impl ReaderParts {
     /// A connection with a transaction.
-    fn begin(&self, until: &Until) -> Result<Link, Failure> {
+    fn begin(&self, until: &QueryDeadline) -> Result<ServerLink, ServerFailure> {
         // No JIT: compiling a query costs more than it saves, because rows of a log are rarely read twice. And each
         // query uses one server process, as the writer does.
         let begin = format!(
@@ -96,29 +98,33 @@ impl ReaderParts {
             return Ok(link);
         }
         // Losing an idle connection is not a failure; connect again.
-        let mut link = Link::open_unless(&self.config.address, until.cancel.cancelled())?;
+        let mut link = ServerLink::open_unless(&self.config.address, until.cancel.cancelled())?;
         link.run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)?;
         Ok(link)
     }
 
     /// Runs `work` unless the deadline passes or the query is cancelled first.
-    async fn in_time<T>(&self, until: &Until, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    async fn in_time<T>(
+        &self,
+        until: &QueryDeadline,
+        work: impl Future<Output = Result<T, ServerFailure>>,
+    ) -> Result<T, ServerFailure> {
         tokio::select! {
             biased;
             done = work => done,
-            () = until.cancel.cancelled() => Err(Failure::Retry(CANCELLED.to_owned())),
+            () = until.cancel.cancelled() => Err(ServerFailure::Retry(QUERY_CANCELLED.to_owned())),
             () = tokio::time::sleep_until(until.deadline.into()) => Err(self.too_late()),
         }
     }
 
-    fn too_late(&self) -> Failure {
+    fn too_late(&self) -> ServerFailure {
         let timeout = self.config.query_timeout;
-        Failure::Retry(format!("no answer within {timeout:?}: ask for a shorter time, or fewer rows"))
+        ServerFailure::Retry(format!("no answer within {timeout:?}: use a shorter time range, or fewer rows"))
     }
 
-    fn explain(&self, failure: Failure, until: &Until) -> StoreError {
+    fn explain(&self, failure: ServerFailure, until: &QueryDeadline) -> StoreError {
         if until.cancel.is_cancelled() {
-            return StoreError::Retry(CANCELLED.to_owned());
+            return StoreError::Retry(QUERY_CANCELLED.to_owned());
         }
         let failure = if failure.code() == CANCELED { self.too_late() } else { failure };
         failure.explain("query", &self.config.address)
@@ -129,8 +135,8 @@ impl ReaderParts {
 struct PostgresAnswer {
     shared: Arc<ReaderParts>,
     /// `None` once the answer has ended.
-    link: Option<Link>,
-    until: Until,
+    link: Option<ServerLink>,
+    until: QueryDeadline,
     query: Query,
     /// Time windows still to be searched, see [`windows`]. `records` has no index ordered by time, so without an upper
     /// and lower bound each query for the newest records would read and sort all rows.
@@ -141,34 +147,38 @@ struct PostgresAnswer {
     left: u64,
 }
 
-impl Answer for PostgresAnswer {
-    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
-        let Some(mut link) = self.link.take() else { return Ok(Progress::Ended) };
+impl QueryAnswer for PostgresAnswer {
+    fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
+        let Some(mut link) = self.link.take() else { return Ok(AnswerProgress::Ended) };
         let (shared, until) = (self.shared.clone(), self.until.clone());
         match link.run(async |client| shared.in_time(&until, self.read(client, each)).await) {
-            Ok(Next::Pause) => {
+            Ok(RowFlow::Pause) => {
                 self.link = Some(link);
-                return Ok(Progress::Paused);
+                return Ok(AnswerProgress::Paused);
             }
-            Ok(Next::More) => {
+            Ok(RowFlow::Continue) => {
                 let mut idle = self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                if idle.len() < IDLE {
+                if idle.len() < MAX_IDLE_LINKS {
                     idle.push(link);
                 }
             }
-            Ok(Next::Enough) => self.abandon(link),
+            Ok(RowFlow::Stop) => self.abandon(link),
             Err(failure) => {
                 self.abandon(link);
                 return Err(self.shared.explain(failure, &until));
             }
         }
-        Ok(Progress::Ended)
+        Ok(AnswerProgress::Ended)
     }
 }
 
 impl PostgresAnswer {
     /// Passes rows to `each`. `More`: all rows were passed on and the transaction has ended.
-    async fn read(&mut self, client: &Client, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, Failure> {
+    async fn read(
+        &mut self,
+        client: &Client,
+        each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow,
+    ) -> Result<RowFlow, ServerFailure> {
         while self.left > 0 {
             let rows = match &mut self.rows {
                 Some(rows) => rows,
@@ -181,22 +191,22 @@ impl PostgresAnswer {
                 self.rows = None;
                 continue;
             };
-            if self.until.is_over() {
-                return Err(Failure::Retry(UNREAD.to_owned()));
+            if self.until.has_passed() {
+                return Err(ServerFailure::Retry(ANSWER_UNREAD.to_owned()));
             }
             self.left -= 1;
-            match tell(&self.query, &row, each)? {
-                Next::More => {}
+            match emit_row(&self.query, &row, each)? {
+                RowFlow::Continue => {}
                 end => return Ok(end),
             }
         }
         self.rows = None;
         client.batch_execute("COMMIT").await?;
-        Ok(Next::More)
+        Ok(RowFlow::Continue)
     }
 
     /// Drops the connection when the remaining rows are not wanted, so the server stops sending them.
-    fn abandon(&mut self, link: Link) {
+    fn abandon(&mut self, link: ServerLink) {
         self.rows = None;
         link.abandon(&self.shared.config.address);
     }
@@ -216,14 +226,14 @@ async fn search(
     query: &Query,
     (since_ns, until_ns): (Option<i64>, Option<i64>),
     most: u64,
-) -> Result<RowStream, Failure> {
+) -> Result<RowStream, ServerFailure> {
     let mut sql = Sql::new(Dialect::Postgres);
     sql.push("SELECT ");
     match &query.stage {
         None => sql.push(rows::SELECTED),
         Some(Stage::CountBy(field)) => sql.value(field).push(", count(*)"),
         Some(Stage::Histogram { interval_ns }) if *interval_ns <= 0 => {
-            return Err(Failure::Retry("an interval is longer than nothing".to_owned()));
+            return Err(ServerFailure::Retry("an interval must be positive".to_owned()));
         }
         Some(Stage::Histogram { interval_ns }) => sql.interval(*interval_ns).push(", count(*)"),
     };
@@ -254,9 +264,13 @@ async fn search(
 }
 
 /// Passes one row to `each`.
-fn tell(query: &Query, row: &Row, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, tokio_postgres::Error> {
+fn emit_row(
+    query: &Query,
+    row: &Row,
+    each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow,
+) -> Result<RowFlow, tokio_postgres::Error> {
     Ok(match &query.stage {
-        None => each(Found::Record(rows::read(row)?)),
+        None => each(AnswerRow::Record(rows::read(row)?)),
         Some(Stage::CountBy(field)) => {
             let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
             let value = match (field, value) {
@@ -266,11 +280,11 @@ fn tell(query: &Query, row: &Row, each: &mut dyn FnMut(Found<'_>) -> Next) -> Re
                 }
                 (_, value) => value.map(text::original),
             };
-            each(Found::Count(value.as_deref(), count.cast_unsigned()))
+            each(AnswerRow::Count(value.as_deref(), count.cast_unsigned()))
         }
         Some(Stage::Histogram { interval_ns }) => {
             let (number, count): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-            each(Found::Interval(number.saturating_mul(*interval_ns), count.cast_unsigned()))
+            each(AnswerRow::Interval(number.saturating_mul(*interval_ns), count.cast_unsigned()))
         }
     })
 }

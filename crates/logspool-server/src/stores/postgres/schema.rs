@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{Failure, reason};
+use super::connection::{ServerFailure, reason};
 use super::tables;
 
 /// Each step brings the tables from one version to the next; a published step is never changed. `LETTERS` is replaced
@@ -74,7 +74,7 @@ const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
 
 /// Checks the server, then creates the tables or updates them to the current version.
-pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
+pub(super) async fn prepare(client: &Client) -> Result<(), ServerFailure> {
     let row = client
         .query_one(
             // An acknowledgement promises a durable commit, so `synchronous_commit = off` is overridden. Other values
@@ -86,12 +86,12 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
         .await?;
     let (encoding, server): (&str, i32) = (row.try_get(0)?, row.try_get(1)?);
     if encoding != "UTF8" {
-        return Err(Failure::Fatal(format!(
-            "the database has the encoding {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        return Err(ServerFailure::Fatal(format!(
+            "the database has the encoding {encoding}: create one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )));
     }
     if server < OLDEST_SERVER {
-        return Err(Failure::Fatal("the server is older than PostgreSQL 12".to_owned()));
+        return Err(ServerFailure::Fatal("the server is older than PostgreSQL 12".to_owned()));
     }
     client.batch_execute("BEGIN").await?;
     match step(client).await {
@@ -106,7 +106,7 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
     }
 }
 
-async fn step(client: &Client) -> Result<(), Failure> {
+async fn step(client: &Client) -> Result<(), ServerFailure> {
     client.query_one("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let row = client
         .query_one("SELECT to_regnamespace('logspool') IS NOT NULL, to_regclass('logspool.version') IS NOT NULL", &[])
@@ -126,8 +126,8 @@ async fn step(client: &Client) -> Result<(), Failure> {
     let version: i32 = client.query_one("SELECT version FROM logspool.version", &[]).await?.try_get(0)?;
     let done = usize::try_from(version).unwrap_or_default();
     if done > STEPS.len() {
-        return Err(Failure::Fatal(format!(
-            "its tables have version {version}, this logspool knows versions up to {}: use a newer logspool, or another database",
+        return Err(ServerFailure::Fatal(format!(
+            "its tables have version {version}, this logspool supports versions up to {}: use a newer logspool, or another database",
             STEPS.len()
         )));
     }
@@ -145,7 +145,7 @@ async fn step(client: &Client) -> Result<(), Failure> {
 
 /// The collation of the message column. It must know the letters of all languages, because words are split by it. Empty
 /// if the database's own collation does; the locale `C` knows ASCII letters only.
-async fn letters(client: &Client) -> Result<String, Failure> {
+async fn letters(client: &Client) -> Result<String, ServerFailure> {
     let row = client
         .query_one(
             "SELECT CASE WHEN 'ü' ~ '[[:alnum:]]' THEN '' ELSE (
@@ -167,7 +167,7 @@ pub(super) fn day_of(time_ns: i64) -> i64 {
 }
 
 /// Creates the partitions of the days around today.
-pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), Failure> {
+pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), ServerFailure> {
     let there = partitions(client).await?;
     for day in today - DAYS_BEHIND..=today + DAYS_AHEAD {
         if there.contains(&day) {
@@ -195,7 +195,7 @@ pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), F
 }
 
 /// Creates a partition and moves the default partition's records for these times into it.
-async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> Result<(), Failure> {
+async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> Result<(), ServerFailure> {
     let sql = format!(
         "CREATE TABLE logspool.{name}
             (LIKE logspool.records INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE);
@@ -206,13 +206,13 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
          ALTER TABLE logspool.records ATTACH PARTITION logspool.{name} FOR VALUES FROM ({from}) TO ({to})"
     );
     let done = change(client, &sql).await;
-    if let Err(Failure::Server(error)) = &done
+    if let Err(ServerFailure::Server(error)) = &done
         && error.code().is_some_and(|code| !matches!(code.code(), IN_USE | DISK_FULL))
     {
         // The tables were changed in a way that does not allow the move, or records of that day are arriving right now.
         // Records are still stored, in the default partition.
         tracing::warn!(
-            "cannot make logspool.{name}: {}; the records of its day stay in logspool.records_other",
+            "cannot create logspool.{name}: {}; the records of its day stay in logspool.records_other",
             reason(error)
         );
         return Ok(());
@@ -222,14 +222,14 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
 
 /// True if the service did not run the day before yesterday, as far as the partitions show. A running service has made
 /// that day's partition, whatever its clock says, because it makes the partitions of all days around today at once.
-pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, Failure> {
+pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, ServerFailure> {
     let there = partitions(client).await?;
     let last = today - DAYS_BEHIND - 1;
     Ok(there.iter().any(|day| *day < last) && !there.contains(&last))
 }
 
 /// Removes the records of days before `day`. Returns true if more may remain for the next call.
-pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, Failure> {
+pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, ServerFailure> {
     for old in partitions(client).await?.into_iter().filter(|old| *old < day) {
         if let Some(name) = partition(old) {
             change(client, &format!("DROP TABLE IF EXISTS logspool.{name}")).await?;
@@ -248,7 +248,7 @@ async fn remove_piece(
     table: &str,
     condition: &str,
     than: &(dyn ToSql + Sync),
-) -> Result<bool, Failure> {
+) -> Result<bool, ServerFailure> {
     let piece = format!("SELECT ctid FROM logspool.{table} WHERE {condition} LIMIT {PIECE}");
     let sql = format!("DELETE FROM logspool.{table} WHERE ctid = ANY (ARRAY({piece}))");
     Ok(client.execute(&sql, &[than]).await? == PIECE)
@@ -267,7 +267,7 @@ pub(super) fn is_passing(code: &str) -> bool {
 }
 
 /// The days that have a partition.
-async fn partitions(client: &Client) -> Result<Vec<i64>, Failure> {
+async fn partitions(client: &Client) -> Result<Vec<i64>, ServerFailure> {
     let rows = client
         .query(
             "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -282,7 +282,7 @@ async fn partitions(client: &Client) -> Result<Vec<i64>, Failure> {
 }
 
 /// Changes partitions in a transaction with a short lock timeout.
-async fn change(client: &Client, sql: &str) -> Result<(), Failure> {
+async fn change(client: &Client, sql: &str) -> Result<(), ServerFailure> {
     let sql = format!("BEGIN; {LOCK_TIMEOUT}; SELECT pg_advisory_xact_lock({LOCK}); {sql}; COMMIT");
     let done = client.batch_execute(&sql).await;
     if done.is_err() {

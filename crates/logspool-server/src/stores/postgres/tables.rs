@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tokio_postgres::Client;
 
-use super::connection::{Failure, MEND};
+use super::connection::{REPAIR_TABLES, ServerFailure};
 
 /// Columns that are written and read, with their types.
 const TABLES: [(&str, &[(&str, &str)]); 3] = [
@@ -46,7 +46,7 @@ const COLUMNS: &str = "
     WHERE c.relnamespace = to_regnamespace('logspool') AND c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped";
 
 /// Checks all tables and columns.
-pub(super) async fn check(client: &Client) -> Result<(), Failure> {
+pub(super) async fn check(client: &Client) -> Result<(), ServerFailure> {
     let names: Vec<_> = TABLES.iter().map(|(table, _)| *table).collect();
     let rows = client.query(COLUMNS, &[&names]).await?;
     let mut found: HashMap<&str, HashMap<&str, (&str, bool)>> = HashMap::new();
@@ -55,18 +55,18 @@ pub(super) async fn check(client: &Client) -> Result<(), Failure> {
         found.entry(row.try_get(0)?).or_default().insert(row.try_get(1)?, column);
     }
     match TABLES.iter().find_map(|(table, columns)| difference(table, columns, found.get(table))) {
-        Some(difference) => Err(Failure::Fatal(format!("{difference}; {MEND}"))),
+        Some(difference) => Err(ServerFailure::Fatal(format!("{difference}; {REPAIR_TABLES}"))),
         None => Ok(()),
     }
 }
 
 fn difference(table: &str, columns: &[(&str, &str)], found: Option<&HashMap<&str, (&str, bool)>>) -> Option<String> {
-    let Some(found) = found else { return Some(format!("there is no table logspool.{table}")) };
+    let Some(found) = found else { return Some(format!("the table logspool.{table} does not exist")) };
     for (name, kind) in columns {
         match found.get(name) {
             None => return Some(format!("logspool.{table} has no column {name}")),
             Some((other, _)) if other != kind => {
-                return Some(format!("the column {name} of logspool.{table} is {other}, and not {kind}"));
+                return Some(format!("the column {name} of logspool.{table} is {other} instead of {kind}"));
             }
             Some(_) => {}
         }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_has_a_form_of_its_own() {
+    fn a_nul_is_encoded() {
         assert_eq!("a\u{1}\u{1}\u{1}\u{2}\u{2}b", stored("a\0\u{1}\u{2}b"));
         assert_eq!(r#"{"\u0001\u0001":"\\u0000\u0001\u0002"}"#, stored_json(r#"{"\u0000":"\\u0000\u0001"}"#));
     }

@@ -13,14 +13,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use logspool::tls;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
-use tokio_rustls::rustls::crypto::{self, CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::{self, CryptoProvider};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-
-use crate::pem;
 
 /// TLS settings of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,28 +150,18 @@ impl PostgresTls {
         if self.mode == Mode::Disable {
             return Ok(None);
         }
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let builder = match self.mode {
-            Mode::VerifyFull => builder.with_root_certificates(self.roots()?),
-            Mode::VerifyCa => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Verifier { roots: Some(self.roots()?), provider })),
-            Mode::Require | Mode::Prefer | Mode::Disable => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { roots: None, provider }))
-            }
-        };
-        let mut config = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key_path)) => {
-                let key = pem::key(key_path)?;
-                builder
-                    .with_client_auth_cert(pem::certificates(certificate)?, key)
-                    .map_err(|error| pem::unusable(certificate, "certificate and key", &error))?
-            }
-            _ => builder.with_no_client_auth(),
-        };
+        let roots = matches!(self.mode, Mode::VerifyCa | Mode::VerifyFull).then(|| self.roots()).transpose()?;
+        let shown = self.certificate.as_deref().zip(self.key.as_deref());
+        let mut config = tls::client(
+            |builder| match roots {
+                Some(roots) if self.mode == Mode::VerifyFull => builder.with_root_certificates(roots),
+                roots => {
+                    let verifier = Verifier { roots, provider: tls::provider() };
+                    builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+                }
+            },
+            shown,
+        )?;
         // libpq sends this too, and a server with direct TLS (sslnegotiation=direct) requires it.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Some(config))
@@ -180,18 +169,8 @@ impl PostgresTls {
 
     fn roots(&self) -> Result<RootCertStore, String> {
         match &self.authorities {
-            Some(Authorities::File(path)) => pem::authorities(path),
-            Some(Authorities::System) | None => {
-                let mut roots = RootCertStore::empty();
-                // Certificates that cannot be parsed are skipped.
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-                if roots.is_empty() {
-                    return Err("this system has no certificates of authorities: install ca-certificates, or write \
-                                sslrootcert=FILE"
-                        .to_owned());
-                }
-                Ok(roots)
-            }
+            Some(Authorities::File(path)) => tls::authorities(path),
+            Some(Authorities::System) | None => tls::system_authorities("sslrootcert=FILE"),
         }
     }
 }
@@ -278,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_with_its_mend() {
+    fn contradicting_options_are_refused_with_a_fix() {
         for (why, options) in [
             ("disable, prefer, require", &[("sslmode", "allow")][..]),
             ("sslrootcert=FILE", &[("sslmode", "verify-full")]),
@@ -303,7 +282,7 @@ mod tests {
         let empty = folder.path().join("empty.pem");
         std::fs::write(&empty, "nothing").unwrap();
         for (path, why) in
-            [("/nowhere/ca.pem", "No such file"), (empty.to_str().unwrap(), "no certificate in PEM form")]
+            [("/nowhere/ca.pem", "No such file"), (empty.to_str().unwrap(), "there is no certificate in it")]
         {
             let error = checked(&[("sslmode", "verify-ca"), ("sslrootcert", path)]).unwrap().config().unwrap_err();
 

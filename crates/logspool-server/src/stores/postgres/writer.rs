@@ -13,35 +13,35 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::connection::{Address, Backoff, Failure, Link};
+use super::connection::{Address, Backoff, ServerFailure, ServerLink};
 use super::copy::copy;
-use super::plan::{Marks, Plan, unknown};
-use super::sift::sift;
+use super::plan::{TransactionPlan, Watermarks, unknown_streams};
+use super::quarantine::store_or_quarantine;
 use super::{PostgresConfig, rows, schema, tables};
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
-use crate::stores::leap::Leap;
+use crate::stores::clock_jump::ClockJump;
 use crate::stores::watermark::Watermark;
-use crate::stores::{Store, StoreError, Written};
+use crate::stores::{Store, StoreError, WriteResult};
 
 /// Watermarks kept in memory; beyond this number all are dropped and read again.
-const MARKS: usize = 100_000;
+const MAX_WATERMARKS: usize = 100_000;
 
 /// Attempts to write a group whose watermarks another service moves meanwhile.
 const ATTEMPTS: usize = 3;
 
 /// Interval of upkeep: old records and watermarks are removed, partitions made.
-const UPKEEP_EVERY: Duration = Duration::from_secs(3600);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Wait before failed upkeep is tried again. The usual reason is that the tables are in use.
-const UPKEEP_AGAIN: Duration = Duration::from_secs(60);
+const UPKEEP_RETRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long the server may take to answer a check; batches wait meanwhile. Chosen: longer than the pauses of a busy
 /// machine, short enough for monitoring.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How often a check also looks at the tables. Chosen: one in ten checks.
-const TABLES_EVERY: Duration = Duration::from_secs(10);
+const TABLE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
 
@@ -75,30 +75,30 @@ const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
 #[derive(Debug)]
 pub struct PostgresWriter {
     config: PostgresConfig,
-    session: Option<Session>,
+    session: Option<WriterSession>,
     backoff: Backoff,
     /// True if the server's last error was a full disk.
     is_full: bool,
-    leap: Leap,
+    leap: ClockJump,
 }
 
 impl PostgresWriter {
     /// A writer that connects when it is first needed, and again whenever the connection is lost.
     pub fn new(config: &PostgresConfig) -> Self {
-        let (session, backoff, leap) = (None, Backoff::new(), Leap::default());
+        let (session, backoff, leap) = (None, Backoff::new(), ClockJump::default());
         Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
 
     /// The connection, opened if there is none.
-    fn session(&mut self) -> Result<&mut Session, Failure> {
+    fn session(&mut self) -> Result<&mut WriterSession, ServerFailure> {
         match &mut self.session {
             Some(session) => Ok(session),
-            none => Ok(none.insert(Session::open(&self.config.address)?)),
+            none => Ok(none.insert(WriterSession::open(&self.config.address)?)),
         }
     }
 
     /// Drops the connection after any failure. The next one starts in a known state, with watermarks read again.
-    fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
+    fn failed(&mut self, failure: ServerFailure, what: &str) -> StoreError {
         self.session = None;
         self.is_full = failure.code() == schema::DISK_FULL;
         self.backoff.failed();
@@ -113,12 +113,12 @@ impl Store for PostgresWriter {
 
     /// Waits first until the pause after a failure is over (5 s and up to a quarter more), so the caller can retry at
     /// once.
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-        thread::sleep(self.backoff.left());
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
+        thread::sleep(self.backoff.remaining());
         let done = self.session().and_then(|session| session.write(deliveries));
         match done {
             Ok(written) => {
-                self.backoff.worked();
+                self.backoff.succeeded();
                 self.is_full = false;
                 Ok(written)
             }
@@ -128,7 +128,7 @@ impl Store for PostgresWriter {
 
     fn maintain(&mut self) -> Result<(), StoreError> {
         // Upkeep does not wait while the disk is full, because removing old records frees space.
-        if !self.is_full && !self.backoff.left().is_zero() {
+        if !self.is_full && !self.backoff.remaining().is_zero() {
             return Ok(());
         }
         if let Err(failure) = self.session() {
@@ -147,12 +147,12 @@ impl Store for PostgresWriter {
     }
 
     fn check(&mut self) -> Option<Result<(), StoreError>> {
-        if !self.backoff.left().is_zero() {
+        if !self.backoff.remaining().is_zero() {
             return None;
         }
-        match self.session().and_then(Session::check) {
+        match self.session().and_then(WriterSession::check) {
             Ok(()) => {
-                self.backoff.worked();
+                self.backoff.succeeded();
                 Some(Ok(()))
             }
             Err(failure) => Some(Err(self.failed(failure, "reach"))),
@@ -169,11 +169,11 @@ impl Store for PostgresWriter {
 
 /// The state of one connection.
 #[derive(Debug)]
-struct Session {
-    link: Link,
+struct WriterSession {
+    link: ServerLink,
     statements: Statements,
     /// Watermarks as this connection has read or committed them.
-    marks: Marks,
+    marks: Watermarks,
     tables_at: Instant,
     upkeep_at: Instant,
     upkeep_day: i64,
@@ -186,9 +186,9 @@ struct Statements {
     move_marks: Statement,
 }
 
-impl Session {
-    fn open(address: &Address) -> Result<Self, Failure> {
-        let mut link = Link::open(address)?;
+impl WriterSession {
+    fn open(address: &Address) -> Result<Self, ServerFailure> {
+        let mut link = ServerLink::open(address)?;
         let today = schema::day_of(now_ns());
         let statements = link.run(async |client| {
             schema::prepare(client).await?;
@@ -209,18 +209,18 @@ impl Session {
             link,
             statements,
             marks: HashMap::new(),
-            tables_at: now + TABLES_EVERY,
+            tables_at: now + TABLE_CHECK_INTERVAL,
             upkeep_at: now,
             upkeep_day: today,
         })
     }
 
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, Failure> {
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, ServerFailure> {
         let Self { link, statements, marks, .. } = self;
         link.run(async |client| {
             for _ in 0..ATTEMPTS {
-                learn(client, statements, marks, deliveries).await?;
-                let plan = Plan::new(deliveries.iter().map(|delivery| &**delivery), marks);
+                read_watermarks(client, statements, marks, deliveries).await?;
+                let plan = TransactionPlan::new(deliveries.iter().map(|delivery| &**delivery), marks);
                 if plan.is_empty() {
                     return Ok(plan.written);
                 }
@@ -228,18 +228,18 @@ impl Session {
                     let now = plan.moves.iter().map(|(name, moved)| (name.clone().into_owned(), moved.now));
                     marks.extend(now);
                     let stored = plan.written.stored - quarantined;
-                    return Ok(Written { stored, quarantined, ..plan.written });
+                    return Ok(WriteResult { stored, quarantined, ..plan.written });
                 }
                 marks.clear();
             }
-            Err(Failure::Retry("another service writes the same streams at this moment".to_owned()))
+            Err(ServerFailure::Retry("another service is writing the same streams".to_owned()))
         })
     }
 
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result<(), ServerFailure> {
         let looks_at_tables = Instant::now() >= self.tables_at;
         if looks_at_tables {
-            self.tables_at = Instant::now() + TABLES_EVERY;
+            self.tables_at = Instant::now() + TABLE_CHECK_INTERVAL;
         }
         let ask = async |client: &Client| match looks_at_tables {
             true => tables::check(client).await,
@@ -247,16 +247,16 @@ impl Session {
         };
         self.link.run(async |client| match timeout(CHECK_TIMEOUT, ask(client)).await {
             Ok(answered) => answered,
-            Err(_) => Err(Failure::Retry(format!("no answer within {CHECK_TIMEOUT:?}"))),
+            Err(_) => Err(ServerFailure::Retry(format!("no answer within {CHECK_TIMEOUT:?}"))),
         })
     }
 
-    fn maintain(&mut self, retention_days: Option<u32>, leap: &mut Leap) -> Result<(), Failure> {
+    fn maintain(&mut self, retention_days: Option<u32>, leap: &mut ClockJump) -> Result<(), ServerFailure> {
         let Self { link, marks, .. } = self;
         let today = schema::day_of(now_ns());
-        (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
+        (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_RETRY_PAUSE, today);
         let more = link.run(async |client| {
-            let is_believed = leap.is_believed(today, schema::was_away(client, today).await?, Instant::now());
+            let is_believed = leap.is_trusted(today, schema::was_away(client, today).await?, Instant::now());
             // Remove first: on a full disk it frees space for the rest. Today's partition is made even if removal
             // fails.
             let removed = match retention_days {
@@ -270,22 +270,22 @@ impl Session {
             }
             Ok(more)
         })?;
-        self.upkeep_at = Instant::now() + if more { Duration::ZERO } else { UPKEEP_EVERY };
+        self.upkeep_at = Instant::now() + if more { Duration::ZERO } else { UPKEEP_INTERVAL };
         Ok(())
     }
 }
 
 /// Reads the watermarks of streams that are not in `marks` yet.
-async fn learn(
+async fn read_watermarks(
     client: &Client,
     statements: &Statements,
-    marks: &mut Marks,
+    marks: &mut Watermarks,
     deliveries: &[Arc<Delivery>],
-) -> Result<(), Failure> {
-    if marks.len() > MARKS {
+) -> Result<(), ServerFailure> {
+    if marks.len() > MAX_WATERMARKS {
         marks.clear();
     }
-    let names = unknown(deliveries.iter().map(|delivery| &**delivery), marks);
+    let names = unknown_streams(deliveries.iter().map(|delivery| &**delivery), marks);
     if names.is_empty() {
         return Ok(());
     }
@@ -302,14 +302,18 @@ async fn learn(
 
 /// Writes the plan in one transaction and returns the number of quarantined records. `None`: a watermark was not the
 /// one the plan was made for, and nothing was written.
-async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Result<Option<u64>, Failure> {
+async fn commit(
+    client: &Client,
+    statements: &Statements,
+    plan: &TransactionPlan<'_>,
+) -> Result<Option<u64>, ServerFailure> {
     client.batch_execute("BEGIN").await?;
     let mut quarantined = 0;
     if plan.written.stored > 0 {
         match copy(client, &statements.copy, plan.rows(), rows::put).await {
             Err(error) if is_refusal(&error) => {
                 client.batch_execute("ROLLBACK; BEGIN").await?;
-                quarantined = sift(client, plan.rows()).await?;
+                quarantined = store_or_quarantine(client, plan.rows()).await?;
             }
             done => done?,
         }

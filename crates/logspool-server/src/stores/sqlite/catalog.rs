@@ -14,7 +14,7 @@ use crate::stores::StoreError;
 
 /// A day's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct CatalogEntry {
     /// Number of the file in order of creation; the newest has the greatest.
     pub sequence: i64,
     /// Name in the folder.
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub rows: i64,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// True if the file may have records from `since` on and before `until`.
     pub fn overlaps(&self, since: i64, until: Option<i64>) -> bool {
         match self.range {
@@ -50,7 +50,7 @@ impl Catalog {
         let path = folder.join(CATALOG);
         let connection = match Self::connect(&path) {
             Err(StoreError::Fatal(why)) if is_rebuildable(&path) => {
-                tracing::warn!("{why}; it is made again from the files of the days");
+                tracing::warn!("{why}; rebuilding it from the day files");
                 remove_database(&path)?;
                 Self::connect(&path)
             }
@@ -80,10 +80,10 @@ impl Catalog {
     }
 
     /// The files, oldest first.
-    pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+    pub fn entries(&self) -> Result<Vec<CatalogEntry>, StoreError> {
         let read = |row: &Row<'_>| {
             let range = row.get::<_, Option<i64>>(3)?.zip(row.get(4)?);
-            Ok(Entry { sequence: row.get(0)?, name: row.get(1)?, sealed: row.get(2)?, range, rows: row.get(5)? })
+            Ok(CatalogEntry { sequence: row.get(0)?, name: row.get(1)?, sealed: row.get(2)?, range, rows: row.get(5)? })
         };
         let query = || {
             let sql = "SELECT sequence, name, sealed, min_time_ns, max_time_ns, rows FROM files ORDER BY sequence";
@@ -93,7 +93,7 @@ impl Catalog {
     }
 
     /// Adds a file or replaces its entry.
-    pub fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+    pub fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
         let (oldest, newest) = entry.range.unzip();
         let sql = "INSERT OR REPLACE INTO files VALUES(?, ?, ?, ?, ?, ?)";
         let values = params![entry.sequence, entry.name, entry.sealed, oldest, newest, entry.rows];

@@ -10,71 +10,71 @@ use std::vec::IntoIter;
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Row, params_from_iter};
 
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 use super::folder::index_of;
 use super::insert::MINUTE_NS;
-use super::plan::{CountKey, Piece, Statement, Way, needs_records};
-use super::read_file::{ReadFile, tell_damage};
-use crate::cancel::Until;
+use super::plan::{BoundStatement, CountKey, FilePart, IndexChoice, needs_records};
+use super::read_file::{ReadFile, warn_damaged_index};
+use crate::cancel::QueryDeadline;
 use crate::query::{Field, Query};
-use crate::stores::{Answer, Found, Next, Progress, StoreError};
+use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 
 /// Most distinct values of one query, and most bytes of them: they are in memory.
-const MOST_VALUES: usize = 1_000_000;
-const MOST_BYTES: usize = 64 << 20;
+const MAX_VALUES: usize = 1_000_000;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Most bytes of values over all queries, including queries whose answers are not read to the end. Chosen: one query
 /// with the most values, or several with fewer.
-const MOST_BYTES_OF_ALL: usize = 192 << 20;
+const MAX_TOTAL_BYTES: usize = 192 << 20;
 
-/// Bytes of a value beside itself: its slot in a half-empty hash table, and its count.
+/// Bytes that a value takes in addition to its text: its slot in a half-empty hash table, and its count.
 const ENTRY_BYTES: usize = 64;
 
 /// Bytes of counted values over all queries. It is an atomic because each query counts on its own thread.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory(Arc<AtomicUsize>);
+pub(super) struct CountMemory(Arc<AtomicUsize>);
 
-impl Memory {
+impl CountMemory {
     /// The part of one query, empty at first.
-    pub fn part(&self) -> MemoryPart {
-        MemoryPart { all: self.clone(), bytes: 0 }
+    pub fn part(&self) -> QueryMemory {
+        QueryMemory { all: self.clone(), bytes: 0 }
     }
 }
 
 /// One query's part of the memory, released on drop.
 #[derive(Debug)]
-pub(super) struct MemoryPart {
-    all: Memory,
+pub(super) struct QueryMemory {
+    all: CountMemory,
     bytes: usize,
 }
 
-impl MemoryPart {
+impl QueryMemory {
     /// Takes more memory. Returns true if there is room for it.
     fn take(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         // Relaxed, here and below: no other memory access depends on this counter.
-        self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_BYTES_OF_ALL
+        self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_TOTAL_BYTES
     }
 }
 
-impl Drop for MemoryPart {
+impl Drop for QueryMemory {
     fn drop(&mut self) {
         self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// A query that counts.
-pub(super) struct Counting<'a> {
+pub(super) struct CountQuery<'a> {
     pub folder: &'a Path,
     pub query: &'a Query,
-    pub until: &'a Until,
+    pub until: &'a QueryDeadline,
 }
 
 /// A piece of a file, with the time range to read.
-type Part = (Piece, Option<i64>, Option<i64>);
+type Part = (FilePart, Option<i64>, Option<i64>);
 
 /// A key that records are counted by.
-pub(super) trait Counted: Eq + Hash {
+pub(super) trait CountedKey: Eq + Hash {
     /// Reads the key from a column.
     fn read(value: ValueRef<'_>) -> rusqlite::Result<Self>
     where
@@ -84,7 +84,7 @@ pub(super) trait Counted: Eq + Hash {
     fn bytes(&self) -> usize;
 }
 
-impl Counted for i64 {
+impl CountedKey for i64 {
     fn read(value: ValueRef<'_>) -> rusqlite::Result<Self> {
         Ok(FromSql::column_result(value)?)
     }
@@ -94,7 +94,7 @@ impl Counted for i64 {
     }
 }
 
-impl Counted for Option<String> {
+impl CountedKey for Option<String> {
     fn read(value: ValueRef<'_>) -> rusqlite::Result<Self> {
         Ok(match value {
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
@@ -107,20 +107,20 @@ impl Counted for Option<String> {
     }
 }
 
-impl Counting<'_> {
+impl CountQuery<'_> {
     /// Counts the records of `files` per key.
-    pub fn run<K: Counted>(
+    pub fn run<K: CountedKey>(
         &self,
-        files: &[Entry],
+        files: &[CatalogEntry],
         key: CountKey<'_>,
-        memory: &mut MemoryPart,
+        memory: &mut QueryMemory,
     ) -> Result<HashMap<K, u64>, StoreError> {
         let mut counts = HashMap::new();
         let mut bytes = 0;
         for entry in files {
             let Some(file) = ReadFile::open(self.folder, entry, self.until)? else { continue };
             for (piece, since, until) in self.parts(&file, key)? {
-                let Statement { sql, values } = piece.counts(self.query, &key, since, until);
+                let BoundStatement { sql, values } = piece.counts(self.query, &key, since, until);
                 let mut add = |row: &Row<'_>| -> rusqlite::Result<Option<&'static str>> {
                     let value = K::read(row.get_ref(0)?)?;
                     let count = row.get::<_, i64>(1)?.unsigned_abs();
@@ -130,10 +130,12 @@ impl Counting<'_> {
                         has_room = memory.take(value.bytes() + ENTRY_BYTES);
                     }
                     *counts.entry(value).or_default() += count;
-                    Ok(match counts.len() <= MOST_VALUES && bytes <= MOST_BYTES {
+                    Ok(match counts.len() <= MAX_VALUES && bytes <= MAX_BYTES {
                         true if has_room => None,
-                        true => Some("other queries count too many values just now; ask again later"),
-                        false => Some("there are more than a million values, or they are too long; ask for less time"),
+                        true => Some("other queries count too many values now; retry later"),
+                        false => {
+                            Some("there are more than a million values, or they are too long; use a shorter time range")
+                        }
                     })
                 };
                 let mut count = || -> rusqlite::Result<Option<&'static str>> {
@@ -159,23 +161,23 @@ impl Counting<'_> {
         if !needs_records(&self.query.filter) && can_count_minutes(key) {
             return Ok(by_minutes(since, until));
         }
-        let whole = vec![(Piece::ByTime, since, until)];
+        let whole = vec![(FilePart::ByTime, since, until)];
         let Some(end) = file.indexed_to else { return Ok(whole) };
-        let piece = match Way::of(&self.query.filter) {
-            Way::Trace(trace) => Piece::Trace(trace),
-            Way::Words(words) => Piece::Words(words),
+        let piece = match IndexChoice::of(&self.query.filter) {
+            IndexChoice::Trace(trace) => FilePart::Trace(trace),
+            IndexChoice::Words(words) => FilePart::Words(words),
             // A logger may have most of the records, so its index would not help.
-            Way::Time | Way::Logger(_) => return Ok(whole),
+            IndexChoice::Time | IndexChoice::Logger(_) => return Ok(whole),
         };
         // Test the index first: damage would otherwise show in the middle of counting.
-        let readable = piece.exceeds(0).map(|Statement { sql, values }| {
+        let readable = piece.exceeds(0).map(|BoundStatement { sql, values }| {
             file.connection.query_one(&sql, params_from_iter(values), |row| row.get::<_, bool>(0))
         });
         if let Some(Err(error)) = readable {
-            tell_damage(&index_of(&file.path), &error);
+            warn_damaged_index(&index_of(&file.path), &error);
             return Ok(whole);
         }
-        Ok(vec![(piece, since, until), (Piece::Tail(end), since, until)])
+        Ok(vec![(piece, since, until), (FilePart::Tail(end), since, until)])
     }
 }
 
@@ -192,19 +194,19 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
     let first = since.map(|since| since.div_euclid(MINUTE_NS) + i64::from(since.rem_euclid(MINUTE_NS) > 0));
     let last = until.map(|until| until.div_euclid(MINUTE_NS));
     if first.zip(last).is_some_and(|(first, last)| first >= last) {
-        return vec![(Piece::ByTime, since, until)];
+        return vec![(FilePart::ByTime, since, until)];
     }
-    let mut parts = vec![(Piece::Rollup(first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX)), None, None)];
+    let mut parts = vec![(FilePart::Rollup(first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX)), None, None)];
     if let (Some(since), Some(first)) = (since, first) {
         let whole = first.saturating_mul(MINUTE_NS);
         if since < whole {
-            parts.push((Piece::ByTime, Some(since), Some(whole)));
+            parts.push((FilePart::ByTime, Some(since), Some(whole)));
         }
     }
     if let (Some(until), Some(last)) = (until, last) {
         let whole = last.saturating_mul(MINUTE_NS);
         if whole < until {
-            parts.push((Piece::ByTime, Some(whole), Some(until)));
+            parts.push((FilePart::ByTime, Some(whole), Some(until)));
         }
     }
     parts
@@ -213,13 +215,13 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
 /// Counts, returned one after the other.
 #[derive(Debug)]
 pub(super) struct Counts {
-    left: UnreturnedCounts,
-    _memory: MemoryPart,
+    left: RemainingCounts,
+    _memory: QueryMemory,
 }
 
 /// Counts not returned yet.
 #[derive(Debug)]
-enum UnreturnedCounts {
+enum RemainingCounts {
     Values(IntoIter<(Option<String>, u64)>),
     /// Interval numbers with their counts, and the interval's length in nanoseconds.
     Intervals(IntoIter<(i64, u64)>, i64),
@@ -227,41 +229,41 @@ enum UnreturnedCounts {
 
 impl Counts {
     /// Greatest count first; equal counts in order of their values, with a missing value first.
-    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: MemoryPart) -> Self {
+    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: UnreturnedCounts::Values(counts.into_iter()), _memory: memory }
+        Self { left: RemainingCounts::Values(counts.into_iter()), _memory: memory }
     }
 
     /// Oldest interval first.
-    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: MemoryPart) -> Self {
+    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: UnreturnedCounts::Intervals(counts.into_iter(), interval_ns), _memory: memory }
+        Self { left: RemainingCounts::Intervals(counts.into_iter(), interval_ns), _memory: memory }
     }
 
     /// Passes on the next count; `None`: there are no more.
-    fn tell(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Option<Next> {
+    fn emit_next(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Option<RowFlow> {
         match &mut self.left {
-            UnreturnedCounts::Values(counts) => {
-                counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count)))
+            RemainingCounts::Values(counts) => {
+                counts.next().map(|(value, count)| each(AnswerRow::Count(value.as_deref(), count)))
             }
-            UnreturnedCounts::Intervals(counts, interval_ns) => {
-                counts.next().map(|(number, count)| each(Found::Interval(number.saturating_mul(*interval_ns), count)))
-            }
+            RemainingCounts::Intervals(counts, interval_ns) => counts
+                .next()
+                .map(|(number, count)| each(AnswerRow::Interval(number.saturating_mul(*interval_ns), count))),
         }
     }
 }
 
-impl Answer for Counts {
-    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+impl QueryAnswer for Counts {
+    fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
         loop {
-            match self.tell(each) {
-                Some(Next::More) => {}
-                Some(Next::Pause) => return Ok(Progress::Paused),
-                Some(Next::Enough) | None => return Ok(Progress::Ended),
+            match self.emit_next(each) {
+                Some(RowFlow::Continue) => {}
+                Some(RowFlow::Pause) => return Ok(AnswerProgress::Paused),
+                Some(RowFlow::Stop) | None => return Ok(AnswerProgress::Ended),
             }
         }
     }
@@ -273,9 +275,9 @@ mod tests {
 
     #[test]
     fn queries_share_the_memory_of_their_values_and_give_it_back() {
-        let memory = Memory::default();
+        let memory = CountMemory::default();
         let (mut one, mut two) = (memory.part(), memory.part());
-        assert!(one.take(MOST_BYTES_OF_ALL - 1) && two.take(1));
+        assert!(one.take(MAX_TOTAL_BYTES - 1) && two.take(1));
         assert!(!two.take(1));
         drop(two);
 

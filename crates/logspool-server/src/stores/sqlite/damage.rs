@@ -11,29 +11,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Noted damage; see the file head. Shared by all parts of a store.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Damages(Arc<Mutex<FoundDamage>>);
+pub(super) struct DamageNotes(Arc<Mutex<NotedDamage>>);
 
 #[derive(Debug, Default)]
-struct FoundDamage {
+struct NotedDamage {
     /// Damaged files by name.
-    files: BTreeMap<String, Damage>,
+    files: BTreeMap<String, FileDamage>,
     /// Lost records. They cannot be recovered, so these notes stay until the service ends.
     losses: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Damage {
+struct FileDamage {
     why: String,
-    seen: Option<Content>,
+    seen: Option<FileFingerprint>,
 }
 
 /// Identifies a file's content: device, inode, bytes, time of the last change (seconds and nanoseconds).
-type Content = (u64, u64, u64, i64, i64);
+type FileFingerprint = (u64, u64, u64, i64, i64);
 
-impl Damages {
+impl DamageNotes {
     /// Notes a file that cannot be used, and logs each new reason once.
     pub fn note(&self, folder: &Path, name: &str, why: &str) {
-        let damage = Damage { why: why.to_owned(), seen: content(&folder.join(name)) };
+        let damage = FileDamage { why: why.to_owned(), seen: content(&folder.join(name)) };
         let before = self.lock().files.insert(name.to_owned(), damage);
         if before.is_none_or(|before| before.why != why) {
             tracing::error!("{why}");
@@ -83,12 +83,12 @@ impl Damages {
         found.files.values().map(|damage| damage.why.clone()).chain(found.losses.iter().cloned()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, FoundDamage> {
+    fn lock(&self) -> MutexGuard<'_, NotedDamage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn content(path: &Path) -> Option<Content> {
+fn content(path: &Path) -> Option<FileFingerprint> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
 }

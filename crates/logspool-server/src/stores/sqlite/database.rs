@@ -6,9 +6,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failure::{MEND_DAMAGE, failed};
+use super::failure::{REPAIR_DAMAGE, failed};
 use super::read_only;
-use crate::cancel::Until;
+use crate::cancel::QueryDeadline;
 use crate::stores::{StoreError, private};
 
 /// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
@@ -133,7 +133,11 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
 ///
 /// The connection is opened read-write if the system allows it: SQLite has to recover the log or journal of a killed
 /// process before it can read. If nothing can be written, the database is read all the same.
-pub(super) fn open_read(kind: DatabaseKind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
+pub(super) fn open_read(
+    kind: DatabaseKind,
+    path: &Path,
+    until: Option<&QueryDeadline>,
+) -> Result<Connection, StoreError> {
     let usual = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -146,7 +150,7 @@ pub(super) fn open_read(kind: DatabaseKind, path: &Path, until: Option<&Until>) 
         // Only the writer checkpoints the log of a killed process, because it checks the log for damage first.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         if let Some(until) = until.cloned() {
-            connection.progress_handler(STEPS, Some(move || until.is_over()))?;
+            connection.progress_handler(STEPS, Some(move || until.has_passed()))?;
         }
         let schema = schema(kind, &connection)?;
         Ok((connection, schema))
@@ -157,7 +161,7 @@ pub(super) fn open_read(kind: DatabaseKind, path: &Path, until: Option<&Until>) 
     });
     let (connection, schema) = opened.map_err(|error| failed("read", path, &error))?;
     if schema == Schema::None {
-        return Err(StoreError::Fatal(format!("cannot read {}: {}; {MEND_DAMAGE}", path.display(), emptiness(path))));
+        return Err(StoreError::Fatal(format!("cannot read {}: {}; {REPAIR_DAMAGE}", path.display(), emptiness(path))));
     }
     schema.check(path)?;
     Ok(connection)
@@ -223,10 +227,10 @@ impl Schema {
         match self {
             Self::None | Self::Ours => None,
             Self::Newer(version) => Some(format!(
-                "cannot use {path}: its schema is {version}, this logspool knows {VERSION}; use a newer logspool, or \
+                "cannot use {path}: its schema has version {version}, this logspool supports {VERSION}; use a newer logspool, or \
                  another folder"
             )),
-            Self::Foreign => Some(format!("cannot use {path}: it is the database of another program; move it away")),
+            Self::Foreign => Some(format!("cannot use {path}: it belongs to another program; move it away")),
         }
     }
 }

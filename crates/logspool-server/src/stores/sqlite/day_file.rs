@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
-use super::catalog::{Catalog, Entry};
-use super::damage::Damages;
+use super::catalog::{Catalog, CatalogEntry};
+use super::damage::DamageNotes;
 use super::database::{self, DatabaseKind, Schema};
-use super::failure::{MEND_DAMAGE, failed};
+use super::failure::{REPAIR_DAMAGE, failed};
 use super::folder::{Day, cut_off, is_gone};
-use super::recent::Recent;
+use super::recent::RecentTraces;
 use super::transaction;
 use crate::delivery::Delivery;
-use crate::stores::{StoreError, Written};
+use crate::stores::{StoreError, WriteResult};
 
 /// Chosen: a week. A stream that was silent for this long is assumed to have no unacknowledged batch. If it has one,
 /// the batch is stored twice.
-const FORGOTTEN_AFTER_NS: i64 = 7 * 86_400_000_000_000;
+const STREAM_RETENTION_NS: i64 = 7 * 86_400_000_000_000;
 
 /// A stream's watermark as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) struct DayFile {
 #[derive(Debug, Clone)]
 pub(super) struct FileState {
     /// The entry for the catalog.
-    pub entry: Entry,
+    pub entry: CatalogEntry,
     /// True if the transaction that created the file was committed.
     pub ready: bool,
     /// A random number. An index with another identity does not belong to this file.
@@ -87,7 +87,7 @@ impl DayFile {
     }
 
     /// Opens an existing file.
-    pub fn open(folder: &Path, entry: &Entry, day: Day) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, entry: &CatalogEntry, day: Day) -> Result<Self, StoreError> {
         let path = folder.join(&entry.name);
         let connection = database::open(DatabaseKind::Day, &path)?;
         let (name, sequence, sealed) = (entry.name.clone(), entry.sequence, entry.sealed);
@@ -117,8 +117,8 @@ impl DayFile {
     }
 
     /// The catalog's entry while the file is written.
-    pub fn entry(&self) -> Entry {
-        Entry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
+    pub fn entry(&self) -> CatalogEntry {
+        CatalogEntry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
     }
 
     /// The active streams; all streams if `now_ns` is `None` because the clock is in doubt.
@@ -131,8 +131,8 @@ impl DayFile {
         &mut self,
         deliveries: &[Arc<Delivery>],
         now_ns: i64,
-        recent: Option<&Recent>,
-    ) -> rusqlite::Result<Written> {
+        recent: Option<&RecentTraces>,
+    ) -> rusqlite::Result<WriteResult> {
         let sequence = self.sequence;
         let tell = |stored| {
             if let Some(recent) = recent {
@@ -160,7 +160,7 @@ impl DayFile {
 
     /// Copies SQLite's log into the file, so that the file can be read where nothing may be written. Fails while the
     /// file is being read. Returns true on success.
-    pub fn stand_alone(&self) -> bool {
+    pub fn checkpoint_log(&self) -> bool {
         let changed = self.connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0));
         changed.is_ok_and(|mode: String| mode == "delete")
     }
@@ -182,7 +182,7 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
                ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
     let query = || {
         let mut statement = connection.prepare(sql)?;
-        statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
+        statement.query_map(params![now_ns, STREAM_RETENTION_NS], read)?.collect::<rusqlite::Result<_>>()
     };
     query().map_err(|error| failed("read", path, &error))
 }
@@ -191,8 +191,8 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
 /// records may be stored twice.
 pub(super) fn newest_streams(
     folder: &Path,
-    entries: &[Entry],
-    damages: &Damages,
+    entries: &[CatalogEntry],
+    damages: &DamageNotes,
 ) -> Result<Vec<StoredStream>, StoreError> {
     for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
         let path = folder.join(&entry.name);
@@ -211,11 +211,11 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// The condition of a file.
 #[derive(Debug)]
-pub(super) enum Condition {
+pub(super) enum FileCondition {
     /// The file can be used.
-    Whole(FileState),
+    Usable(FileState),
     /// The transaction that creates the file was not committed.
-    Unmade,
+    Uncommitted,
     /// The file cannot be read. The text has the reason and how to repair it.
     Damaged(String),
     /// A newer logspool wrote the file. The text says what to do.
@@ -227,29 +227,29 @@ pub(super) enum Condition {
 /// # Errors
 ///
 /// The condition cannot be determined now.
-pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreError> {
+pub(super) fn condition(folder: &Path, name: &str) -> Result<FileCondition, StoreError> {
     let path = folder.join(name);
     let look = || {
         // Not read-only: SQLite has to recover the log or journal of a killed process.
         let connection = database::connect(&path)?;
         let error = |error| failed("read", &path, &error);
         Ok(match database::schema(DatabaseKind::Day, &connection).map_err(error)? {
-            Schema::None => Condition::Unmade,
+            Schema::None => FileCondition::Uncommitted,
             Schema::Ours => {
                 database::check_tables(&connection).map_err(error)?;
                 match read_state(&connection, name).map_err(error)? {
-                    Some(state) if state.ready => Condition::Whole(state),
-                    _ => Condition::Unmade,
+                    Some(state) if state.ready => FileCondition::Usable(state),
+                    _ => FileCondition::Uncommitted,
                 }
             }
             schema => {
                 let why = schema.problem(&path).unwrap_or_default();
-                if matches!(schema, Schema::Newer(_)) { Condition::Newer(why) } else { Condition::Damaged(why) }
+                if matches!(schema, Schema::Newer(_)) { FileCondition::Newer(why) } else { FileCondition::Damaged(why) }
             }
         })
     };
     match look() {
-        Err(StoreError::Fatal(why)) => Ok(Condition::Damaged(why)),
+        Err(StoreError::Fatal(why)) => Ok(FileCondition::Damaged(why)),
         condition => condition,
     }
 }
@@ -258,8 +258,8 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreErr
 pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name);
     if let Some((bytes, wanted)) = cut_off(&path) {
-        let why = format!("it is cut off, {bytes} of {wanted} bytes are left");
-        return Some(format!("cannot read {}: {why}; {MEND_DAMAGE}", path.display()));
+        let why = format!("it is truncated: {bytes} of {wanted} bytes are left");
+        return Some(format!("cannot read {}: {why}; {REPAIR_DAMAGE}", path.display()));
     }
     let read = || {
         let connection = database::open_read(DatabaseKind::Day, &path, None)?;
@@ -281,8 +281,13 @@ pub(super) fn read_state(connection: &Connection, name: &str) -> rusqlite::Resul
     let sql = "SELECT sequence, ready, sealed, min_time_ns, max_time_ns, rows, identity FROM file_state";
     let read = |row: &Row<'_>| {
         let range = row.get::<_, Option<i64>>(3)?.zip(row.get(4)?);
-        let entry =
-            Entry { sequence: row.get(0)?, name: name.to_owned(), sealed: row.get(2)?, range, rows: row.get(5)? };
+        let entry = CatalogEntry {
+            sequence: row.get(0)?,
+            name: name.to_owned(),
+            sealed: row.get(2)?,
+            range,
+            rows: row.get(5)?,
+        };
         Ok(FileState { entry, ready: row.get(1)?, identity: row.get(6)? })
     };
     let mut statement = connection.prepare_cached(sql)?;

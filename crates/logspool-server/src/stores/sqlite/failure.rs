@@ -9,18 +9,18 @@ use rustix::fs::{Access, access};
 use crate::stores::StoreError;
 
 /// How to repair a damaged file.
-pub(super) const MEND_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` extracts what can \
-                                      be read); all other days can be read and written meanwhile";
+pub(super) const REPAIR_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` extracts what can \
+                                      be read); all other days remain usable";
 
 /// Turns a SQLite error into a store's error: the operation, the file, the reason and how to repair it.
 pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
     let what = format!("cannot {tried} {}: {error}", path.display());
     match error.sqlite_error_code() {
-        _ if is_damage(error) => StoreError::Fatal(format!("{what}; {MEND_DAMAGE}")),
+        _ if is_damage(error) => StoreError::Fatal(format!("{what}; {REPAIR_DAMAGE}")),
         Some(ErrorCode::OperationInterrupted) => {
-            StoreError::Retry(format!("{what}: it takes too long; ask for less time, or fewer records"))
+            StoreError::Retry(format!("{what}: it takes too long; use a shorter time range, or fewer records"))
         }
-        Some(ErrorCode::DiskFull) => StoreError::Retry(format!("{what}; make room, or let [retention] keep less")),
+        Some(ErrorCode::DiskFull) => StoreError::Retry(format!("{what}; free disk space, or lower [retention]")),
         Some(ErrorCode::ReadOnly) => StoreError::Retry(format!(
             "{what}; the user of the service has to be allowed to write to the file and its folder, and the disk must \
              not be mounted read-only"
@@ -29,7 +29,7 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
         // it.
         Some(ErrorCode::CannotOpen) => StoreError::Retry(match access(path, Access::READ_OK) {
             Err(error) => format!("cannot {tried} {}: {}", path.display(), io::Error::from(error)),
-            Ok(()) => format!("{what}; can its folder be written to?"),
+            Ok(()) => format!("{what}; is its folder writable?"),
         }),
         _ => StoreError::Retry(what),
     }

@@ -45,7 +45,7 @@ impl Day {
     }
 
     /// The day's first and last time; for today, the last time is now.
-    pub fn times(self, now_ns: i64) -> (i64, i64) {
+    pub fn time_range(self, now_ns: i64) -> (i64, i64) {
         let first = self.number().saturating_mul(DAY_NS);
         (first, first.saturating_add(DAY_NS - 1).min(now_ns).max(first))
     }
@@ -72,12 +72,12 @@ impl Day {
 
 /// The lock of a folder, held while this value exists. If the process is killed, the system releases it.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct FolderLock {
     _file: File,
 }
 
 /// Creates the folder if it is missing, removes access for others than the readers, and locks it.
-pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> {
+pub(super) fn lock(folder: &Path, readers: Readers) -> Result<FolderLock, StoreError> {
     let was_open = private::make_folder(folder, readers)?;
     let path = folder.join(LOCK);
     private::make_file(&path, readers)?;
@@ -89,31 +89,31 @@ pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> 
     let shown = folder.display();
     if let Some(mode) = was_open {
         tracing::warn!(
-            "other users could open {shown} (mode {mode:04o}) and {files} files in it; this is repaired, but files \
-             that they have open stay open to them"
+            "other users could open {shown} (mode {mode:04o}) and {files} files in it; this is repaired, but users \
+             who have files open keep access to them"
         );
     } else if files > 0 {
         tracing::info!(
-            "{files} files in {shown} had rights for other users, whom the folder kept out; they have none now"
+            "{files} files in {shown} gave access to other users, which the folder prevented; the access is removed"
         );
     }
     Ok(lock)
 }
 
-fn try_lock(folder: &Path, path: &Path) -> Result<Lock, StoreError> {
+fn try_lock(folder: &Path, path: &Path) -> Result<FolderLock, StoreError> {
     let mut file =
         OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed_io("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => {
             // The process id is written for people to read.
             let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-            Ok(Lock { _file: file })
+            Ok(FolderLock { _file: file })
         }
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
             let _ = file.take(20).read_to_string(&mut holder);
             Err(StoreError::Fatal(format!(
-                "cannot write to {}: process {} does; give each service a folder of its own",
+                "cannot write to {}: process {} does; give each service its own folder",
                 folder.display(),
                 if holder.is_empty() { "?" } else { &holder }
             )))

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::catalog::Entry;
-use super::damage::Damages;
+use super::catalog::CatalogEntry;
+use super::damage::DamageNotes;
 use super::database::{self, DatabaseKind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
@@ -26,7 +26,7 @@ const STEP_RECORDS: i64 = 5_000;
 
 /// A file and its index, open for the next step.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct DayIndex {
     file: Connection,
     index: Connection,
     path: PathBuf,
@@ -49,21 +49,21 @@ pub(super) enum IndexProgress {
 }
 
 /// The database that an error comes from.
-enum Fault {
+enum IndexFault {
     File(rusqlite::Error),
     Index(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for IndexFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
 }
 
-impl Index {
+impl DayIndex {
     /// Opens the index of a file, or creates it if there is no usable one. `None`: the index is finished already, or
     /// the file is gone.
-    pub fn open(folder: &Path, entry: &Entry, damages: &Damages) -> Result<Option<Self>, StoreError> {
+    pub fn open(folder: &Path, entry: &CatalogEntry, damages: &DamageNotes) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         if !path.exists() {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Index {
             Ok(IndexState::None) => start(&path, state.identity)?,
             Ok(IndexState::Ahead(records)) => {
                 damages.note_loss(format!(
-                    "{} has lost the last {records} records that were in it: its index has them; check the disk, \
+                    "{} has lost the last {records} records; its index still lists them. Check the disk, \
                      and restore the file from a backup if there is one",
                     day.display()
                 ));
@@ -87,7 +87,7 @@ impl Index {
             }
             Err(StoreError::Retry(why)) => return Err(StoreError::Retry(why)),
             Err(StoreError::Fatal(why)) => {
-                tracing::warn!("{why}; it is made again");
+                tracing::warn!("{why}; rebuilding it");
                 start(&path, state.identity)?;
             }
         }
@@ -97,15 +97,15 @@ impl Index {
 
     /// Indexes the next records.
     pub fn step(&mut self) -> Result<IndexProgress, StoreError> {
-        self.go_on().or_else(|fault| match fault {
-            Fault::File(error) => {
+        self.index_next().or_else(|fault| match fault {
+            IndexFault::File(error) => {
                 let failure = failed("index", &self.path.with_file_name(&self.name), &error);
                 if !is_damage(&error) {
                     return Err(failure);
                 }
                 Ok(IndexProgress::Damaged(failure.to_string()))
             }
-            Fault::Index(error) => {
+            IndexFault::Index(error) => {
                 if is_damage(&error) {
                     let _ = remove_database(&self.path);
                 }
@@ -119,22 +119,22 @@ impl Index {
         self.reached
     }
 
-    fn go_on(&mut self) -> Result<IndexProgress, Fault> {
+    fn index_next(&mut self) -> Result<IndexProgress, IndexFault> {
         // Read before the records: a sealed file gets no more of them.
-        let state = read_state(&self.file, &self.name).map_err(Fault::File)?;
+        let state = read_state(&self.file, &self.name).map_err(IndexFault::File)?;
         let sealed = state.is_some_and(|state| state.entry.sealed);
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let from: i64 = transaction.query_one("SELECT indexed_to FROM progress", [], |row| row.get(0))?;
         let sql = "SELECT id, time_ns, level, logger, message, trace_id FROM records WHERE id > ? ORDER BY id LIMIT ?";
-        let mut read = self.file.prepare_cached(sql).map_err(Fault::File)?;
-        let mut rows = read.query([from, STEP_RECORDS]).map_err(Fault::File)?;
+        let mut read = self.file.prepare_cached(sql).map_err(IndexFault::File)?;
+        let mut rows = read.query([from, STEP_RECORDS]).map_err(IndexFault::File)?;
         let mut count = 0;
         let mut to = from;
         {
             let mut words = transaction.prepare_cached("INSERT INTO words(rowid, word) VALUES(?, ?)")?;
             let mut by_trace = transaction.prepare_cached("INSERT INTO by_trace VALUES(?, ?)")?;
             let mut by_logger = transaction.prepare_cached("INSERT INTO by_logger VALUES(?, ?, ?, ?)")?;
-            while let Some(row) = rows.next().map_err(Fault::File)? {
+            while let Some(row) = rows.next().map_err(IndexFault::File)? {
                 to = row.get(0)?;
                 count += 1;
                 let column = |at: usize| row.get_ref(at).map(ToSqlOutput::Borrowed);

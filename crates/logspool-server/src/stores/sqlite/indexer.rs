@@ -7,20 +7,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::catalog::{Catalog, Entry};
-use super::damage::Damages;
+use super::catalog::{Catalog, CatalogEntry};
+use super::damage::DamageNotes;
 use super::failure::failed_io;
-use super::index::{Index, IndexProgress};
-use super::recent::Recent;
+use super::index::{DayIndex, IndexProgress};
+use super::recent::RecentTraces;
 use crate::stores::StoreError;
 
 /// Interval of rounds while few records arrive. Chosen: records after the end of the index are found without it, so a
 /// round only has to be long enough to make its steps worthwhile.
-const ROUND: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval of rounds while the last round had several steps. Chosen: a step or two at the highest rate that it keeps
 /// up with. A query for words has to read that many more records without the index.
-const BUSY_ROUND: Duration = Duration::from_millis(100);
+const BUSY_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Niceness of the thread. Chosen: under load it gets about a tenth of a processor, so it never stops completely.
 const NICE: i32 = 10;
@@ -35,7 +35,7 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Starts the thread for a folder.
-    pub fn start(folder: &Path, recent: Recent, damages: Damages) -> Result<Self, StoreError> {
+    pub fn start(folder: &Path, recent: RecentTraces, damages: DamageNotes) -> Result<Self, StoreError> {
         let (stop, stopped) = channel();
         let mut work = IndexerWork {
             folder: folder.to_owned(),
@@ -65,11 +65,11 @@ impl Drop for Indexer {
 
 struct IndexerWork {
     folder: PathBuf,
-    recent: Recent,
-    damages: Damages,
+    recent: RecentTraces,
+    damages: DamageNotes,
     stopped: Receiver<()>,
     /// Open indexes by the sequence of their file.
-    open: HashMap<i64, Index>,
+    open: HashMap<i64, DayIndex>,
     /// Files with nothing more to index. A damaged one is tried again when the service restarts.
     finished: HashSet<i64>,
     /// True if the last round had several steps.
@@ -81,43 +81,43 @@ impl IndexerWork {
     fn run(&mut self) {
         // The writer and the sources have priority. On Linux this affects only the calling thread.
         if let Err(error) = rustix::process::nice(NICE) {
-            tracing::debug!("the index is made at the usual priority: {error}");
+            tracing::debug!("the indexer runs at normal priority: {error}");
         }
         loop {
             self.is_busy = false;
-            match self.round() {
+            match self.run_round() {
                 Ok(()) => self.last_error.clear(),
                 Err(error) => {
                     let error = error.to_string();
                     if error != self.last_error {
-                        tracing::warn!("{error}; it is tried again");
+                        tracing::warn!("{error}; retrying");
                         self.last_error = error;
                     }
                 }
             }
-            if self.is_stopped_after(if self.is_busy { BUSY_ROUND } else { ROUND }) {
+            if self.is_stopped_after(if self.is_busy { BUSY_ROUND_INTERVAL } else { ROUND_INTERVAL }) {
                 return;
             }
         }
     }
 
     /// Indexes new records of all files. A failure of one file does not stop the others.
-    fn round(&mut self) -> Result<(), StoreError> {
+    fn run_round(&mut self) -> Result<(), StoreError> {
         let entries = Catalog::open_read(&self.folder)?.entries()?;
         self.open.retain(|sequence, _| entries.iter().any(|entry| entry.sequence == *sequence));
         let mut result = Ok(());
         for entry in entries {
             // A damaged file is reported already, and reading it would report it again.
             if !self.finished.contains(&entry.sequence) && !self.damages.has(&entry.name) {
-                result = self.go_on(&entry).and(result);
+                result = self.index_file(&entry).and(result);
             }
         }
         result
     }
 
-    fn go_on(&mut self, entry: &Entry) -> Result<(), StoreError> {
+    fn index_file(&mut self, entry: &CatalogEntry) -> Result<(), StoreError> {
         let open = match self.open.remove(&entry.sequence) {
-            None => Index::open(&self.folder, entry, &self.damages)?,
+            None => DayIndex::open(&self.folder, entry, &self.damages)?,
             open => open,
         };
         let Some(mut index) = open else {

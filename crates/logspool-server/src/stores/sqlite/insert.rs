@@ -6,11 +6,11 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::database::{COLUMN_COUNT, COLUMNS};
 use super::failure::is_of_a_record;
-use super::recent::Stored;
+use super::recent::StoredTraces;
 use crate::batch::Row;
 
 /// Records per statement. Measured: 50 per statement insert a fifth faster than single ones.
-const GROUP: usize = 50;
+const ROWS_PER_STATEMENT: usize = 50;
 
 /// Bytes of a record kept in quarantine: more than a source accepts.
 const QUARANTINE_BYTES: usize = 4 << 20;
@@ -23,11 +23,11 @@ pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;
 
 /// Whether a record that SQLite refuses ends the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum RefusedRecords {
     /// It ends the transaction.
-    None,
+    Fail,
     /// It goes to quarantine; the others are stored.
-    EachRecord,
+    Quarantine,
 }
 
 /// Numbers of records by outcome.
@@ -44,53 +44,53 @@ pub(super) struct Inserter<'a> {
     connection: &'a Connection,
     many: CachedStatement<'a>,
     one: CachedStatement<'a>,
-    care: Care,
+    care: RefusedRecords,
     now_ns: i64,
     group: Vec<Row<'a>>,
     rollup: Rollup<'a>,
     range: Option<(i64, i64)>,
     counts: OutcomeCounts,
-    stored: Stored,
+    stored: StoredTraces,
 }
 
 impl<'a> Inserter<'a> {
     /// Prepares the statements for a transaction that has begun.
-    pub fn new(connection: &'a Connection, care: Care, now_ns: i64) -> rusqlite::Result<Self> {
+    pub fn new(connection: &'a Connection, care: RefusedRecords, now_ns: i64) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
-            many: connection.prepare_cached(&statement(GROUP))?,
+            many: connection.prepare_cached(&statement(ROWS_PER_STATEMENT))?,
             one: connection.prepare_cached(&statement(1))?,
             care,
             now_ns,
-            group: Vec::with_capacity(GROUP),
+            group: Vec::with_capacity(ROWS_PER_STATEMENT),
             rollup: Rollup::new(),
             range: None,
             counts: OutcomeCounts::default(),
-            stored: Stored::default(),
+            stored: StoredTraces::default(),
         })
     }
 
     /// Adds a record.
     pub fn push(&mut self, row: Row<'a>) -> rusqlite::Result<()> {
         self.group.push(row);
-        if self.group.len() < GROUP { Ok(()) } else { self.insert_group() }
+        if self.group.len() < ROWS_PER_STATEMENT { Ok(()) } else { self.insert_group() }
     }
 
     fn insert_group(&mut self) -> rusqlite::Result<()> {
         let group = std::mem::take(&mut self.group);
         match self.care {
-            Care::None if group.len() == GROUP => {
+            RefusedRecords::Fail if group.len() == ROWS_PER_STATEMENT => {
                 execute(&mut self.many, &group)?;
                 let last = self.connection.last_insert_rowid();
                 (last - group.len() as i64 + 1..).zip(&group).for_each(|(id, row)| self.count(id, row));
             }
-            Care::None => {
+            RefusedRecords::Fail => {
                 for row in &group {
                     execute(&mut self.one, std::slice::from_ref(row))?;
                     self.count(self.connection.last_insert_rowid(), row);
                 }
             }
-            Care::EachRecord => {
+            RefusedRecords::Quarantine => {
                 for row in &group {
                     self.insert_or_quarantine(row)?;
                 }
@@ -125,7 +125,7 @@ impl<'a> Inserter<'a> {
     }
 
     /// Inserts the remaining records, and writes their rollup counts and the file's state.
-    pub fn finish(mut self) -> rusqlite::Result<(OutcomeCounts, Stored)> {
+    pub fn finish(mut self) -> rusqlite::Result<(OutcomeCounts, StoredTraces)> {
         self.insert_group()?;
         let Some((oldest, newest)) = self.range else { return Ok((self.counts, self.stored)) };
         let sql = "INSERT INTO rollup VALUES(?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";

@@ -3,57 +3,63 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 use super::read_file::ReadFile;
-use super::recent::Recent;
-use super::sources::Sources;
-use crate::cancel::Until;
+use super::recent::RecentTraces;
+use super::sources::FileSources;
+use crate::cancel::QueryDeadline;
 use crate::query::Query;
 use crate::record::Record;
-use crate::stores::{Answer, Found, Next, Progress, StoreError, UNREAD};
+use crate::stores::{ANSWER_UNREAD, AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 
 /// Several files read side by side.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(super) struct FileMerge {
     folder: PathBuf,
-    recent: Recent,
+    recent: RecentTraces,
     query: Query,
-    until: Until,
+    until: QueryDeadline,
     /// Records still wanted.
     left: u64,
-    open: Vec<Sources>,
+    open: Vec<FileSources>,
     /// Files not opened yet, sorted by their newest time, newest last. A file is opened when the answer reaches its
     /// newest record, which may be never.
-    waiting: Vec<(i64, Entry)>,
+    waiting: Vec<(i64, CatalogEntry)>,
 }
 
-impl Answer for Merge {
-    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+impl QueryAnswer for FileMerge {
+    fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
         while self.left > 0 {
             let Some(record) = self.next()? else { break };
             if Instant::now() > self.until.deadline {
-                return Err(StoreError::Retry(UNREAD.to_owned()));
+                return Err(StoreError::Retry(ANSWER_UNREAD.to_owned()));
             }
             self.left -= 1;
-            match each(Found::Record(record)) {
-                Next::More => {}
-                Next::Enough => break,
-                Next::Pause => {
-                    self.open.iter().for_each(Sources::rest);
-                    return Ok(Progress::Paused);
+            match each(AnswerRow::Record(record)) {
+                RowFlow::Continue => {}
+                RowFlow::Stop => break,
+                RowFlow::Pause => {
+                    self.open.iter().for_each(FileSources::release_memory);
+                    return Ok(AnswerProgress::Paused);
                 }
             }
         }
         self.left = 0;
-        Ok(Progress::Ended)
+        Ok(AnswerProgress::Ended)
     }
 }
 
-impl Merge {
+impl FileMerge {
     /// Records of these files.
-    pub fn new(folder: &Path, recent: &Recent, files: Vec<Entry>, query: Query, until: Until) -> Self {
+    pub fn new(
+        folder: &Path,
+        recent: &RecentTraces,
+        files: Vec<CatalogEntry>,
+        query: Query,
+        until: QueryDeadline,
+    ) -> Self {
         // For a file that is still written, the newest time is not known.
-        let newest = |entry: &Entry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
+        let newest = |entry: &CatalogEntry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
         let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
         let left = query.limit.unwrap_or(u64::MAX);
@@ -91,7 +97,7 @@ impl Merge {
         if let Some((_, entry)) = self.waiting.pop()
             && let Some(file) = ReadFile::open(&self.folder, &entry, &self.until)?
         {
-            self.open.push(Sources::of(file, &self.query, &self.recent));
+            self.open.push(FileSources::of(file, &self.query, &self.recent));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phras
 
 /// The way to narrow a query down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum IndexChoice {
     /// Only by time.
     Time,
     /// By a trace.
@@ -23,7 +23,7 @@ pub(super) enum Way {
     Logger(String),
 }
 
-impl Way {
+impl IndexChoice {
     /// The way that is likely to find the fewest records.
     pub fn of(filter: &Filter) -> Self {
         let mut way = Self::Time;
@@ -95,7 +95,7 @@ pub(super) fn needs_records(filter: &Filter) -> bool {
 
 /// A part of a file that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum FilePart {
     /// Records in order of their time.
     ByTime,
     /// Records after the end of the index.
@@ -114,7 +114,7 @@ pub(super) enum Piece {
     Rollup(i64, i64),
 }
 
-impl Piece {
+impl FilePart {
     /// Adds `FROM` and the condition of the piece, in a form that can be extended with `AND`.
     fn from(&self, sql: &mut Sql) {
         match self {
@@ -167,7 +167,7 @@ impl Piece {
     }
 
     /// A statement that asks the index alone whether it has more than `most` candidates.
-    pub fn exceeds(&self, most: i64) -> Option<Statement> {
+    pub fn exceeds(&self, most: i64) -> Option<BoundStatement> {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT count(*) > ").bind(Parameter::Int(most));
         match self {
@@ -180,22 +180,22 @@ impl Piece {
             _ => return None,
         };
         sql.push(" LIMIT ").bind(Parameter::Int(most + 1)).push(")");
-        Some(Statement::of(&sql))
+        Some(BoundStatement::of(&sql))
     }
 
     /// Times and numbers of the matching records.
-    pub fn candidates(&self, query: &Query, most: usize) -> Statement {
+    pub fn candidates(&self, query: &Query, most: usize) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT time_ns, id");
         self.from(&mut sql);
         self.between(&mut sql, query.since_ns, query.until_ns);
         sql.push(" AND ").condition(&query.filter).push(" LIMIT ");
         sql.bind(Parameter::Int(i64::try_from(most).unwrap_or(i64::MAX)));
-        Statement::of(&sql)
+        BoundStatement::of(&sql)
     }
 
     /// Matching records, newest first, in pages.
-    pub fn page(&self, query: &Query) -> Page {
+    pub fn page(&self, query: &Query) -> PageStatements {
         let (same_time, before) = match self {
             Self::Logger(..) => (
                 [" AND at_ns = ", " AND record < ", " ORDER BY record DESC LIMIT "],
@@ -206,11 +206,11 @@ impl Piece {
                 [" AND time_ns < ", " ORDER BY time_ns DESC, id DESC LIMIT "],
             ),
         };
-        Page { same_time: self.ordered(query, &same_time), before: self.ordered(query, &before) }
+        PageStatements { same_time: self.ordered(query, &same_time), before: self.ordered(query, &before) }
     }
 
     /// Selects whole records; the placeholder numbers at the end are set later.
-    fn ordered(&self, query: &Query, end: &[&'static str]) -> Statement {
+    fn ordered(&self, query: &Query, end: &[&'static str]) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT id, ").push(COLUMNS);
         self.from(&mut sql);
@@ -222,11 +222,11 @@ impl Piece {
         for text in end {
             sql.push(text).bind(Parameter::Int(0));
         }
-        Statement::of(&sql)
+        BoundStatement::of(&sql)
     }
 
     /// Counts of the matching records per key.
-    pub fn counts(&self, query: &Query, key: &CountKey<'_>, since: Option<i64>, until: Option<i64>) -> Statement {
+    pub fn counts(&self, query: &Query, key: &CountKey<'_>, since: Option<i64>, until: Option<i64>) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT ");
         match key {
@@ -237,7 +237,7 @@ impl Piece {
         self.from(&mut sql);
         self.between(&mut sql, since, until);
         sql.push(" AND ").condition(&query.filter).push(" GROUP BY 1");
-        Statement::of(&sql)
+        BoundStatement::of(&sql)
     }
 }
 
@@ -252,14 +252,14 @@ pub(super) enum CountKey<'a> {
 
 /// A statement with the values of its parameters.
 #[derive(Debug, Clone)]
-pub(super) struct Statement {
+pub(super) struct BoundStatement {
     /// The SQL text.
     pub sql: String,
     /// The values.
     pub values: Vec<Value>,
 }
 
-impl Statement {
+impl BoundStatement {
     /// Replaces the last `N` values.
     fn end_with<const N: usize>(&mut self, numbers: [i64; N]) -> &Self {
         let end = self.values.len().saturating_sub(N);
@@ -280,19 +280,19 @@ impl Statement {
 /// Reads records in pages, with two statements. A single one would read all records of the same time again for each
 /// page.
 #[derive(Debug, Clone)]
-pub(super) struct Page {
-    same_time: Statement,
-    before: Statement,
+pub(super) struct PageStatements {
+    same_time: BoundStatement,
+    before: BoundStatement,
 }
 
-impl Page {
+impl PageStatements {
     /// Up to `rows` records with the time of the position, after the position.
-    pub fn same_time(&mut self, (time_ns, id): (i64, i64), rows: i64) -> &Statement {
+    pub fn same_time(&mut self, (time_ns, id): (i64, i64), rows: i64) -> &BoundStatement {
         self.same_time.end_with([time_ns, id, rows])
     }
 
     /// Up to `rows` records before that time.
-    pub fn before(&mut self, (time_ns, _): (i64, i64), rows: i64) -> &Statement {
+    pub fn before(&mut self, (time_ns, _): (i64, i64), rows: i64) -> &BoundStatement {
         self.before.end_with([time_ns, rows])
     }
 }

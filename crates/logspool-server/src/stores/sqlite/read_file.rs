@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::catalog::Entry;
+use super::catalog::CatalogEntry;
 use super::database::{self, DatabaseKind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
 use super::folder::{index_of, is_gone};
-use crate::cancel::Until;
+use crate::cancel::QueryDeadline;
 use crate::query::functions;
 use crate::record::Record;
-use crate::stores::{CANCELLED, StoreError};
+use crate::stores::{QUERY_CANCELLED, StoreError};
 
 /// A file open for reading.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub(super) struct ReadFile {
     /// The last indexed record; `None`: there is no usable index.
     pub indexed_to: Option<i64>,
     /// The file's state in this snapshot.
-    pub entry: Entry,
-    until: Until,
+    pub entry: CatalogEntry,
+    until: QueryDeadline,
 }
 
 impl ReadFile {
     /// Opens a file; `None`: it was removed in the meantime.
-    pub fn open(folder: &Path, entry: &Entry, until: &Until) -> Result<Option<Self>, StoreError> {
+    pub fn open(folder: &Path, entry: &CatalogEntry, until: &QueryDeadline) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         let connection = match database::open_read(DatabaseKind::Day, &path, Some(until)) {
             Err(_) if is_gone(&path) => return Ok(None),
@@ -51,9 +51,10 @@ impl ReadFile {
         };
         let (indexed, state) = prepare().map_err(|error| failed("read", &path, &error))?;
         let Some(state) = state else {
-            return Err(StoreError::Retry(format!("cannot read {}: it is not whole", path.display())));
+            return Err(StoreError::Retry(format!("cannot read {}: it is incomplete", path.display())));
         };
-        let is_its = |indexed: &Indexed| indexed.identity == state.identity && indexed.indexed_to <= state.entry.rows;
+        let is_its =
+            |indexed: &IndexPosition| indexed.identity == state.identity && indexed.indexed_to <= state.entry.rows;
         let indexed_to = indexed.filter(is_its);
         Ok(Some(Self {
             connection,
@@ -68,9 +69,9 @@ impl ReadFile {
     /// The error of a query.
     pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
         if self.until.cancel.is_cancelled() {
-            return StoreError::Retry(CANCELLED.to_owned());
+            return StoreError::Retry(QUERY_CANCELLED.to_owned());
         }
-        if self.until.is_over() {
+        if self.until.has_passed() {
             // The same error, whether SQLite or one of our functions noticed the deadline.
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
             return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
@@ -92,19 +93,19 @@ impl ReadFile {
         match checked {
             Ok(verdict) if verdict == "ok" => None,
             Err(other) if !is_damage(&other) => Some(format!(
-                "cannot search {} or {}: {error}; one of them is damaged, and there was no time to find out which",
+                "cannot search {} or {}: {error}; one of them is damaged; there was no time to find out which",
                 self.path.display(),
                 index.display()
             )),
             _ => Some(format!(
-                "cannot search {}: {error}; remove this index, the service makes it again when it starts",
+                "cannot search {}: {error}; remove this index; the service rebuilds it when it starts",
                 index.display()
             )),
         }
     }
 
     /// Releases memory that SQLite caches for the next statement, while the answer pauses.
-    pub fn rest(&self) {
+    pub fn release_memory(&self) {
         // On an error the memory is bounded by SQLite's cache size.
         let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
@@ -112,7 +113,7 @@ impl ReadFile {
 
 /// The position of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Indexed {
+pub(super) struct IndexPosition {
     /// The identity of its file.
     pub identity: i64,
     /// Its last record.
@@ -129,22 +130,22 @@ fn attach(connection: &Connection, path: &Path) -> bool {
     match version() {
         Ok(version) => version == database::VERSION,
         Err(error) => {
-            tell_damage(path, &error);
+            warn_damaged_index(path, &error);
             false
         }
     }
 }
 
-fn indexed(connection: &Connection) -> Option<Indexed> {
-    let read = |row: &Row<'_>| Ok(Indexed { identity: row.get(0)?, indexed_to: row.get(1)? });
+fn indexed(connection: &Connection) -> Option<IndexPosition> {
+    let read = |row: &Row<'_>| Ok(IndexPosition { identity: row.get(0)?, indexed_to: row.get(1)? });
     // Errors are ignored: the index is being made, or it is damaged, which the indexer notices too.
     connection.query_one("SELECT identity, indexed_to FROM ix.progress", [], read).ok()
 }
 
 /// Warns about a damaged index. Queries work without it, only slower.
-pub(super) fn tell_damage(index: &Path, error: &rusqlite::Error) {
+pub(super) fn warn_damaged_index(index: &Path, error: &rusqlite::Error) {
     if is_damage(error) {
-        tracing::warn!("cannot read {}: {error}; remove it, it is made again", index.display());
+        tracing::warn!("cannot read {}: {error}; remove it, and it is rebuilt", index.display());
     }
 }
 

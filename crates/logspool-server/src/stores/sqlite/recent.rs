@@ -9,14 +9,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most records kept. Chosen: 32 MiB, and about 5 ms to scan all of them.
-const MOST: usize = 4 << 20;
+const MAX_RECORDS: usize = 4 << 20;
 
 /// Bits of a trace's hash, stored beside the record's number. About one record in 16 million is checked in vain.
 const HASH_BITS: u32 = 24;
 
 /// Records with a trace, stored by one transaction.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredTraces {
     first: i64,
     last: i64,
     /// Record number and hash, packed, in order.
@@ -34,19 +34,19 @@ pub(super) struct RecentMatches {
 
 /// The table; see the file head. Shared by the writer, the indexer and queries.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Recent(Arc<Mutex<Traces>>);
+pub(super) struct RecentTraces(Arc<Mutex<TraceTable>>);
 
 #[derive(Debug, Default)]
-struct Traces {
+struct TraceTable {
     /// Sequence of the file; the first file has 1.
     sequence: i64,
     after: i64,
-    stored: VecDeque<Stored>,
+    stored: VecDeque<StoredTraces>,
     /// Number of records in all of `stored`.
     records: usize,
 }
 
-impl Stored {
+impl StoredTraces {
     /// Notes the next record.
     pub fn push(&mut self, record: i64, trace: Option<&str>) {
         if self.last == 0 {
@@ -59,15 +59,15 @@ impl Stored {
     }
 }
 
-impl Recent {
+impl RecentTraces {
     /// Adds the records of a transaction that is about to be committed.
-    pub fn add(&self, sequence: i64, stored: Stored) {
+    pub fn add(&self, sequence: i64, stored: StoredTraces) {
         if stored.last == 0 {
             return;
         }
         let mut traces = self.lock();
         if traces.sequence != sequence {
-            *traces = Traces { sequence, after: stored.first - 1, ..Traces::default() };
+            *traces = TraceTable { sequence, after: stored.first - 1, ..TraceTable::default() };
         }
         // Record numbers of a failed transaction are used again.
         while traces.stored.back().is_some_and(|last| last.first >= stored.first) {
@@ -78,7 +78,7 @@ impl Recent {
         }
         traces.records += stored.traces.len();
         traces.stored.push_back(stored);
-        while traces.records > MOST {
+        while traces.records > MAX_RECORDS {
             traces.drop_oldest();
         }
     }
@@ -107,12 +107,12 @@ impl Recent {
         Some(RecentMatches { after: traces.after.max(after), records })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Traces> {
+    fn lock(&self) -> MutexGuard<'_, TraceTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Traces {
+impl TraceTable {
     fn drop_newest(&mut self) {
         let newest = self.stored.pop_back();
         self.records -= newest.map_or(0, |newest| newest.traces.len());
@@ -139,20 +139,20 @@ mod tests {
     use super::*;
 
     /// Records that each have a trace: the record's number divided by two.
-    fn stored(records: impl Iterator<Item = i64>) -> Stored {
-        let mut stored = Stored::default();
+    fn stored(records: impl Iterator<Item = i64>) -> StoredTraces {
+        let mut stored = StoredTraces::default();
         records.for_each(|record| stored.push(record, Some(&(record / 2).to_string())));
         stored
     }
 
-    fn found(recent: &Recent, trace: &str, after: i64) -> (i64, Vec<i64>) {
+    fn found(recent: &RecentTraces, trace: &str, after: i64) -> (i64, Vec<i64>) {
         let found = recent.find(7, trace, after).unwrap();
         (found.after, found.records)
     }
 
     #[test]
     fn records_of_a_trace_are_found_after_the_end_of_an_index() {
-        let recent = Recent::default();
+        let recent = RecentTraces::default();
         recent.add(7, stored(101..=110));
         recent.add(7, stored(111..=120));
 
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_index_has_is_forgotten_in_whole_transactions() {
-        let recent = Recent::default();
+    fn indexed_records_are_forgotten_in_whole_transactions() {
+        let recent = RecentTraces::default();
         recent.add(7, stored(1..=10));
         recent.add(7, stored(11..=20));
         recent.forget(6, 20);
@@ -180,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_transaction_that_failed_are_given_again() {
-        let recent = Recent::default();
+    fn numbers_of_a_failed_transaction_are_reused() {
+        let recent = RecentTraces::default();
         recent.add(7, stored(1..=10));
         recent.add(7, stored(11..=14));
-        let mut again = Stored::default();
+        let mut again = StoredTraces::default();
         again.push(11, None);
         again.push(12, Some("5"));
         recent.add(7, again);
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn another_file_begins_anew_and_without_traces_nothing_is_kept() {
-        let recent = Recent::default();
+    fn another_file_starts_an_empty_table_and_records_without_traces_are_not_kept() {
+        let recent = RecentTraces::default();
         recent.add(6, stored(1..=10));
-        let mut plain = Stored::default();
+        let mut plain = StoredTraces::default();
         (5..=9).for_each(|record| plain.push(record, None));
         recent.add(7, plain);
-        recent.add(7, Stored::default());
+        recent.add(7, StoredTraces::default());
 
         assert_eq!((4, vec![]), found(&recent, "3", 0));
         assert_eq!(0, recent.lock().records);
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten_where_there_are_too_many() {
-        let recent = Recent::default();
-        let half = MOST as i64 / 2;
+        let recent = RecentTraces::default();
+        let half = MAX_RECORDS as i64 / 2;
         recent.add(7, stored(1..=half));
         recent.add(7, stored(half + 1..=2 * half));
         assert_eq!((0, vec![2, 3]), found(&recent, "1", 0));
@@ -218,6 +218,6 @@ mod tests {
 
         let (after, records) = found(&recent, "1", 0);
         assert!(after == half && records.iter().all(|record| *record > half));
-        assert_eq!(MOST / 2 + 1, recent.lock().records);
+        assert_eq!(MAX_RECORDS / 2 + 1, recent.lock().records);
     }
 }

@@ -3,36 +3,36 @@
 
 use std::path::Path;
 
-use super::catalog::{Catalog, Entry};
-use super::damage::Damages;
+use super::catalog::{Catalog, CatalogEntry};
+use super::damage::DamageNotes;
 use super::database::emptiness;
-use super::day_file::{Condition, condition, sealed_problem};
-use super::failure::MEND_DAMAGE;
+use super::day_file::{FileCondition, condition, sealed_problem};
+use super::failure::REPAIR_DAMAGE;
 use super::folder::{self, Day, log_of};
 use super::wal;
 use crate::stores::StoreError;
 
 /// A folder with its catalog and its known damage.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct FolderState<'a> {
     pub folder: &'a Path,
     pub catalog: &'a Catalog,
-    pub damages: &'a Damages,
+    pub damages: &'a DamageNotes,
     pub now_ns: i64,
 }
 
-impl Known<'_> {
+impl FolderState<'_> {
     /// Returns the files, oldest first, including damaged ones.
     ///
     /// # Errors
     ///
     /// Fatal if a newer logspool wrote the newest file: its streams cannot be read.
-    pub fn reconcile(self) -> Result<Vec<Entry>, StoreError> {
+    pub fn reconcile(self) -> Result<Vec<CatalogEntry>, StoreError> {
         let Self { folder, catalog, damages, .. } = self;
         let known = catalog.entries()?;
         let names = folder::day_files(folder)?;
         for entry in known.iter().filter(|entry| !names.contains(&entry.name)) {
-            tracing::warn!("{} is gone from {}, with {} records", entry.name, folder.display(), entry.rows);
+            tracing::warn!("{} is missing in {}, with {} records", entry.name, folder.display(), entry.rows);
             catalog.remove(entry.sequence)?;
         }
         let newest = known.last().map(|entry| &entry.name);
@@ -48,21 +48,23 @@ impl Known<'_> {
                 continue;
             }
             match (condition(folder, name)?, entry) {
-                (Condition::Whole(state), _) => {
+                (FileCondition::Usable(state), _) => {
                     let range = state.entry.range.filter(|_| state.entry.sealed);
-                    catalog.put(&Entry { range, ..state.entry })?;
+                    catalog.put(&CatalogEntry { range, ..state.entry })?;
                 }
                 // The process ended while it created the file, so the file has no records.
-                (Condition::Unmade, None) => folder::remove_day(&path)?,
-                (Condition::Unmade, Some(entry)) => {
-                    let why = format!("cannot use {}: {}; {MEND_DAMAGE}", path.display(), emptiness(&path));
-                    self.set_aside(entry, &why)?;
+                (FileCondition::Uncommitted, None) => folder::remove_day(&path)?,
+                (FileCondition::Uncommitted, Some(entry)) => {
+                    let why = format!("cannot use {}: {}; {REPAIR_DAMAGE}", path.display(), emptiness(&path));
+                    self.mark_unusable(entry, &why)?;
                 }
-                (Condition::Newer(why), _) if newest.is_none_or(|newest| newest == name) => {
+                (FileCondition::Newer(why), _) if newest.is_none_or(|newest| newest == name) => {
                     return Err(StoreError::Fatal(why));
                 }
-                (Condition::Newer(why) | Condition::Damaged(why), Some(entry)) => self.set_aside(entry, &why)?,
-                (Condition::Newer(why) | Condition::Damaged(why), None) => damages.note(folder, name, &why),
+                (FileCondition::Newer(why) | FileCondition::Damaged(why), Some(entry)) => {
+                    self.mark_unusable(entry, &why)?
+                }
+                (FileCondition::Newer(why) | FileCondition::Damaged(why), None) => damages.note(folder, name, &why),
             }
         }
         catalog.entries()
@@ -70,35 +72,35 @@ impl Known<'_> {
 
     /// Marks a file as unusable: it is not written any more. Queries for its day fail and name it, other queries skip
     /// it.
-    pub fn set_aside(self, entry: &Entry, why: &str) -> Result<(), StoreError> {
+    pub fn mark_unusable(self, entry: &CatalogEntry, why: &str) -> Result<(), StoreError> {
         self.damages.note(self.folder, &entry.name, why);
         // Most records received on a day also have a time on that day.
-        let day = || Some(Day::in_name(&entry.name)?.times(self.now_ns));
-        self.catalog.put(&Entry { sealed: true, range: entry.range.or_else(day), ..entry.clone() })
+        let day = || Some(Day::in_name(&entry.name)?.time_range(self.now_ns));
+        self.catalog.put(&CatalogEntry { sealed: true, range: entry.range.or_else(day), ..entry.clone() })
     }
 
     /// Checks unusable files that have changed since, except files that the caller has open.
-    pub fn look_again(self, is_open: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+    pub fn recheck(self, is_open: impl Fn(&str) -> bool) -> Result<(), StoreError> {
         for name in self.damages.forget_changed(self.folder, is_open) {
             let path = self.folder.join(&name);
             let entry = self.catalog.entries()?.into_iter().find(|entry| entry.name == name);
             if folder::is_gone(&path) {
-                tracing::info!("{} was moved away, and keeps nothing from working any more", path.display());
+                tracing::info!("{} was moved away, so its damage is no longer reported", path.display());
                 if let Some(entry) = entry {
                     self.catalog.remove(entry.sequence)?;
                 }
                 continue;
             }
             match condition(self.folder, &name)? {
-                Condition::Whole(state) => {
+                FileCondition::Usable(state) => {
                     tracing::info!("{} can be read again", path.display());
-                    self.catalog.put(&Entry { sealed: true, ..state.entry })?;
+                    self.catalog.put(&CatalogEntry { sealed: true, ..state.entry })?;
                 }
-                Condition::Unmade => {
-                    let why = format!("cannot use {}: {}; {MEND_DAMAGE}", path.display(), emptiness(&path));
+                FileCondition::Uncommitted => {
+                    let why = format!("cannot use {}: {}; {REPAIR_DAMAGE}", path.display(), emptiness(&path));
                     self.damages.note(self.folder, &name, &why);
                 }
-                Condition::Newer(why) | Condition::Damaged(why) => self.damages.note(self.folder, &name, &why),
+                FileCondition::Newer(why) | FileCondition::Damaged(why) => self.damages.note(self.folder, &name, &why),
             }
         }
         Ok(())
@@ -109,7 +111,7 @@ impl Known<'_> {
         match wal::lost_transactions(&log) {
             Ok(0) => {}
             Ok(lost) => self.damages.note_loss(wal::loss(&log, path, lost)),
-            Err(error) => tracing::warn!("cannot look through {} for damage: {error}", log.display()),
+            Err(error) => tracing::warn!("cannot check {} for damage: {error}", log.display()),
         }
     }
 }

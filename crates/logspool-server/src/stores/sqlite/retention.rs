@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, CatalogEntry};
 use super::folder::{self, Day, bytes_of_day, remove_day};
 use crate::stores::StoreError;
-use crate::stores::leap::Leap;
+use crate::stores::clock_jump::ClockJump;
 
 /// Limits of the store. The current file is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,7 +19,13 @@ pub struct SqliteRetention {
 
 impl SqliteRetention {
     /// Removes files beyond the limits; no file is removed for its age while the clock is in doubt.
-    pub(super) fn apply(self, folder: &Path, catalog: &Catalog, today: Day, leap: &mut Leap) -> Result<(), StoreError> {
+    pub(super) fn apply(
+        self,
+        folder: &Path,
+        catalog: &Catalog,
+        today: Day,
+        leap: &mut ClockJump,
+    ) -> Result<(), StoreError> {
         if self == Self::default() {
             return Ok(());
         }
@@ -28,14 +34,15 @@ impl SqliteRetention {
         let before = days.iter().filter(|day| **day < today).max();
         let was_away = before.is_some_and(|day| today.after(*day) > 1);
         let oldest = match self.days {
-            Some(days) if leap.is_believed(today.number(), was_away, Instant::now()) => {
+            Some(days) if leap.is_trusted(today.number(), was_away, Instant::now()) => {
                 Some(today.number() - i64::from(days))
             }
             _ => None,
         };
         // Measure each file once: otherwise an index that grows meanwhile would be subtracted without having been
         // added.
-        let bytes_of = |entry: &Entry| if self.bytes.is_some() { bytes_of_day(&folder.join(&entry.name)) } else { 0 };
+        let bytes_of =
+            |entry: &CatalogEntry| if self.bytes.is_some() { bytes_of_day(&folder.join(&entry.name)) } else { 0 };
         let sizes: Vec<u64> = entries.iter().map(bytes_of).collect();
         let mut bytes: u64 = sizes.iter().sum();
         let mut result = Ok(());
@@ -53,7 +60,7 @@ impl SqliteRetention {
             let unlisted = catalog.remove(entry.sequence);
             let removed = remove_day(&path);
             if removed.is_ok() && !is_gone {
-                tracing::info!("removed {} with {} records, as told by the retention", entry.name, entry.rows);
+                tracing::info!("removed {} with {} records, as configured in [retention]", entry.name, entry.rows);
             }
             result = result.and(removed).and(unlisted);
         }
@@ -63,7 +70,7 @@ impl SqliteRetention {
 
 /// The day on which each file was created, from its name if possible. A file is never older than the files before it. A
 /// name after today comes from a wrong clock; such a file gets the day of the next one.
-fn days_of(entries: &[Entry], today: Day) -> Vec<Day> {
+fn days_of(entries: &[CatalogEntry], today: Day) -> Vec<Day> {
     let mut newest = None;
     let mut days: Vec<_> = Vec::with_capacity(entries.len());
     for entry in entries {

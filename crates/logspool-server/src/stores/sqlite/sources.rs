@@ -9,9 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use super::database::COLUMNS;
 use super::folder::index_of;
-use super::plan::{Page, Piece, Statement, Way, may_have_level};
-use super::read_file::{ReadFile, record, tell_damage, text_bytes};
-use super::recent::Recent;
+use super::plan::{BoundStatement, FilePart, IndexChoice, PageStatements, may_have_level};
+use super::read_file::{ReadFile, record, text_bytes, warn_damaged_index};
+use super::recent::RecentTraces;
 use crate::query::Query;
 use crate::record::Record;
 use crate::stores::StoreError;
@@ -20,10 +20,10 @@ use crate::stores::StoreError;
 ///
 /// Chosen: each record costs one lookup, so this many take about 50 ms. Words with more matches are found soon by
 /// reading from the newest record on: the first hundred among the last few million.
-const MOST_LISTED: usize = 20_000;
+const MAX_LISTED: usize = 20_000;
 
 /// Levels of a logger that are read side by side. Python has five.
-const MOST_LEVELS: usize = 16;
+const MAX_LEVELS: usize = 16;
 
 /// Rows of the first page and of the largest. Each page is twice the one before.
 const PAGE_ROWS: (i64, i64) = (64, 1024);
@@ -36,13 +36,13 @@ pub(super) type Position = (i64, i64);
 
 /// The sources of a file.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(super) struct FileSources {
     file: ReadFile,
-    sources: Vec<Source>,
+    sources: Vec<RecordSource>,
 }
 
 #[derive(Debug)]
-struct Source {
+struct RecordSource {
     kind: SourceKind,
     page: VecDeque<(Position, Record<'static>)>,
     rows: i64,
@@ -51,7 +51,7 @@ struct Source {
 #[derive(Debug)]
 enum SourceKind {
     Pages {
-        page: Page,
+        page: PageStatements,
         after: Position,
     },
     /// The rest of the list, newest last.
@@ -59,18 +59,18 @@ enum SourceKind {
     Ended,
 }
 
-impl Sources {
+impl FileSources {
     /// Plans how the file is read.
-    pub fn of(file: ReadFile, query: &Query, recent: &Recent) -> Self {
+    pub fn of(file: ReadFile, query: &Query, recent: &RecentTraces) -> Self {
         let kinds = match file.indexed_to {
             Some(end) => by_index(&file, query, end, recent).unwrap_or_else(|error| {
-                tell_damage(&index_of(&file.path), &error);
+                warn_damaged_index(&index_of(&file.path), &error);
                 None
             }),
             None => None,
         };
-        let kinds = kinds.unwrap_or_else(|| vec![pages(&Piece::ByTime, query)]);
-        let source = |kind| Source { kind, page: VecDeque::new(), rows: PAGE_ROWS.0 };
+        let kinds = kinds.unwrap_or_else(|| vec![pages(&FilePart::ByTime, query)]);
+        let source = |kind| RecordSource { kind, page: VecDeque::new(), rows: PAGE_ROWS.0 };
         Self { file, sources: kinds.into_iter().map(source).collect() }
     }
 
@@ -92,8 +92,8 @@ impl Sources {
     }
 
     /// Releases memory while the answer pauses.
-    pub fn rest(&self) {
-        self.file.rest();
+    pub fn release_memory(&self) {
+        self.file.release_memory();
     }
 
     fn newest(&mut self) -> Result<Option<(usize, Position)>, StoreError> {
@@ -101,7 +101,7 @@ impl Sources {
         for (at, source) in self.sources.iter_mut().enumerate() {
             if source.page.is_empty() {
                 source.fill(&self.file.connection).map_err(|error| {
-                    tell_damage(&index_of(&self.file.path), &error);
+                    warn_damaged_index(&index_of(&self.file.path), &error);
                     self.file.failed(&error)
                 })?;
             }
@@ -115,7 +115,7 @@ impl Sources {
     }
 }
 
-impl Source {
+impl RecordSource {
     fn fill(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         match &mut self.kind {
             SourceKind::Pages { page, after } => {
@@ -153,7 +153,7 @@ impl Source {
 /// Reads records into a page until the page holds enough bytes. Returns true if it does.
 fn read(
     connection: &Connection,
-    Statement { sql, values }: &Statement,
+    BoundStatement { sql, values }: &BoundStatement,
     page: &mut VecDeque<(Position, Record<'static>)>,
     last: &mut Position,
 ) -> rusqlite::Result<bool> {
@@ -172,32 +172,39 @@ fn read(
     Ok(false)
 }
 
-fn pages(piece: &Piece, query: &Query) -> SourceKind {
+fn pages(piece: &FilePart, query: &Query) -> SourceKind {
     // A position before the first possible record.
     let after = (query.until_ns.unwrap_or(i64::MAX), if query.until_ns.is_some() { i64::MIN } else { i64::MAX });
     SourceKind::Pages { page: piece.page(query), after }
 }
 
 /// The sources that an index up to record `end` gives; `None`: the index does not help.
-fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqlite::Result<Option<Vec<SourceKind>>> {
+fn by_index(
+    file: &ReadFile,
+    query: &Query,
+    end: i64,
+    recent: &RecentTraces,
+) -> rusqlite::Result<Option<Vec<SourceKind>>> {
     let connection = &file.connection;
     let mut kinds = Vec::new();
-    let pieces = match Way::of(&query.filter) {
-        Way::Time => return Ok(None),
-        Way::Trace(trace) => match recent.find(file.sequence, &trace, end) {
-            Some(found) if found.records.len() > MOST_LISTED => return Ok(None),
-            Some(found) => vec![Piece::Trace(trace), Piece::Between(end, found.after), Piece::Listed(found.records)],
-            None => vec![Piece::Trace(trace), Piece::Tail(end)],
+    let pieces = match IndexChoice::of(&query.filter) {
+        IndexChoice::Time => return Ok(None),
+        IndexChoice::Trace(trace) => match recent.find(file.sequence, &trace, end) {
+            Some(found) if found.records.len() > MAX_LISTED => return Ok(None),
+            Some(found) => {
+                vec![FilePart::Trace(trace), FilePart::Between(end, found.after), FilePart::Listed(found.records)]
+            }
+            None => vec![FilePart::Trace(trace), FilePart::Tail(end)],
         },
-        Way::Words(words) => vec![Piece::Words(words), Piece::Tail(end)],
-        Way::Logger(logger) => {
+        IndexChoice::Words(words) => vec![FilePart::Words(words), FilePart::Tail(end)],
+        IndexChoice::Logger(logger) => {
             let levels = levels(connection, &logger)?;
-            if levels.len() > MOST_LEVELS {
+            if levels.len() > MAX_LEVELS {
                 return Ok(None);
             }
             let levels = levels.into_iter().filter(|level| may_have_level(&query.filter, *level));
-            kinds.extend(levels.map(|level| pages(&Piece::Logger(logger.clone(), level), query)));
-            return Ok(list(connection, &Piece::Tail(end), query)?.map(|tail| {
+            kinds.extend(levels.map(|level| pages(&FilePart::Logger(logger.clone(), level), query)));
+            return Ok(list(connection, &FilePart::Tail(end), query)?.map(|tail| {
                 kinds.push(tail);
                 kinds
             }));
@@ -213,18 +220,18 @@ fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqli
 }
 
 /// The records of a piece as a list; `None`: there are too many.
-fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Result<Option<SourceKind>> {
-    if let Some(Statement { sql, values }) = piece.exceeds(MOST_LISTED as i64)
+fn list(connection: &Connection, piece: &FilePart, query: &Query) -> rusqlite::Result<Option<SourceKind>> {
+    if let Some(BoundStatement { sql, values }) = piece.exceeds(MAX_LISTED as i64)
         && connection.query_one(&sql, params_from_iter(values), |row| row.get(0))?
     {
         return Ok(None);
     }
-    let Statement { sql, values } = piece.candidates(query, MOST_LISTED + 1);
+    let BoundStatement { sql, values } = piece.candidates(query, MAX_LISTED + 1);
     let mut statement = connection.prepare(&sql)?;
     let positions = statement.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut positions = positions.collect::<rusqlite::Result<Vec<Position>>>()?;
     positions.sort_unstable();
-    Ok((positions.len() <= MOST_LISTED).then_some(SourceKind::List(positions)))
+    Ok((positions.len() <= MAX_LISTED).then_some(SourceKind::List(positions)))
 }
 
 /// The levels of a logger's records, found by skipping from one to the next.
@@ -236,7 +243,7 @@ fn levels(connection: &Connection, logger: &str) -> rusqlite::Result<Vec<i64>> {
     while let Some(level) = statement.query_one((logger, last), |row| row.get::<_, Option<i64>>(0))? {
         levels.push(level);
         last = level;
-        if levels.len() > MOST_LEVELS {
+        if levels.len() > MAX_LEVELS {
             break;
         }
     }

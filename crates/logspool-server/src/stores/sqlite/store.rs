@@ -3,25 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::answers::SqliteAnswers;
-use super::catalog::{Catalog, Entry};
-use super::damage::Damages;
+use super::catalog::{Catalog, CatalogEntry};
+use super::damage::DamageNotes;
 use super::day_file::{DayFile, StoredStream, newest_streams};
 use super::failure::{failed, is_damage};
-use super::folder::{self, Day, Lock, needs_log};
+use super::folder::{self, Day, FolderLock, needs_log};
 use super::indexer::Indexer;
-use super::recent::Recent;
-use super::reconcile::Known;
-use super::{Indexing, Options};
+use super::reader::SqliteReader;
+use super::recent::RecentTraces;
+use super::reconcile::FolderState;
+use super::{Indexing, SqliteOptions};
 use crate::delivery::Delivery;
-use crate::stores::leap::Leap;
-use crate::stores::{Store, StoreError, Written};
+use crate::stores::clock_jump::ClockJump;
+use crate::stores::{Store, StoreError, WriteResult};
 
 /// The store's writer.
 #[derive(Debug)]
 pub struct SqliteStore {
     folder: PathBuf,
-    options: Options,
+    options: SqliteOptions,
     catalog: Catalog,
     file: DayFile,
     /// True if the catalog has the file. Until then queries cannot find it, and it is not written.
@@ -29,15 +29,15 @@ pub struct SqliteStore {
     /// True if the file was found damaged; a new one then replaces it.
     damaged: bool,
     /// A file whose creation failed, removed before anything is written.
-    half_made: Option<PathBuf>,
+    incomplete_file: Option<PathBuf>,
     /// Files that are no longer written and not sealed yet.
     unsealed: Vec<DayFile>,
-    leap: Leap,
-    recent: Recent,
-    damages: Damages,
+    leap: ClockJump,
+    recent: RecentTraces,
+    damages: DamageNotes,
     indexer: Option<Indexer>,
     /// The last field, so that the lock is released after everything else is closed.
-    _lock: Lock,
+    _lock: FolderLock,
 }
 
 impl SqliteStore {
@@ -47,13 +47,13 @@ impl SqliteStore {
     ///
     /// Fatal if another process writes to it, it belongs to another user, or its newest file has a newer version. Other
     /// unusable files are skipped and reported by [`Store::problems`].
-    pub fn open(folder: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
+    pub fn open(folder: impl Into<PathBuf>, options: SqliteOptions) -> Result<Self, StoreError> {
         let folder = folder.into();
         let lock = folder::lock(&folder, options.readers)?;
         let catalog = Catalog::open(&folder)?;
-        let damages = Damages::default();
+        let damages = DamageNotes::default();
         let now_ns = options.clock.now_ns();
-        let entries = Known { folder: &folder, catalog: &catalog, damages: &damages, now_ns }.reconcile()?;
+        let entries = FolderState { folder: &folder, catalog: &catalog, damages: &damages, now_ns }.reconcile()?;
         folder::remove_lone_indexes(&folder)?;
         let today = Day::of(now_ns);
         let newest = entries.last().filter(|newest| !newest.sealed && !damages.has(&newest.name));
@@ -77,7 +77,7 @@ impl SqliteStore {
                 Err(error) => return Err(error),
             }
         }
-        let recent = Recent::default();
+        let recent = RecentTraces::default();
         let indexer = match options.indexing {
             Indexing::Background => Some(Indexer::start(&folder, recent.clone(), damages.clone())?),
             Indexing::Off => None,
@@ -89,34 +89,34 @@ impl SqliteStore {
             file,
             listed,
             damaged: false,
-            half_made: None,
+            incomplete_file: None,
             unsealed,
-            leap: Leap::default(),
+            leap: ClockJump::default(),
             recent,
             damages,
             indexer,
             _lock: lock,
         };
-        store.settle()?;
+        store.ensure_current_file()?;
         Ok(store)
     }
 
     /// A reader for queries; it may outlive the store.
-    pub fn answers(&self) -> SqliteAnswers {
-        SqliteAnswers::of(&self.folder, self.recent.clone(), self.damages.clone())
+    pub fn reader(&self) -> SqliteReader {
+        SqliteReader::of(&self.folder, self.recent.clone(), self.damages.clone())
     }
 
     /// Makes sure that the current file is today's and that queries find it.
-    fn settle(&mut self) -> Result<(), StoreError> {
-        if let Some(path) = &self.half_made {
+    fn ensure_current_file(&mut self) -> Result<(), StoreError> {
+        if let Some(path) = &self.incomplete_file {
             folder::remove_database(path)?;
-            self.half_made = None;
+            self.incomplete_file = None;
         }
         let now_ns = self.options.clock.now_ns();
         let passed = Day::of(now_ns).after(self.file.day);
         if self.file.is_moved() {
             let path = self.file.path().display();
-            tracing::warn!("{path} was moved or removed while it was written; what comes goes to a new file");
+            tracing::warn!("{path} was moved or removed while it was in use; new records go to a new file");
             self.damaged = true;
         }
         // A query may have found the file damaged.
@@ -145,7 +145,7 @@ impl SqliteStore {
             }
             streams => streams?,
         };
-        let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.half_made)?;
+        let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.incomplete_file)?;
         let old = std::mem::replace(&mut self.file, file);
         (self.listed, self.damaged) = (false, false);
         self.unsealed.push(old);
@@ -156,13 +156,13 @@ impl SqliteStore {
     fn seal(&mut self) -> Result<(), StoreError> {
         let mut result = Ok(());
         let Self { folder, catalog, damages, options, unsealed, .. } = self;
-        let known = Known { folder, catalog, damages, now_ns: options.clock.now_ns() };
+        let known = FolderState { folder, catalog, damages, now_ns: options.clock.now_ns() };
         let names: Vec<_> = unsealed.iter().map(|file| file.name().to_owned()).collect();
         unsealed.retain_mut(|file| {
             let sealed = match file.seal(known.catalog) {
                 // A damaged file stays as it is.
-                Err(StoreError::Fatal(why)) => known.set_aside(&file.entry(), &why).map(|()| true),
-                sealed => sealed.map(|()| file.stand_alone()),
+                Err(StoreError::Fatal(why)) => known.mark_unusable(&file.entry(), &why).map(|()| true),
+                sealed => sealed.map(|()| file.checkpoint_log()),
             };
             match sealed {
                 Ok(is_done) => !is_done,
@@ -177,10 +177,10 @@ impl SqliteStore {
     }
 
     /// Checks files again that could not be used.
-    fn look_again(&self) -> Result<(), StoreError> {
+    fn recheck(&self) -> Result<(), StoreError> {
         let is_open = |name: &str| self.file.name() == name || self.unsealed.iter().any(|file| file.name() == name);
         let Self { folder, catalog, damages, options, .. } = self;
-        Known { folder, catalog, damages, now_ns: options.clock.now_ns() }.look_again(is_open)
+        FolderState { folder, catalog, damages, now_ns: options.clock.now_ns() }.recheck(is_open)
     }
 }
 
@@ -189,8 +189,8 @@ impl Store for SqliteStore {
         "sqlite"
     }
 
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-        self.settle()?;
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
+        self.ensure_current_file()?;
         // Without an indexer nothing would remove entries from `recent`.
         let recent = self.indexer.is_some().then_some(&self.recent);
         self.file.write(deliveries, self.options.clock.now_ns(), recent).map_err(|error| {
@@ -198,19 +198,19 @@ impl Store for SqliteStore {
             if is_damage(&error) {
                 self.damaged = true;
                 self.damages.note(&self.folder, self.file.name(), &failure.to_string());
-                return StoreError::Retry(format!("{failure}; what comes goes to a new file"));
+                return StoreError::Retry(format!("{failure}; new records go to a new file"));
             }
             failure
         })
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
-        let (settled, sealed) = (self.settle(), self.seal());
+        let (settled, sealed) = (self.ensure_current_file(), self.seal());
         // Even if those failed: on a full disk removal frees the space that they need.
         let today = Day::of(self.options.clock.now_ns());
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| !folder::is_gone(file.path()));
-        settled.and(sealed).and(removed).and(self.look_again())
+        settled.and(sealed).and(removed).and(self.recheck())
     }
 
     fn problems(&self) -> Vec<String> {
@@ -224,7 +224,7 @@ impl Store for SqliteStore {
     }
 }
 
-fn day_of(entry: &Entry, today: Day) -> Day {
+fn day_of(entry: &CatalogEntry, today: Day) -> Day {
     Day::in_name(&entry.name).unwrap_or(today)
 }
 

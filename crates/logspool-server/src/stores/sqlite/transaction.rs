@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::failure::is_of_a_record;
-use super::insert::{Care, Inserter};
-use super::recent::Stored;
+use super::insert::{Inserter, RefusedRecords};
+use super::recent::StoredTraces;
 use crate::delivery::{Chunk, Delivery, Outcome};
-use crate::stores::Written;
+use crate::stores::WriteResult;
 use crate::stores::watermark::{Verdict, Watermark, judge};
 
 /// Writes batches in one transaction.
@@ -20,10 +20,12 @@ pub(super) fn write(
     connection: &mut Connection,
     deliveries: &[Arc<Delivery>],
     now_ns: i64,
-    tell: impl Fn(Stored),
-) -> rusqlite::Result<Written> {
-    match attempt(connection, deliveries, now_ns, Care::None, &tell) {
-        Err(error) if is_of_a_record(&error) => attempt(connection, deliveries, now_ns, Care::EachRecord, &tell),
+    tell: impl Fn(StoredTraces),
+) -> rusqlite::Result<WriteResult> {
+    match attempt(connection, deliveries, now_ns, RefusedRecords::Fail, &tell) {
+        Err(error) if is_of_a_record(&error) => {
+            attempt(connection, deliveries, now_ns, RefusedRecords::Quarantine, &tell)
+        }
         written => written,
     }
 }
@@ -32,11 +34,11 @@ fn attempt(
     connection: &mut Connection,
     deliveries: &[Arc<Delivery>],
     now_ns: i64,
-    care: Care,
-    tell: &impl Fn(Stored),
-) -> rusqlite::Result<Written> {
+    care: RefusedRecords,
+    tell: &impl Fn(StoredTraces),
+) -> rusqlite::Result<WriteResult> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut written = Written::default();
+    let mut written = WriteResult::default();
     let mut inserter = Inserter::new(&transaction, care, now_ns)?;
     for delivery in deliveries {
         let rows = delivery.batch.len() as u64;

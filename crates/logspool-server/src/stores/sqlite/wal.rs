@@ -26,7 +26,7 @@ const PAGE: usize = 4096;
 
 /// A log that was not modified for this time is not being written. Chosen: file times have a resolution of a few
 /// milliseconds.
-const UNTOUCHED: Duration = Duration::from_millis(100);
+const MIN_UNTOUCHED: Duration = Duration::from_millis(100);
 
 /// Number of committed transactions after a damaged frame. 0 if there is no log.
 pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
@@ -40,7 +40,7 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
         return Ok(0);
     }
     let magic = word(&header, 0);
-    let mut sums = Sums { is_big_endian: magic & 1 == 1, sums: (0, 0) };
+    let mut sums = LogChecksums { is_big_endian: magic & 1 == 1, sums: (0, 0) };
     sums.add(&header[..24]);
     let is_header_whole = magic & !1 == MAGIC && sums.sums == (word(&header, 24), word(&header, 28));
     let page = match word(&header, 8) as usize {
@@ -86,7 +86,7 @@ pub fn damaged_logs(folder: &Path) -> Vec<String> {
         let log = log_of(&day);
         let before = changed(&log)?;
         let lost = lost_transactions(&log).ok().filter(|lost| *lost > 0)?;
-        (changed(&log) == Some(before) && before.elapsed().is_ok_and(|age| age > UNTOUCHED))
+        (changed(&log) == Some(before) && before.elapsed().is_ok_and(|age| age > MIN_UNTOUCHED))
             .then(|| loss(&log, &day, lost))
     };
     day_files(folder).unwrap_or_default().into_iter().filter_map(loss).collect()
@@ -105,12 +105,12 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<bool> {
 }
 
 /// The checksums of the log, each over all bytes before it.
-struct Sums {
+struct LogChecksums {
     is_big_endian: bool,
     sums: (u32, u32),
 }
 
-impl Sums {
+impl LogChecksums {
     fn add(&mut self, bytes: &[u8]) {
         let (words, _) = bytes.as_chunks::<4>();
         let read = |word: &[u8; 4]| match self.is_big_endian {

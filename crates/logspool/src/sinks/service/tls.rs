@@ -4,18 +4,18 @@
 //! certificate only has to replace the old file, and a program that only makes a handler pays no cost for TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error};
 
 use logspool_record::address::TlsIdentity;
 
 use super::socket::Socket;
+use crate::tls;
 
 /// Longest time for a handshake.
 ///
@@ -41,7 +41,7 @@ impl Session {
         let name = identity.server_name.as_deref().unwrap_or(host);
         let server_name = ServerName::try_from(name.to_owned())
             .map_err(|_| unusable(format!("{name:?} can be the name of no certificate (mend: server_name)")))?;
-        let tls = ClientConnection::new(Arc::new(config(identity)?), server_name);
+        let tls = ClientConnection::new(Arc::new(config(identity).map_err(unusable)?), server_name);
         let believes = identity.authorities.as_ref().map_or("the authorities of this system".to_owned(), Clone::clone);
         let tls = Box::new(tls.map_err(|error| unusable(error.to_string()))?);
         Ok(Self { tls, begun: Instant::now(), believes })
@@ -241,62 +241,15 @@ fn unusable(why: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, why)
 }
 
-fn config(identity: &TlsIdentity) -> io::Result<ClientConfig> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(error.to_string()))?
-        .with_root_certificates(roots(identity.authorities.as_deref())?);
-    let mut config = match (&identity.certificate, &identity.key) {
-        (Some(path), Some(key_path)) => {
-            let certificates = certificates(path, "certificate")?;
-            let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| {
-                unreadable("key", key_path, error, "there is no private key in it, or one with a passphrase")
-            })?;
-            builder.with_client_auth_cert(certificates, key).map_err(|error| {
-                unusable(format!("cannot use the certificate {path} with the key {key_path}: {error}"))
-            })?
-        }
-        _ => builder.with_no_client_auth(),
+fn config(identity: &TlsIdentity) -> Result<ClientConfig, String> {
+    let roots = match &identity.authorities {
+        Some(path) => tls::authorities(Path::new(path))?,
+        None => tls::system_authorities("authorities=")?,
     };
+    let shown = identity.certificate.as_ref().zip(identity.key.as_ref());
+    let shown = shown.map(|(certificate, key)| (Path::new(certificate), Path::new(key)));
+    let mut config = tls::client(|builder| builder.with_root_certificates(roots), shown)?;
     // Sessions cannot be resumed, because each connection has its own configuration.
     config.resumption = Resumption::disabled();
     Ok(config)
-}
-
-fn roots(path: Option<&str>) -> io::Result<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    match path {
-        Some(path) => {
-            for certificate in certificates(path, "authorities")? {
-                roots
-                    .add(certificate)
-                    .map_err(|error| unusable(format!("cannot use the authorities {path}: {error}")))?;
-            }
-        }
-        None => {
-            // Certificates that cannot be parsed are skipped; the others are trusted.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                let why = "this system has no certificates of authorities (mend: the package ca-certificates, or \
-                           authorities=)";
-                return Err(unusable(why.to_owned()));
-            }
-        }
-    }
-    Ok(roots)
-}
-
-fn certificates(path: &str, what: &str) -> io::Result<Vec<CertificateDer<'static>>> {
-    let cannot = |error| unreadable(what, path, error, "there is no certificate in it");
-    let all: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(cannot)?;
-    if all.is_empty() { Err(cannot(pem::Error::NoItemsFound)) } else { Ok(all) }
-}
-
-fn unreadable(what: &str, path: &str, error: pem::Error, nothing: &str) -> io::Error {
-    let why = match error {
-        pem::Error::NoItemsFound => nothing.to_owned(),
-        pem::Error::Io(error) => error.to_string(),
-        other => other.to_string(),
-    };
-    unusable(format!("cannot use the {what} {path}: {why}"))
 }

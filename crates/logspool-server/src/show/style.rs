@@ -23,7 +23,7 @@ pub enum Colour {
 
 /// How text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TextStyle {
     /// Whether it is coloured.
     pub colour: Colour,
     /// Width of a histogram in columns.

@@ -17,16 +17,16 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::problem::Problem;
+use super::error::HttpError;
 
 /// Bytes of a line that are kept: enough for the relevant names and values.
 const LINE_BYTES: usize = 256;
 
 /// True once a request with two lengths was read from a connection.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TwoLengths(Arc<AtomicBool>);
+pub(super) struct LengthConflict(Arc<AtomicBool>);
 
-impl TwoLengths {
+impl LengthConflict {
     /// True if such a request was found.
     pub fn found(&self) -> bool {
         // Relaxed: set and read by the task of the connection.
@@ -37,28 +37,28 @@ impl TwoLengths {
 /// The answer to such a request, after which the connection is closed.
 pub(super) fn refuse() -> Response {
     let why = "the request has both Content-Length and Transfer-Encoding: send one of them".to_owned();
-    let mut response = Problem(StatusCode::BAD_REQUEST, why).into_response();
+    let mut response = HttpError(StatusCode::BAD_REQUEST, why).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 /// A stream of requests that is inspected while it is read.
 #[derive(Debug)]
-pub(super) struct Watched<R> {
+pub(super) struct InspectedStream<R> {
     stream: R,
-    heads: Heads,
-    found: TwoLengths,
+    heads: RequestTracker,
+    found: LengthConflict,
 }
 
-impl<R> Watched<R> {
+impl<R> InspectedStream<R> {
     /// Wraps a stream. Also returns the flag for requests with two lengths.
-    pub fn new(stream: R) -> (Self, TwoLengths) {
-        let found = TwoLengths::default();
-        (Self { stream, heads: Heads::default(), found: found.clone() }, found)
+    pub fn new(stream: R) -> (Self, LengthConflict) {
+        let found = LengthConflict::default();
+        (Self { stream, heads: RequestTracker::default(), found: found.clone() }, found)
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for InspectedStream<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
 
 /// Position in a request.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum RequestPosition {
     /// In a line of the head.
     #[default]
     Head,
@@ -95,8 +95,8 @@ enum At {
 
 /// Follows the heads of requests.
 #[derive(Debug, Default)]
-struct Heads {
-    at: At,
+struct RequestTracker {
+    at: RequestPosition,
     /// The current line, cut at [`LINE_BYTES`].
     line: Vec<u8>,
     has_length: bool,
@@ -105,20 +105,20 @@ struct Heads {
     has_encoding: bool,
 }
 
-impl Heads {
+impl RequestTracker {
     /// Inspects the next bytes. Returns true if a head with two lengths ends in them.
     fn read(&mut self, mut bytes: &[u8]) -> bool {
         let mut found = false;
-        while !bytes.is_empty() && self.at != At::Lost {
+        while !bytes.is_empty() && self.at != RequestPosition::Lost {
             match self.at {
-                At::Body(left) | At::Chunk(left) => {
+                RequestPosition::Body(left) | RequestPosition::Chunk(left) => {
                     let taken = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     bytes = &bytes[taken..];
                     self.at = match (self.at, left - taken as u64) {
-                        (At::Body(_), 0) => At::Head,
-                        (At::Body(_), left) => At::Body(left),
-                        (_, 0) => At::ChunkEnd,
-                        (_, left) => At::Chunk(left),
+                        (RequestPosition::Body(_), 0) => RequestPosition::Head,
+                        (RequestPosition::Body(_), left) => RequestPosition::Body(left),
+                        (_, 0) => RequestPosition::ChunkEnd,
+                        (_, left) => RequestPosition::Chunk(left),
                     };
                 }
                 _ => {
@@ -136,33 +136,34 @@ impl Heads {
         found
     }
 
-    /// Returns true if the line ends a head with two lengths.
+    /// Processes a complete line. Returns true if it ends a request head that has two lengths.
     fn end_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
         match self.at {
-            At::Head if line.is_empty() => {
+            RequestPosition::Head if line.is_empty() => {
                 let (has_length, has_encoding) = (self.has_length, self.has_encoding);
                 self.at = match (has_encoding, has_length, self.length) {
-                    (true, ..) => At::ChunkLength,
-                    (false, false, _) | (false, true, Some(0)) => At::Head,
-                    (false, true, Some(length)) => At::Body(length),
-                    (false, true, None) => At::Lost,
+                    (true, ..) => RequestPosition::ChunkLength,
+                    (false, false, _) | (false, true, Some(0)) => RequestPosition::Head,
+                    (false, true, Some(length)) => RequestPosition::Body(length),
+                    (false, true, None) => RequestPosition::Lost,
                 };
                 (self.has_length, self.has_encoding, self.length) = (false, false, None);
                 return has_length && has_encoding;
             }
-            At::Head => self.read_header(),
-            At::ChunkLength => {
+            RequestPosition::Head => self.read_header(),
+            RequestPosition::ChunkLength => {
                 let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
                 self.at = match std::str::from_utf8(digits).ok().and_then(|text| u64::from_str_radix(text, 16).ok()) {
-                    None => At::Lost,
-                    Some(0) => At::Trailer,
-                    Some(length) => At::Chunk(length),
+                    None => RequestPosition::Lost,
+                    Some(0) => RequestPosition::Trailer,
+                    Some(length) => RequestPosition::Chunk(length),
                 };
             }
-            At::ChunkEnd => self.at = At::ChunkLength,
-            At::Trailer if line.is_empty() => self.at = At::Head,
-            At::Trailer | At::Lost | At::Body(_) | At::Chunk(_) => {}
+            RequestPosition::ChunkEnd => self.at = RequestPosition::ChunkLength,
+            RequestPosition::Trailer if line.is_empty() => self.at = RequestPosition::Head,
+            RequestPosition::Trailer | RequestPosition::Lost | RequestPosition::Body(_) | RequestPosition::Chunk(_) => {
+            }
         }
         false
     }
@@ -190,15 +191,15 @@ mod tests {
 
     /// True if two lengths are found. Checks that the result does not depend on how the bytes are cut.
     fn found(text: &str) -> bool {
-        let all = Heads::default().read(text.as_bytes());
-        let mut heads = Heads::default();
+        let all = RequestTracker::default().read(text.as_bytes());
+        let mut heads = RequestTracker::default();
         let by_bytes = text.as_bytes().chunks(1).fold(false, |found, byte| found | heads.read(byte));
         assert_eq!(all, by_bytes, "{text}");
         all
     }
 
     #[test]
-    fn requests_with_one_length_or_none_go_on() {
+    fn requests_with_one_length_or_none_are_accepted() {
         for text in [GET, LENGTH, CHUNKED, &[GET, LENGTH, CHUNKED, GET, CHUNKED, LENGTH, GET].concat()] {
             assert!(!found(text), "{text}");
         }
@@ -224,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_not_followed() {
+    fn an_invalid_request_is_not_followed() {
         for text in
             ["POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: x\r\n\r\nzz\r\n"]
         {
-            let mut heads = Heads::default();
+            let mut heads = RequestTracker::default();
             heads.read(text.as_bytes());
-            assert_eq!(At::Lost, heads.at);
+            assert_eq!(RequestPosition::Lost, heads.at);
         }
     }
 }

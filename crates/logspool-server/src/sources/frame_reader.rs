@@ -11,15 +11,15 @@ use std::borrow::Cow;
 use chrono::{DateTime, FixedOffset, Local};
 
 use crate::batch::{Arrival, Batch};
-use crate::metrics::{Count, Metrics};
+use crate::metrics::{Metrics, TotalCounter};
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::protocol::{Frames, Protocol, Space};
+use crate::protocol::{FrameFormat, Protocol, TrailingSpace};
 use crate::record::Record;
 use crate::value::Value;
 
 /// The logger of records about unreadable frames.
-pub const UNDECODED: &str = "logspool.undecoded";
+pub const UNDECODED_LOGGER: &str = "logspool.undecoded";
 
 /// Maximum size of the start of an unreadable frame in its record, in bytes of JSON.
 const KEPT_BYTES: usize = 4096;
@@ -28,20 +28,20 @@ const KEPT_BYTES: usize = 4096;
 const TINY_BYTES: usize = 32;
 
 /// Number of different tiny frames in a row that get their own records. Chosen: enough to see what a peer sends.
-const SHOWN: usize = 8;
+const MAX_ROW_RECORDS: usize = 8;
 
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct FrameReader<'a> {
     protocol: &'static Protocol,
     peer: Peer,
     host: String,
     metrics: &'a Metrics,
-    frames: Count,
+    frames: TotalCounter,
     arrived: DateTime<FixedOffset>,
     batch: Batch,
     /// The last unreadable frame, while tiny frames directly after it may be counted with it.
-    run: Option<Rejected>,
+    run: Option<RejectedRun>,
     /// Number of unreadable frames since the last [`Self::take`].
     rejected: usize,
     /// Number of records about them.
@@ -52,14 +52,14 @@ pub struct Reader<'a> {
 
 /// An unreadable frame, and the number of tiny ones directly after it.
 #[derive(Debug)]
-struct Rejected {
+struct RejectedRun {
     why: String,
     beginning: Vec<u8>,
     bytes: usize,
     frames: i64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     /// Creates a reader for the frames of one peer.
     pub fn new(protocol: &'static Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
         let frames = metrics.frames(protocol.name);
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Sets the peer that the next frames come from.
-    pub fn come_from(&mut self, peer: Peer) {
+    pub fn set_peer(&mut self, peer: Peer) {
         if self.peer != peer {
             self.end_run();
             self.host = peer.host();
@@ -95,25 +95,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Sets the time of arrival of the next frames to now.
-    pub fn arrive(&mut self) {
+    pub fn mark_arrival(&mut self) {
         self.arrived = Local::now().fixed_offset();
     }
 
     /// Reads a frame. White space between frames is ignored.
     pub fn read(&mut self, frame: &[u8]) {
         // A conversation reads its records itself.
-        if let Some(frames) = self.protocol.frames() {
-            self.read_as(&frames, frame);
+        if let Some(frames) = self.protocol.frame_format() {
+            self.read_with(&frames, frame);
         }
     }
 
     /// Reads a frame with the functions of its protocol.
-    pub fn read_as(&mut self, frames: &Frames, frame: &[u8]) {
-        let frame = match frames.space {
-            Space::Trimmed => frame.trim_ascii_end(),
-            Space::Kept => frame,
+    pub fn read_with(&mut self, frames: &FrameFormat, frame: &[u8]) {
+        let frame = match frames.trailing_space {
+            TrailingSpace::Trimmed => frame.trim_ascii_end(),
+            TrailingSpace::Kept => frame,
         };
-        if frame.is_empty() && frames.space == Space::Trimmed {
+        if frame.is_empty() && frames.trailing_space == TrailingSpace::Trimmed {
             return;
         }
         self.frames.add(1);
@@ -151,19 +151,21 @@ impl<'a> Reader<'a> {
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
-            Some(run) if frame.len() < TINY_BYTES && (frame == run.beginning || self.in_a_row + 1 >= SHOWN) => {
+            Some(run)
+                if frame.len() < TINY_BYTES && (frame == run.beginning || self.in_a_row + 1 >= MAX_ROW_RECORDS) =>
+            {
                 run.frames += 1;
             }
             _ => {
                 self.end_run();
-                let beginning = beginning(frame).to_vec();
-                self.run = Some(Rejected { why, beginning, bytes: frame.len(), frames: 1 });
+                let beginning = kept_beginning(frame).to_vec();
+                self.run = Some(RejectedRun { why, beginning, bytes: frame.len(), frames: 1 });
             }
         }
     }
 
     fn end_run(&mut self) {
-        let Some(Rejected { why, beginning, bytes, frames }) = self.run.take() else { return };
+        let Some(RejectedRun { why, beginning, bytes, frames }) = self.run.take() else { return };
         self.metrics.reject(self.protocol.name, frames.unsigned_abs());
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut fields = vec![
@@ -176,7 +178,7 @@ impl<'a> Reader<'a> {
         let (protocol, peer) = (self.protocol.name, self.peer.name());
         let record = Record {
             level: 40,
-            logger: Cow::Borrowed(UNDECODED),
+            logger: Cow::Borrowed(UNDECODED_LOGGER),
             message: Cow::Owned(format!("cannot read a {protocol} frame from {peer}: {why}")),
             fields,
             ..Record::default()
@@ -218,7 +220,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The start of a frame that fits into [`KEPT_BYTES`]. A control character takes six bytes of JSON.
-fn beginning(frame: &[u8]) -> &[u8] {
+fn kept_beginning(frame: &[u8]) -> &[u8] {
     let mut left = KEPT_BYTES;
     let fits = |byte: &&u8| {
         let cost = if byte.is_ascii_control() { 6 } else { 1 };
@@ -235,7 +237,7 @@ mod tests {
 
     fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
-        let mut reader = Reader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
+        let mut reader = FrameReader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
         for frame in frames {
             reader.read(frame);
         }
@@ -243,32 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_cannot_be_read_becomes_a_record_that_says_why() {
+    fn an_unreadable_frame_becomes_a_record_with_the_reason() {
         let batch = read(&JSON, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
 
         assert_eq!(2, batch.len());
         assert_eq!("good", batch.row(0).unwrap().message);
         let undecoded = batch.row(1).unwrap();
-        assert_eq!((40, UNDECODED), (undecoded.level, undecoded.logger));
-        assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is no JSON"));
+        assert_eq!((40, UNDECODED_LOGGER), (undecoded.level, undecoded.logger));
+        assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is not JSON"));
         assert_eq!(Some("{\"frame\":\"{bad}\",\"frame_bytes\":5}"), undecoded.fields);
         assert_eq!(Some("127.0.0.1"), undecoded.host);
     }
 
     #[test]
     fn an_empty_pickle_is_worth_a_record() {
-        assert_eq!(UNDECODED, read(&PICKLE, &[b""]).row(0).unwrap().logger);
+        assert_eq!(UNDECODED_LOGGER, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 
     #[test]
-    fn a_run_of_tiny_frames_that_cannot_be_read_is_one_record_with_their_number() {
+    fn equal_unreadable_tiny_frames_in_a_row_are_one_record_with_their_number() {
         let long = vec![b'x'; TINY_BYTES];
         let batch = read(&JSON, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
 
         let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
-        assert_eq!((UNDECODED, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
+        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
         assert_eq!(("", ""), rows[1]);
-        assert_eq!((UNDECODED, r#"{"frame":"y","frame_bytes":1}"#), rows[2]);
+        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"y","frame_bytes":1}"#), rows[2]);
         let long = String::from_utf8(long).unwrap();
         assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32}}"#), rows[3].1);
         assert_eq!(r#"{"frame":"z","frame_bytes":1}"#, rows[5].1);
@@ -276,22 +278,22 @@ mod tests {
     }
 
     #[test]
-    fn of_tiny_frames_that_differ_the_first_of_a_row_are_records() {
+    fn the_first_of_different_tiny_frames_in_a_row_are_records() {
         let frames: Vec<_> = (0..100).map(|number: u8| [b'x', number]).collect();
         let frames: Vec<&[u8]> = frames.iter().map(<[u8; 2]>::as_slice).collect();
         let batch = read(&PICKLE, &frames);
 
-        assert_eq!(SHOWN, batch.len());
-        assert!(batch.row(SHOWN - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
+        assert_eq!(MAX_ROW_RECORDS, batch.len());
+        assert!(batch.row(MAX_ROW_RECORDS - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
     }
 
     #[test]
-    fn of_a_frame_that_cannot_be_read_as_much_is_kept_as_takes_4_kib() {
-        assert_eq!([4096, 682, 3], [&[b'x'; 5000][..], &[0; 5000], b"a\0b"].map(|frame| beginning(frame).len()));
+    fn up_to_4_kib_of_an_unreadable_frame_are_kept() {
+        assert_eq!([4096, 682, 3], [&[b'x'; 5000][..], &[0; 5000], b"a\0b"].map(|frame| kept_beginning(frame).len()));
     }
 
     #[test]
-    fn gelf_is_told_from_other_json_by_its_keys() {
+    fn gelf_is_recognised_by_its_keys() {
         let batch = read(
             &JSON,
             &[br#"{"version":"1.1","host":"h","short_message":"s","level":3,"_user":1}"#, br#"{"msg":"m","host":"h"}"#],

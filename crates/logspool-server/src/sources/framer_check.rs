@@ -1,6 +1,6 @@
 //! Checks framers with a stream in pieces, for tests.
 
-use super::framing::{Framer, Step};
+use super::framing::{FrameScan, Framer};
 
 /// Maximum length of a frame in these tests.
 pub const LIMIT: usize = 64;
@@ -12,7 +12,7 @@ pub fn check(framer: fn(usize) -> Box<dyn Framer>, stream: &[u8], expected: &[&[
         let (mut frames, mut waiting) = (Vec::new(), Vec::new());
         for piece in stream.chunks(piece) {
             waiting.extend_from_slice(piece);
-            while let Step::Frame { from, to, next } = framer.step(&waiting).unwrap() {
+            while let FrameScan::Frame { from, to, next } = framer.scan(&waiting).unwrap() {
                 frames.push(waiting[from..to].to_vec());
                 waiting.drain(..next);
             }

@@ -7,41 +7,41 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Store, StoreError, Written};
+use super::{Store, StoreError, WriteResult};
 use crate::delivery::Delivery;
 
 /// Time between two attempts to open. Chosen: the same as between two attempts of a failed write.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the store.
-pub(super) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
+pub(super) type OpenStore = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
 
 /// A store that is opened later; see the file head.
-pub(super) struct Unopened {
+pub(super) struct DeferredStore {
     name: &'static str,
-    open: Open,
-    state: OpenState,
+    open: OpenStore,
+    state: DeferredState,
 }
 
-enum OpenState {
+enum DeferredState {
     Closed { why: String, tried: Instant },
     Open(Box<dyn Store>),
 }
 
-impl Unopened {
+impl DeferredStore {
     /// A store that failed to open for the reason `why`.
-    pub fn new(name: &'static str, open: Open, why: &StoreError) -> Self {
-        Self { name, open, state: OpenState::Closed { why: why.to_string(), tried: Instant::now() } }
+    pub fn new(name: &'static str, open: OpenStore, why: &StoreError) -> Self {
+        Self { name, open, state: DeferredState::Closed { why: why.to_string(), tried: Instant::now() } }
     }
 
     /// The store, once it can be opened.
-    fn opened(&mut self) -> Result<&mut dyn Store, StoreError> {
-        if let OpenState::Closed { why, tried } = &mut self.state {
-            if tried.elapsed() < AGAIN {
+    fn open_if_due(&mut self) -> Result<&mut dyn Store, StoreError> {
+        if let DeferredState::Closed { why, tried } = &mut self.state {
+            if tried.elapsed() < RETRY_PAUSE {
                 return Err(StoreError::Fatal(why.clone()));
             }
             match (self.open)() {
-                Ok(store) => self.state = OpenState::Open(store),
+                Ok(store) => self.state = DeferredState::Open(store),
                 Err(error) => {
                     (*why, *tried) = (error.to_string(), Instant::now());
                     return Err(StoreError::Fatal(why.clone()));
@@ -49,46 +49,46 @@ impl Unopened {
             }
         }
         match &mut self.state {
-            OpenState::Open(store) => Ok(store.as_mut()),
-            OpenState::Closed { why, .. } => Err(StoreError::Fatal(why.clone())),
+            DeferredState::Open(store) => Ok(store.as_mut()),
+            DeferredState::Closed { why, .. } => Err(StoreError::Fatal(why.clone())),
         }
     }
 }
 
-impl Store for Unopened {
+impl Store for DeferredStore {
     fn name(&self) -> &str {
         self.name
     }
 
-    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-        self.opened()?.write(deliveries)
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
+        self.open_if_due()?.write(deliveries)
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
         match &mut self.state {
-            OpenState::Open(store) => store.maintain(),
-            OpenState::Closed { .. } => Ok(()),
+            DeferredState::Open(store) => store.maintain(),
+            DeferredState::Closed { .. } => Ok(()),
         }
     }
 
     fn check(&mut self) -> Option<Result<(), StoreError>> {
         match &mut self.state {
-            OpenState::Open(store) => store.check(),
-            OpenState::Closed { .. } => Some(self.opened().map(drop)),
+            DeferredState::Open(store) => store.check(),
+            DeferredState::Closed { .. } => Some(self.open_if_due().map(drop)),
         }
     }
 
     fn problems(&self) -> Vec<String> {
         match &self.state {
-            OpenState::Open(store) => store.problems(),
-            OpenState::Closed { .. } => Vec::new(),
+            DeferredState::Open(store) => store.problems(),
+            DeferredState::Closed { .. } => Vec::new(),
         }
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         match self.state {
-            OpenState::Open(store) => store.close(),
-            OpenState::Closed { .. } => Ok(()),
+            DeferredState::Open(store) => store.close(),
+            DeferredState::Closed { .. } => Ok(()),
         }
     }
 }
@@ -106,8 +106,8 @@ mod tests {
             "empty"
         }
 
-        fn write(&mut self, _: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-            Ok(Written { stored: 7, ..Written::default() })
+        fn write(&mut self, _: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
+            Ok(WriteResult { stored: 7, ..WriteResult::default() })
         }
 
         fn maintain(&mut self) -> Result<(), StoreError> {
@@ -122,17 +122,17 @@ mod tests {
     #[test]
     fn a_store_is_used_once_it_can_be_opened() {
         let can = Arc::new(AtomicBool::new(false));
-        let open: Open = Box::new({
+        let open: OpenStore = Box::new({
             let can = can.clone();
             move || match can.load(Ordering::Relaxed) {
                 true => Ok(Box::new(Empty)),
                 false => Err(StoreError::Fatal("still locked".to_owned())),
             }
         });
-        let mut store = Unopened::new("empty", open, &StoreError::Fatal("locked".to_owned()));
-        let tried_before = |store: &mut Unopened| {
-            if let OpenState::Closed { tried, .. } = &mut store.state {
-                *tried -= AGAIN;
+        let mut store = DeferredStore::new("empty", open, &StoreError::Fatal("locked".to_owned()));
+        let tried_before = |store: &mut DeferredStore| {
+            if let DeferredState::Closed { tried, .. } = &mut store.state {
+                *tried -= RETRY_PAUSE;
             }
         };
 

@@ -11,11 +11,11 @@ use super::failure::CommandFailure;
 
 /// How long to retry while the service has no room for the query. Chosen: it answers other queries meanwhile, and a
 /// person still waits.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RETRY_TIME: Duration = Duration::from_secs(10);
 
 /// The service to ask.
 #[derive(Debug, clap::Args)]
-pub(super) struct ServiceClient {
+pub(super) struct ServiceArguments {
     /// The service to ask.
     #[arg(long = "service", value_name = "URL", default_value = "http://127.0.0.1:9080", env = "LOGSPOOL_SERVICE")]
     pub url: String,
@@ -26,8 +26,8 @@ pub(super) struct ServiceClient {
 
 /// The body of the answer as a stream. If the service has no room for the query, the request is repeated for up to
 /// [`PATIENCE`].
-pub(super) fn body(
-    service: &ServiceClient,
+pub(super) fn get_body(
+    service: &ServiceArguments,
     path: &str,
     parameters: &[(&str, &str)],
 ) -> Result<impl Read + use<>, CommandFailure> {
@@ -41,12 +41,12 @@ pub(super) fn body(
         }
         let answer = request.call().map_err(|error| {
             CommandFailure::Failed(format!(
-                "cannot ask {url}: {error}; is the service running? `logspool serve` starts one"
+                "cannot reach {url}: {error}; is the service running? `logspool serve` starts one"
             ))
         })?;
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
         let wait = Duration::from_secs(seconds.unwrap_or(1));
-        if answer.status() != StatusCode::TOO_MANY_REQUESTS || began.elapsed() + wait > PATIENCE {
+        if answer.status() != StatusCode::TOO_MANY_REQUESTS || began.elapsed() + wait > RETRY_TIME {
             break answer;
         }
         sleep(wait);
@@ -64,8 +64,12 @@ pub(super) fn body(
 }
 
 /// The whole body of the answer.
-pub(super) fn text(service: &ServiceClient, path: &str, parameters: &[(&str, &str)]) -> Result<String, CommandFailure> {
+pub(super) fn get_text(
+    service: &ServiceArguments,
+    path: &str,
+    parameters: &[(&str, &str)],
+) -> Result<String, CommandFailure> {
     let mut text = String::new();
-    body(service, path, parameters)?.read_to_string(&mut text)?;
+    get_body(service, path, parameters)?.read_to_string(&mut text)?;
     Ok(text)
 }

@@ -5,17 +5,17 @@ use axum::response::{IntoResponse, Response};
 
 /// An error answer with the reason and how to fix it.
 #[derive(Debug)]
-pub(crate) struct Problem(pub StatusCode, pub String);
+pub(crate) struct HttpError(pub StatusCode, pub String);
 
 /// The reason of an error answer, for code that sends it in another form.
 #[derive(Debug, Clone)]
-pub(super) struct Why(pub String);
+pub(super) struct ErrorReason(pub String);
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let body = serde_json::json!({ "error": self.1 }).to_string();
         let mut response = (self.0, [(header::CONTENT_TYPE, "application/json")], body).into_response();
-        response.extensions_mut().insert(Why(self.1));
+        response.extensions_mut().insert(ErrorReason(self.1));
         if self.0 == StatusCode::SERVICE_UNAVAILABLE || self.0 == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
         }

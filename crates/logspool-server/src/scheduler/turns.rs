@@ -14,11 +14,11 @@ use crate::share::{Refusal, may_take_more};
 ///
 /// Chosen: a few paused answers do not keep a peer from asking. Each may hold a connection to PostgreSQL, or a few
 /// hundred kilobytes for SQLite.
-const BEGUN_FOR_EACH_THREAD: usize = 3;
+const BEGUN_PER_THREAD: usize = 3;
 
 /// Numbers of threads and places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnSizes {
+pub struct SchedulerSizes {
     /// Query threads.
     pub threads: usize,
     /// Places.
@@ -27,7 +27,7 @@ pub struct TurnSizes {
 
 /// Numbers of queries by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TurnCounts {
+pub struct QueryCounts {
     /// Queued and not begun.
     pub waiting: usize,
     /// Running on a thread.
@@ -38,7 +38,7 @@ pub struct TurnCounts {
 
 /// The phase of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum QueryPhase {
     /// Queued; the answer has not begun.
     Waiting,
     /// On a thread, or queued for its next turn because its client has read.
@@ -54,11 +54,11 @@ pub type Id = u64;
 
 /// Queues and shares; see the file head. `J` is the work of a query.
 #[derive(Debug)]
-pub struct Turns<K, J> {
-    sizes: TurnSizes,
+pub struct TurnQueue<K, J> {
+    sizes: SchedulerSizes,
     next_id: Id,
-    questions: HashMap<Id, Question<K, J>>,
-    peers: HashMap<K, PeerState>,
+    queries: HashMap<Id, ScheduledQuery<K, J>>,
+    peers: HashMap<K, PeerQueue>,
     /// Peers with queued queries, in the order of their turns.
     ring: VecDeque<K>,
     begun: usize,
@@ -66,14 +66,14 @@ pub struct Turns<K, J> {
 }
 
 #[derive(Debug)]
-struct Question<K, J> {
+struct ScheduledQuery<K, J> {
     peer: K,
-    state: TurnState<J>,
+    state: QueryState<J>,
     has_begun: bool,
 }
 
 #[derive(Debug)]
-enum TurnState<J> {
+enum QueryState<J> {
     Queued(J),
     Running {
         /// The client made room during the turn.
@@ -86,20 +86,20 @@ enum TurnState<J> {
 }
 
 #[derive(Debug, Default)]
-struct PeerState {
+struct PeerQueue {
     queue: VecDeque<Id>,
     places: usize,
     begun: usize,
     running: usize,
 }
 
-impl<K: Copy + Eq + Hash, J> Turns<K, J> {
+impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
     /// Creates the queues, with all places free.
-    pub fn new(sizes: TurnSizes) -> Self {
+    pub fn new(sizes: SchedulerSizes) -> Self {
         Self {
             sizes,
             next_id: 0,
-            questions: HashMap::new(),
+            queries: HashMap::new(),
             peers: HashMap::new(),
             ring: VecDeque::new(),
             begun: 0,
@@ -112,13 +112,13 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     /// # Errors
     ///
     /// There is no place for the query; the refusal has the reason.
-    pub fn enter(&mut self, peer: K, job: J) -> Result<Id, Refusal> {
+    pub fn add(&mut self, peer: K, job: J) -> Result<Id, Refusal> {
         let limit = self.sizes.places;
         let held = self.peers.get(&peer).map_or(0, |state| state.places);
-        Refusal::check(held, limit.saturating_sub(self.questions.len()), limit)?;
+        Refusal::check(held, limit.saturating_sub(self.queries.len()), limit)?;
         let id = self.next_id;
         self.next_id += 1;
-        self.questions.insert(id, Question { peer, state: TurnState::Queued(job), has_begun: false });
+        self.queries.insert(id, ScheduledQuery { peer, state: QueryState::Queued(job), has_begun: false });
         let state = self.peers.entry(peer).or_default();
         state.places += 1;
         state.queue.push_back(id);
@@ -129,7 +129,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     /// The next query that may run: the first one of the peer whose turn it is.
-    pub fn next(&mut self) -> Option<(Id, J)> {
+    pub fn next_runnable(&mut self) -> Option<(Id, J)> {
         for _ in 0..self.ring.len() {
             let peer = self.ring.pop_front()?;
             let id = self.peers.get(&peer).and_then(|state| state.queue.front().copied());
@@ -138,7 +138,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
                 self.ring.push_back(peer);
                 continue;
             }
-            let (Some(question), Some(state)) = (self.questions.get_mut(&id), self.peers.get_mut(&peer)) else {
+            let (Some(question), Some(state)) = (self.queries.get_mut(&id), self.peers.get_mut(&peer)) else {
                 continue;
             };
             state.queue.pop_front();
@@ -151,8 +151,8 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
             }
             state.running += 1;
             self.running += 1;
-            match std::mem::replace(&mut question.state, TurnState::Running { goes_on: false, is_gone: false }) {
-                TurnState::Queued(job) => return Some((id, job)),
+            match std::mem::replace(&mut question.state, QueryState::Running { goes_on: false, is_gone: false }) {
+                QueryState::Queued(job) => return Some((id, job)),
                 _ => unreachable!("only queued questions are in a queue"),
             }
         }
@@ -160,8 +160,8 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     fn may_run(&self, peer: K, id: Id) -> bool {
-        let (Some(state), Some(question)) = (self.peers.get(&peer), self.questions.get(&id)) else { return false };
-        let most_begun = BEGUN_FOR_EACH_THREAD * self.sizes.threads;
+        let (Some(state), Some(question)) = (self.peers.get(&peer), self.queries.get(&id)) else { return false };
+        let most_begun = BEGUN_PER_THREAD * self.sizes.threads;
         may_take_more(state.running, self.sizes.threads.saturating_sub(self.running))
             && (question.has_begun || may_take_more(state.begun, most_begun.saturating_sub(self.begun)))
     }
@@ -173,7 +173,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
             self.remove(id);
             return Some(job);
         }
-        self.set(id, TurnState::Paused(job));
+        self.set(id, QueryState::Paused(job));
         if goes_on {
             self.resume(id);
         }
@@ -187,39 +187,39 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         if is_gone {
             self.remove(id);
         } else {
-            self.set(id, TurnState::Complete);
+            self.set(id, QueryState::Complete);
         }
     }
 
     /// The reader has made room. The query is queued before those of its peer that have not begun.
     pub fn resume(&mut self, id: Id) {
-        let Some(question) = self.questions.get_mut(&id) else { return };
-        match std::mem::replace(&mut question.state, TurnState::Complete) {
-            TurnState::Paused(job) => {
+        let Some(question) = self.queries.get_mut(&id) else { return };
+        match std::mem::replace(&mut question.state, QueryState::Complete) {
+            QueryState::Paused(job) => {
                 let peer = question.peer;
-                question.state = TurnState::Queued(job);
+                question.state = QueryState::Queued(job);
                 let state = self.peers.entry(peer).or_default();
                 state.queue.push_front(id);
                 if state.queue.len() == 1 {
                     self.ring.push_back(peer);
                 }
             }
-            TurnState::Running { is_gone, .. } => question.state = TurnState::Running { goes_on: true, is_gone },
+            QueryState::Running { is_gone, .. } => question.state = QueryState::Running { goes_on: true, is_gone },
             state => question.state = state,
         }
     }
 
     /// Releases a place. Returns the work of a query that is not running, and whether the query has begun.
-    pub fn leave(&mut self, id: Id) -> Option<(J, bool)> {
-        let question = self.questions.get_mut(&id)?;
+    pub fn release(&mut self, id: Id) -> Option<(J, bool)> {
+        let question = self.queries.get_mut(&id)?;
         let has_begun = question.has_begun;
-        let job = match std::mem::replace(&mut question.state, TurnState::Complete) {
-            TurnState::Running { goes_on, .. } => {
-                question.state = TurnState::Running { goes_on, is_gone: true };
+        let job = match std::mem::replace(&mut question.state, QueryState::Complete) {
+            QueryState::Running { goes_on, .. } => {
+                question.state = QueryState::Running { goes_on, is_gone: true };
                 return None;
             }
-            TurnState::Queued(job) | TurnState::Paused(job) => Some(job),
-            TurnState::Complete => None,
+            QueryState::Queued(job) | QueryState::Paused(job) => Some(job),
+            QueryState::Complete => None,
         };
         if job.is_some() && has_begun {
             self.end_begun(id);
@@ -229,20 +229,20 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     /// The phase of a query. `None`: it has no place.
-    pub fn phase(&self, id: Id) -> Option<Phase> {
-        let question = self.questions.get(&id)?;
+    pub fn phase(&self, id: Id) -> Option<QueryPhase> {
+        let question = self.queries.get(&id)?;
         Some(match question.state {
-            TurnState::Queued(_) if !question.has_begun => Phase::Waiting,
-            TurnState::Queued(_) | TurnState::Running { .. } => Phase::Running,
-            TurnState::Paused(_) => Phase::Paused,
-            TurnState::Complete => Phase::Complete,
+            QueryState::Queued(_) if !question.has_begun => QueryPhase::Waiting,
+            QueryState::Queued(_) | QueryState::Running { .. } => QueryPhase::Running,
+            QueryState::Paused(_) => QueryPhase::Paused,
+            QueryState::Complete => QueryPhase::Complete,
         })
     }
 
     /// Numbers of queries by state.
-    pub fn counts(&self) -> TurnCounts {
+    pub fn counts(&self) -> QueryCounts {
         let waiting = self.peers.values().map(|state| state.queue.len()).sum();
-        TurnCounts { waiting, running: self.running, unread: self.questions.len() - waiting - self.running }
+        QueryCounts { waiting, running: self.running, unread: self.queries.len() - waiting - self.running }
     }
 
     /// True if a query could run now.
@@ -253,16 +253,16 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
         })
     }
 
-    fn set(&mut self, id: Id, state: TurnState<J>) {
-        if let Some(question) = self.questions.get_mut(&id) {
+    fn set(&mut self, id: Id, state: QueryState<J>) {
+        if let Some(question) = self.queries.get_mut(&id) {
             question.state = state;
         }
     }
 
     /// Ends a turn. Returns whether the client made room, and whether the place was released.
     fn end_turn(&mut self, id: Id) -> Option<(bool, bool)> {
-        let question = self.questions.get(&id)?;
-        let TurnState::Running { goes_on, is_gone } = question.state else { return None };
+        let question = self.queries.get(&id)?;
+        let QueryState::Running { goes_on, is_gone } = question.state else { return None };
         let state = self.peers.get_mut(&question.peer)?;
         state.running -= 1;
         self.running -= 1;
@@ -273,7 +273,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     fn end_begun(&mut self, id: Id) {
-        let Some(question) = self.questions.get_mut(&id) else { return };
+        let Some(question) = self.queries.get_mut(&id) else { return };
         if std::mem::replace(&mut question.has_begun, false)
             && let Some(state) = self.peers.get_mut(&question.peer)
         {
@@ -283,7 +283,7 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
     }
 
     fn remove(&mut self, id: Id) {
-        let Some(question) = self.questions.remove(&id) else { return };
+        let Some(question) = self.queries.remove(&id) else { return };
         let Some(state) = self.peers.get_mut(&question.peer) else { return };
         state.queue.retain(|queued| *queued != id);
         if state.queue.is_empty() {
@@ -300,25 +300,25 @@ impl<K: Copy + Eq + Hash, J> Turns<K, J> {
 mod tests {
     use super::*;
 
-    const SIZES: TurnSizes = TurnSizes { threads: 4, places: 64 };
+    const SIZES: SchedulerSizes = SchedulerSizes { threads: 4, places: 64 };
 
-    /// Queues whose queries are named by a peer and a number.
-    fn turns(sizes: TurnSizes) -> Turns<char, &'static str> {
-        Turns::new(sizes)
+    /// A turn queue whose jobs are texts: the letter of the peer and a number.
+    fn turns(sizes: SchedulerSizes) -> TurnQueue<char, &'static str> {
+        TurnQueue::new(sizes)
     }
 
-    fn run(turns: &mut Turns<char, &'static str>) -> Vec<(Id, &'static str)> {
-        std::iter::from_fn(|| turns.next()).collect()
+    fn run(turns: &mut TurnQueue<char, &'static str>) -> Vec<(Id, &'static str)> {
+        std::iter::from_fn(|| turns.next_runnable()).collect()
     }
 
     #[test]
     fn peers_take_turns_and_no_peer_gets_all_threads() {
         let mut turns = turns(SIZES);
         for job in ["a1", "a2", "a3"] {
-            turns.enter('a', job).unwrap();
+            turns.add('a', job).unwrap();
         }
-        turns.enter('b', "b1").unwrap();
-        turns.enter('c', "c1").unwrap();
+        turns.add('b', "b1").unwrap();
+        turns.add('c', "c1").unwrap();
 
         let first = run(&mut turns);
         assert_eq!(["a1", "b1", "c1"], first.iter().map(|(_, job)| *job).collect::<Vec<_>>().as_slice());
@@ -326,82 +326,85 @@ mod tests {
         turns.complete(first[1].0);
         turns.complete(first[2].0);
         assert_eq!(["a2"], run(&mut turns).iter().map(|(_, job)| *job).collect::<Vec<_>>().as_slice());
-        assert_eq!(TurnCounts { waiting: 1, running: 2, unread: 2 }, turns.counts());
+        assert_eq!(QueryCounts { waiting: 1, running: 2, unread: 2 }, turns.counts());
     }
 
     #[test]
     fn a_peer_has_a_share_of_the_places_until_it_gives_them_back() {
         let mut turns = turns(SIZES);
-        let places: Vec<_> = std::iter::from_fn(|| turns.enter('a', "a").ok()).collect();
+        let places: Vec<_> = std::iter::from_fn(|| turns.add('a', "a").ok()).collect();
         assert_eq!(22, places.len());
-        assert_eq!(Err(Refusal::Share { held: 22, limit: 64 }), turns.enter('a', "a"));
-        assert!(turns.enter('b', "b").is_ok());
+        assert_eq!(Err(Refusal::Share { held: 22, limit: 64 }), turns.add('a', "a"));
+        assert!(turns.add('b', "b").is_ok());
 
         for id in places {
-            assert_eq!(Some(("a", false)), turns.leave(id));
+            assert_eq!(Some(("a", false)), turns.release(id));
         }
-        assert!(turns.enter('a', "a").is_ok());
-        assert_eq!((2, 2), (turns.questions.len(), turns.ring.len()));
+        assert!(turns.add('a', "a").is_ok());
+        assert_eq!((2, 2), (turns.queries.len(), turns.ring.len()));
     }
 
     #[test]
-    fn unread_answers_hold_no_thread_and_only_a_share_of_what_may_be_begun() {
+    fn unread_answers_hold_no_thread_and_only_a_share_of_the_begun_answers() {
         let mut turns = turns(SIZES);
-        while turns.enter('a', "a").is_ok() {}
+        while turns.add('a', "a").is_ok() {}
         let mut paused = Vec::new();
-        while let Some((id, job)) = turns.next() {
+        while let Some((id, job)) = turns.next_runnable() {
             assert_eq!(None, turns.pause(id, job));
             paused.push(id);
         }
         assert_eq!((4, 0, 18), (paused.len(), turns.running, turns.counts().waiting));
 
         // Another peer still gets answers. The first peer gets answers again when it reads, or releases a place.
-        let other = turns.enter('b', "b").unwrap();
-        assert_eq!(Some((other, "b")), turns.next());
+        let other = turns.add('b', "b").unwrap();
+        assert_eq!(Some((other, "b")), turns.next_runnable());
         turns.resume(paused[0]);
-        assert_eq!(Some((paused[0], "a")), turns.next());
+        assert_eq!(Some((paused[0], "a")), turns.next_runnable());
         turns.complete(paused[0]);
-        assert_eq!((Some(Phase::Complete), Some(Phase::Paused)), (turns.phase(paused[0]), turns.phase(paused[1])));
-        assert!(turns.next().is_some());
-        assert_eq!(Some(("a", true)), turns.leave(paused[1]));
+        assert_eq!(
+            (Some(QueryPhase::Complete), Some(QueryPhase::Paused)),
+            (turns.phase(paused[0]), turns.phase(paused[1]))
+        );
+        assert!(turns.next_runnable().is_some());
+        assert_eq!(Some(("a", true)), turns.release(paused[1]));
     }
 
     #[test]
-    fn room_that_is_made_before_the_pause_is_not_forgotten() {
+    fn room_made_before_the_pause_is_not_forgotten() {
         let mut turns = turns(SIZES);
-        let id = turns.enter('a', "a").unwrap();
-        assert_eq!(Some((id, "a")), turns.next());
+        let id = turns.add('a', "a").unwrap();
+        assert_eq!(Some((id, "a")), turns.next_runnable());
         turns.resume(id);
         assert_eq!(None, turns.pause(id, "a"));
 
-        assert_eq!(Some((id, "a")), turns.next());
+        assert_eq!(Some((id, "a")), turns.next_runnable());
         assert_eq!(None, turns.pause(id, "a"));
-        assert_eq!(None, turns.next());
+        assert_eq!(None, turns.next_runnable());
     }
 
     #[test]
-    fn a_question_that_is_left_while_it_runs_keeps_its_place_until_its_turn_ends() {
+    fn a_query_released_while_it_runs_keeps_its_place_until_its_turn_ends() {
         let mut turns = turns(SIZES);
-        let (one, two) = (turns.enter('a', "one").unwrap(), turns.enter('a', "two").unwrap());
+        let (one, two) = (turns.add('a', "one").unwrap(), turns.add('a', "two").unwrap());
         assert_eq!(2, run(&mut turns).len());
-        assert_eq!((None, None), (turns.leave(one), turns.leave(two)));
-        assert_eq!(2, turns.questions.len());
+        assert_eq!((None, None), (turns.release(one), turns.release(two)));
+        assert_eq!(2, turns.queries.len());
 
         assert_eq!(Some("one"), turns.pause(one, "one"));
         turns.complete(two);
-        assert_eq!(TurnCounts::default(), turns.counts());
-        assert_eq!((0, 0, 0), (turns.begun, turns.peers.len(), turns.questions.len()));
+        assert_eq!(QueryCounts::default(), turns.counts());
+        assert_eq!((0, 0, 0), (turns.begun, turns.peers.len(), turns.queries.len()));
     }
 
     #[test]
     fn one_thread_serves_every_peer() {
-        let mut turns = turns(TurnSizes { threads: 1, places: 4 });
+        let mut turns = turns(SchedulerSizes { threads: 1, places: 4 });
         for peer in ['a', 'b'] {
-            turns.enter(peer, "x").unwrap();
+            turns.add(peer, "x").unwrap();
         }
-        let (first, _) = turns.next().unwrap();
-        assert_eq!(None, turns.next());
+        let (first, _) = turns.next_runnable().unwrap();
+        assert_eq!(None, turns.next_runnable());
         turns.complete(first);
-        assert!(turns.next().is_some());
+        assert!(turns.next_runnable().is_some());
     }
 }

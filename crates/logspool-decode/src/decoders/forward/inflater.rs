@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// Decompresses entries into a buffer, and removes entries from it that have been read.
 #[derive(Debug)]
-pub struct Inflating<'a> {
+pub struct EntryInflater<'a> {
     from: MultiGzDecoder<&'a [u8]>,
     buffer: &'a mut Vec<u8>,
     /// Position in the buffer of the first unread entry.
@@ -25,7 +25,7 @@ pub struct Inflating<'a> {
     has_ended: bool,
 }
 
-impl<'a> Inflating<'a> {
+impl<'a> EntryInflater<'a> {
     /// Begins to decompress `gzip`, which may have several members. The buffer may grow to `most_buffer` bytes. All
     /// entries together may have `most_bytes` bytes.
     pub fn new(gzip: &'a [u8], buffer: &'a mut Vec<u8>, most_buffer: usize, most_bytes: usize) -> Self {

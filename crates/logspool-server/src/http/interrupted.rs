@@ -15,16 +15,16 @@ use crate::visible::visible;
 
 /// Time for sending the last line, because unsent data is discarded when the body breaks. Chosen: a client that reads
 /// gets the line within a moment; a client that does not read still sees that the answer is incomplete.
-const SENDING: Duration = Duration::from_millis(250);
+const LAST_LINE_TIME: Duration = Duration::from_millis(250);
 
 /// Adds the reason to an answer that is interrupted.
-pub(super) fn told(answer: Body, format: Format) -> Body {
+pub(super) fn with_reason(answer: Body, format: Format) -> Body {
     let told = answer.into_data_stream().flat_map(move |piece| match piece {
         Ok(piece) => stream::iter([Ok(piece)]).left_stream(),
         Err(error) => {
             let line = line(format, &error.to_string());
             let end = async move {
-                tokio::time::sleep(SENDING).await;
+                tokio::time::sleep(LAST_LINE_TIME).await;
                 Err(error)
             };
             stream::iter([Ok(Bytes::from(line))]).chain(stream::once(Box::pin(end))).right_stream()
@@ -59,9 +59,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_that_breaks_off_says_why_in_its_last_line_and_has_no_end() {
+    async fn an_interrupted_answer_has_the_reason_in_its_last_line_and_no_regular_end() {
         let pieces = [Ok(Bytes::from("{\"message\":\"a\"}\n")), Err(io::Error::other("page 7 of \"x\" is damaged"))];
-        let mut answer = told(Body::from_stream(stream::iter(pieces)), Format::Ndjson).into_data_stream();
+        let mut answer = with_reason(Body::from_stream(stream::iter(pieces)), Format::Ndjson).into_data_stream();
 
         assert_eq!("{\"message\":\"a\"}\n", answer.next().await.unwrap().unwrap());
         let last = answer.next().await.unwrap().unwrap();
@@ -72,7 +72,7 @@ mod tests {
     #[tokio::test]
     async fn a_complete_answer_stays_as_it_is() {
         let pieces = [Ok::<_, io::Error>(Bytes::from("a\n")), Ok(Bytes::from("b\n"))];
-        let answer = told(Body::from_stream(stream::iter(pieces)), Format::Text);
+        let answer = with_reason(Body::from_stream(stream::iter(pieces)), Format::Text);
 
         assert_eq!("a\nb\n", axum::body::to_bytes(answer, 99).await.unwrap());
     }

@@ -2,7 +2,7 @@
 //!
 //! A clock can be wrong by years for a moment, for example on a machine that has just started and has not synchronised
 //! yet. All records would then seem old, and their removal cannot be undone. So code that removes by age asks here
-//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT`]. A
+//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT_TIME`]. A
 //! service that was down for days looks the same; it keeps old records for that time longer.
 
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 /// How long a jump of the clock is doubted. Chosen: far longer than a machine takes to get the right time. At half, an
 /// operator has less time to set the clock. At double, a service that runs a few hours a week might never remove
 /// anything.
-const DOUBT: Duration = Duration::from_secs(2 * 3600);
+const DOUBT_TIME: Duration = Duration::from_secs(2 * 3600);
 
 /// The last jump of the clock, while it is doubted.
 #[derive(Debug, Default)]
-pub(super) struct Leap {
+pub(super) struct ClockJump {
     /// When the jump was seen, and the day it led to, counted from 1970.
     doubted: Option<(Instant, i64)>,
     /// The latest day on which `is_believed` was called.
     last: Option<i64>,
 }
 
-impl Leap {
+impl ClockJump {
     /// True if `today` can be trusted. `was_away`: as far as the store can tell, the service did not run yesterday.
-    pub(super) fn is_believed(&mut self, today: i64, was_away: bool, now: Instant) -> bool {
+    pub(super) fn is_trusted(&mut self, today: i64, was_away: bool, now: Instant) -> bool {
         if self.doubted.is_some_and(|(_, day)| today < day) {
             // The clock was set back, so the jump was wrong.
             *self = Self::default();
@@ -33,7 +33,7 @@ impl Leap {
         // A clock that jumps further is doubted again from the start.
         self.doubted = self.doubted.filter(|(_, day)| today <= day + 1);
         match self.doubted {
-            Some((since, _)) if now.duration_since(since) < DOUBT => false,
+            Some((since, _)) if now.duration_since(since) < DOUBT_TIME => false,
             Some(_) => {
                 // The day counts as a jump until it ends; then the doubt is cleared.
                 self.doubted = self.doubted.filter(|_| leapt);
@@ -41,9 +41,9 @@ impl Leap {
             }
             None if leapt => {
                 tracing::warn!(
-                    "days have passed since the store was written to: in case the clock is wrong, nothing is removed \
-                     for its age within the next {} hours",
-                    DOUBT.as_secs() / 3600
+                    "the clock is days ahead of the last write: in case it is wrong, no records are removed \
+                     for their age for the next {} hours",
+                    DOUBT_TIME.as_secs() / 3600
                 );
                 self.doubted = Some((now, today));
                 false
@@ -60,37 +60,37 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_leap_is_believed_after_a_while_and_days_that_follow_each_other_at_once() {
-        let (mut leap, now) = (Leap::default(), Instant::now());
+    fn a_jump_is_trusted_after_a_while_and_consecutive_days_at_once() {
+        let (mut leap, now) = (ClockJump::default(), Instant::now());
 
-        assert!(leap.is_believed(10, false, now));
-        assert!(leap.is_believed(11, false, now));
+        assert!(leap.is_trusted(10, false, now));
+        assert!(leap.is_trusted(11, false, now));
         // The jump is seen here first, then also in the store, which keeps reporting it all day.
-        assert!(!leap.is_believed(400, false, now));
-        assert!(!leap.is_believed(400, true, now + DOUBT - MINUTE));
-        assert!(leap.is_believed(400, true, now + DOUBT));
-        assert!(leap.is_believed(400, true, now + DOUBT + MINUTE));
-        assert!(leap.is_believed(401, false, now + 2 * DOUBT));
-        assert!(!leap.is_believed(403, false, now + 3 * DOUBT));
+        assert!(!leap.is_trusted(400, false, now));
+        assert!(!leap.is_trusted(400, true, now + DOUBT_TIME - MINUTE));
+        assert!(leap.is_trusted(400, true, now + DOUBT_TIME));
+        assert!(leap.is_trusted(400, true, now + DOUBT_TIME + MINUTE));
+        assert!(leap.is_trusted(401, false, now + 2 * DOUBT_TIME));
+        assert!(!leap.is_trusted(403, false, now + 3 * DOUBT_TIME));
     }
 
     #[test]
-    fn a_clock_that_is_behind_for_a_while_has_not_leapt_when_it_is_right_again() {
-        let (mut leap, now) = (Leap::default(), Instant::now());
+    fn a_clock_that_was_slow_has_not_jumped_when_it_is_corrected() {
+        let (mut leap, now) = (ClockJump::default(), Instant::now());
 
         for today in [10, 0, 11] {
-            assert!(leap.is_believed(today, false, now));
+            assert!(leap.is_trusted(today, false, now));
         }
     }
 
     #[test]
-    fn a_leap_is_doubted_over_midnight_and_forgotten_when_the_clock_is_set_back() {
-        let (mut leap, now) = (Leap::default(), Instant::now());
+    fn a_jump_is_doubted_over_midnight_and_forgotten_when_the_clock_is_set_back() {
+        let (mut leap, now) = (ClockJump::default(), Instant::now());
 
-        assert!(!leap.is_believed(400, true, now));
-        assert!(!leap.is_believed(401, false, now + MINUTE));
-        assert!(leap.is_believed(11, false, now + 2 * MINUTE));
-        assert!(!leap.is_believed(400, true, now + 3 * MINUTE));
-        assert!(!leap.is_believed(400, true, now + DOUBT + MINUTE));
+        assert!(!leap.is_trusted(400, true, now));
+        assert!(!leap.is_trusted(401, false, now + MINUTE));
+        assert!(leap.is_trusted(11, false, now + 2 * MINUTE));
+        assert!(!leap.is_trusted(400, true, now + 3 * MINUTE));
+        assert!(!leap.is_trusted(400, true, now + DOUBT_TIME + MINUTE));
     }
 }

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::catalog::{Catalog, Entry};
-use super::counts::{Counting, Counts, Memory};
-use super::damage::Damages;
+use super::catalog::{Catalog, CatalogEntry};
+use super::counts::{CountMemory, CountQuery, Counts};
+use super::damage::DamageNotes;
 use super::folder::bytes_of_day;
-use super::merge::Merge;
+use super::merge::FileMerge;
 use super::plan::CountKey;
 use super::read_file::ReadFile;
-use super::recent::Recent;
-use crate::cancel::{Cancel, Until};
+use super::recent::RecentTraces;
+use crate::cancel::{CancelToken, QueryDeadline};
 use crate::query::{Query, Stage, plan};
-use crate::stores::{Answer, Answers, Found, Next, Progress, StoreError};
+use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, QueryReader, RowFlow, StoreError};
 
 /// Time limit of a query. Chosen: longer than any query that an index answers, shorter than a person waits. While a
 /// query runs, SQLite cannot truncate its write-ahead log.
@@ -21,14 +21,14 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers queries, from any thread.
 #[derive(Debug, Clone)]
-pub struct SqliteAnswers {
+pub struct SqliteReader {
     folder: PathBuf,
     /// Traces of the newest records, if the writer is in this process.
-    recent: Recent,
+    recent: RecentTraces,
     /// Damage that queries find, shared with the writer.
-    damages: Damages,
+    damages: DamageNotes,
     deadline: Duration,
-    counted: Memory,
+    counted: CountMemory,
 }
 
 /// Size and contents of the store.
@@ -46,7 +46,7 @@ pub struct SqliteStats {
     pub unindexed_rows: u64,
 }
 
-impl SqliteAnswers {
+impl SqliteReader {
     /// Opens a folder for queries.
     ///
     /// # Errors
@@ -55,11 +55,11 @@ impl SqliteAnswers {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
-        Ok(Self::of(&folder, Recent::default(), Damages::default()))
+        Ok(Self::of(&folder, RecentTraces::default(), DamageNotes::default()))
     }
 
-    pub(super) fn of(folder: &Path, recent: Recent, damages: Damages) -> Self {
-        let counted = Memory::default();
+    pub(super) fn of(folder: &Path, recent: RecentTraces, damages: DamageNotes) -> Self {
+        let counted = CountMemory::default();
         Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE, counted }
     }
 
@@ -76,7 +76,7 @@ impl SqliteAnswers {
     /// A file cannot be read.
     pub fn stats(&self) -> Result<SqliteStats, StoreError> {
         let mut stats = SqliteStats::default();
-        let until = Until::new(self.deadline, &Cancel::default());
+        let until = QueryDeadline::new(self.deadline, &CancelToken::default());
         for mut entry in Catalog::open_read(&self.folder)?.entries()? {
             if !entry.sealed {
                 let Some(file) = ReadFile::open(&self.folder, &entry, &until)? else {
@@ -96,7 +96,7 @@ impl SqliteAnswers {
     }
 
     /// Files that may have records of the query.
-    fn files(&self, query: &Query) -> Result<Vec<Entry>, StoreError> {
+    fn files(&self, query: &Query) -> Result<Vec<CatalogEntry>, StoreError> {
         let since = query.since_ns.unwrap_or(i64::MIN);
         let mut entries = Catalog::open_read(&self.folder)?.entries()?;
         entries.retain(|entry| entry.overlaps(since, query.until_ns));
@@ -104,29 +104,29 @@ impl SqliteAnswers {
     }
 }
 
-impl Answers for SqliteAnswers {
-    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
-        let until = Until::new(self.deadline, cancel);
-        let (since, until_ns) = plan::bounds(&query.filter);
+impl QueryReader for SqliteReader {
+    fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
+        let until = QueryDeadline::new(self.deadline, cancel);
+        let (since, until_ns) = plan::time_range(&query.filter);
         let until_ns = query.until_ns.into_iter().chain(until_ns).min();
         let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
         let files = self.files(&query)?;
         let names = files.iter().map(|entry| entry.name.clone()).collect();
-        let noting = Noting { folder: self.folder.clone(), damages: self.damages.clone(), names };
+        let noting = DamageRecorder { folder: self.folder.clone(), damages: self.damages.clone(), names };
         let answer = self.answer_from(files, query, until).map_err(|error| noting.note(error))?;
-        Ok(Box::new(Noted { answer, noting }))
+        Ok(Box::new(DamageCheckedAnswer { answer, noting }))
     }
 }
 
 /// Notes damage that an answer finds.
-struct Noting {
+struct DamageRecorder {
     folder: PathBuf,
-    damages: Damages,
+    damages: DamageNotes,
     /// The files that the answer may read.
     names: Vec<String>,
 }
 
-impl Noting {
+impl DamageRecorder {
     fn note(&self, error: StoreError) -> StoreError {
         let why = error.to_string();
         // The message names the file.
@@ -140,24 +140,29 @@ impl Noting {
 }
 
 /// An answer whose errors are checked for damage.
-struct Noted {
-    answer: Box<dyn Answer>,
-    noting: Noting,
+struct DamageCheckedAnswer {
+    answer: Box<dyn QueryAnswer>,
+    noting: DamageRecorder,
 }
 
-impl Answer for Noted {
-    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
-        self.answer.go_on(each).map_err(|error| self.noting.note(error))
+impl QueryAnswer for DamageCheckedAnswer {
+    fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
+        self.answer.resume(each).map_err(|error| self.noting.note(error))
     }
 }
 
-impl SqliteAnswers {
-    fn answer_from(&self, files: Vec<Entry>, query: Query, until: Until) -> Result<Box<dyn Answer>, StoreError> {
+impl SqliteReader {
+    fn answer_from(
+        &self,
+        files: Vec<CatalogEntry>,
+        query: Query,
+        until: QueryDeadline,
+    ) -> Result<Box<dyn QueryAnswer>, StoreError> {
         let limit = query.limit.unwrap_or(u64::MAX);
         let mut memory = self.counted.part();
-        let counting = Counting { folder: &self.folder, query: &query, until: &until };
+        let counting = CountQuery { folder: &self.folder, query: &query, until: &until };
         Ok(match &query.stage {
-            None => Box::new(Merge::new(&self.folder, &self.recent, files, query, until)),
+            None => Box::new(FileMerge::new(&self.folder, &self.recent, files, query, until)),
             Some(Stage::CountBy(field)) => {
                 let counts = counting.run::<Option<String>>(&files, CountKey::Value(field), &mut memory)?;
                 Box::new(Counts::of_values(counts, limit, memory))

@@ -12,43 +12,43 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::stores::UNREAD;
+use crate::stores::ANSWER_UNREAD;
 
 /// Size of the buffer in bytes. Chosen: some ten thousand records, more than a person reads.
-const KEPT: usize = 4 << 20;
+const BUFFER_BYTES: usize = 4 << 20;
 
 /// Bytes of an answer after which the reader is offered output again. Chosen: the buffer size of a `BufWriter`.
-const OFFERED: usize = 8 * 1024;
+const FLUSH_BYTES: usize = 8 * 1024;
 
 /// Bytes that a pipe with room takes without blocking: PIPE_BUF.
-const AT_ONCE: usize = 4096;
+const PIPE_WRITE_BYTES: usize = 4096;
 
 /// A writer that buffers for a slow reader; see the file head.
 #[derive(Debug)]
-pub(super) struct Unhurried {
+pub(super) struct BufferedStdout {
     to: File,
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     /// Bytes buffered since the reader was last offered output.
-    unoffered: usize,
+    unflushed: usize,
     until: Instant,
 }
 
-impl Unhurried {
+impl BufferedStdout {
     /// Writes to stdout. Before the answer is complete, waits for the reader until `until` at most.
     pub fn stdout(until: Instant) -> io::Result<Self> {
         Ok(Self::new(File::from(io::stdout().as_fd().try_clone_to_owned()?), until))
     }
 
     fn new(to: File, until: Instant) -> Self {
-        Self { to, kept: Vec::new(), unoffered: 0, until }
+        Self { to, buffer: Vec::new(), unflushed: 0, until }
     }
 
     /// Writes buffered bytes while the reader takes them, until `until`. The rest stays in the buffer.
-    fn give_out(&mut self, until: Instant) -> io::Result<()> {
-        self.unoffered = 0;
+    fn write_available(&mut self, until: Instant) -> io::Result<()> {
+        self.unflushed = 0;
         let mut given = 0;
         let done = loop {
-            let piece = &self.kept[given..self.kept.len().min(given + AT_ONCE)];
+            let piece = &self.buffer[given..self.buffer.len().min(given + PIPE_WRITE_BYTES)];
             if piece.is_empty() {
                 break Ok(());
             }
@@ -59,11 +59,11 @@ impl Unhurried {
                 Err(error) => break Err(error),
             }
         };
-        self.kept.drain(..given);
+        self.buffer.drain(..given);
         done
     }
 
-    /// Waits until there is room for [`AT_ONCE`] bytes. Returns false if there is still no room at `until`.
+    /// Waits until there is room for [`PIPE_WRITE_BYTES`] bytes. Returns false if there is still no room at `until`.
     fn has_room(&self, until: Instant) -> io::Result<bool> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -76,25 +76,25 @@ impl Unhurried {
     }
 }
 
-impl Write for Unhurried {
+impl Write for BufferedStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.kept.len() + bytes.len() > KEPT {
-            self.give_out(self.until)?;
-            if !self.kept.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD));
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.write_available(self.until)?;
+            if !self.buffer.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, ANSWER_UNREAD));
             }
         }
-        self.kept.extend_from_slice(bytes);
-        self.unoffered += bytes.len();
-        if self.unoffered >= OFFERED {
-            self.give_out(Instant::now())?;
+        self.buffer.extend_from_slice(bytes);
+        self.unflushed += bytes.len();
+        if self.unflushed >= FLUSH_BYTES {
+            self.write_available(Instant::now())?;
         }
         Ok(bytes.len())
     }
 
     /// The answer is complete: writes the buffer, however long the reader takes.
     fn flush(&mut self) -> io::Result<()> {
-        self.to.write_all(&std::mem::take(&mut self.kept))
+        self.to.write_all(&std::mem::take(&mut self.buffer))
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_reader_that_waits_gets_the_beginning_before_the_rest_is_found() {
         let (mut from, to) = io::pipe().unwrap();
-        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), Instant::now());
+        let mut to = BufferedStdout::new(File::from(OwnedFd::from(to)), Instant::now());
         to.write_all(&[b'x'; 1024].repeat(16)).unwrap();
         let mut begun = [0; 1024];
         // Without a flush, because the answer is not complete.
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn a_reader_that_pauses_gets_all_of_an_answer_that_is_kept() {
         let (mut from, to) = io::pipe().unwrap();
-        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), Instant::now());
+        let mut to = BufferedStdout::new(File::from(OwnedFd::from(to)), Instant::now());
         let line = [b'x'; 1024];
-        for _ in 0..KEPT / line.len() {
+        for _ in 0..BUFFER_BYTES / line.len() {
             to.write_all(&line).unwrap();
         }
         let reading = std::thread::spawn(move || {
@@ -134,14 +134,14 @@ mod tests {
         to.flush().unwrap();
         drop(to);
 
-        assert_eq!(KEPT, reading.join().unwrap().unwrap());
+        assert_eq!(BUFFER_BYTES, reading.join().unwrap().unwrap());
     }
 
     #[test]
     fn a_reader_that_stops_is_waited_for_until_the_deadline() {
         let (mut from, to) = io::pipe().unwrap();
         let until = Instant::now() + Duration::from_millis(50);
-        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), until);
+        let mut to = BufferedStdout::new(File::from(OwnedFd::from(to)), until);
         let line = [b'x'; 1024];
         let mut written = 0;
         let error = loop {

@@ -11,7 +11,7 @@ const YEARS: std::ops::Range<i32> = 1700..2200;
 
 /// The parts after priority and version.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Regular<'a> {
+pub(super) struct Rfc5424Message<'a> {
     pub time_ns: i64,
     pub host: Option<&'a str>,
     pub app: Option<&'a str>,
@@ -21,7 +21,7 @@ pub(super) struct Regular<'a> {
 }
 
 /// Reads the text after the version and its space. `None`: it does not have the usual form.
-pub(super) fn read(text: &str) -> Option<Regular<'_>> {
+pub(super) fn read(text: &str) -> Option<Rfc5424Message<'_>> {
     let (time, mut rest) = text.split_once(' ')?;
     let time_ns = time_ns(time.as_bytes())?;
     let host = word(&mut rest)?;
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Option<Regular<'_>> {
         rest => rest.strip_prefix(' ')?,
     };
     let is_trimmed = message.starts_with([' ', '\t']) || message.ends_with(char::is_whitespace);
-    (!is_trimmed).then(|| Regular { time_ns, host, app, process: process.map(ProcId::from), msgid, message })
+    (!is_trimmed).then(|| Rfc5424Message { time_ns, host, app, process: process.map(ProcId::from), msgid, message })
 }
 
 /// Reads a word and the single space after it; `-` means no value.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, setpriority_process};
 use tokio::runtime::Handle;
 
-use super::turns::{Id, Phase, TurnCounts, TurnSizes, Turns};
-use crate::cancel::Cancel;
+use super::turns::{Id, QueryCounts, QueryPhase, SchedulerSizes, TurnQueue};
+use crate::cancel::CancelToken;
 use crate::metrics::Metrics;
 use crate::origin::Origin;
 use crate::share::Refusal;
@@ -25,22 +25,22 @@ use crate::share::Refusal;
 /// on a busy machine.
 const NICE: i32 = 5;
 
-/// Niceness once the query has taken [`QUICK`]: the thread gets a thirtieth.
-const LATER_NICE: i32 = 15;
+/// Niceness once the query has taken [`QUICK_TIME`]: the thread gets a thirtieth.
+const LONG_QUERY_NICE: i32 = 15;
 
 /// Time for which a query counts as quick. Chosen: longer than an indexed query, shorter than a scan.
-const QUICK: Duration = Duration::from_millis(100);
+const QUICK_TIME: Duration = Duration::from_millis(100);
 
 /// Time an idle thread waits for a query before it ends. Chosen: an open page asks more often.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIME: Duration = Duration::from_secs(10);
 
 /// Does a part of a query.
-pub type Job = Box<dyn FnMut(&Cancel) -> Turn + Send>;
+pub type Job = Box<dyn FnMut(&CancelToken) -> TurnResult + Send>;
 
 /// The result of a turn of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// The job is called again when its reader has made room: see [`QueryPlace::go_on`].
+pub enum TurnResult {
+    /// The job is called again when its reader has made room: see [`QueryPlace::resume`].
     Paused,
     /// The answer is complete, or it failed.
     Complete,
@@ -48,45 +48,45 @@ pub enum Turn {
 
 /// Takes queries; see the file head.
 #[derive(Debug, Clone)]
-pub struct Questions(Arc<QueryThreads>);
+pub struct QueryScheduler(Arc<QueryThreads>);
 
 struct QueryThreads {
     state: Mutex<ThreadsState>,
     changed: Condvar,
-    sizes: TurnSizes,
+    sizes: SchedulerSizes,
     metrics: Arc<Metrics>,
 }
 
 impl fmt::Debug for QueryThreads {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Shared")
+        to.write_str("QueryThreads")
     }
 }
 
 struct ThreadsState {
-    turns: Turns<Origin, Work>,
+    turns: TurnQueue<Origin, QueuedJob>,
     threads: usize,
     /// Threads that wait for a query.
     idle: usize,
 }
 
 /// A query that waits for its turn.
-struct Work {
+struct QueuedJob {
     job: Job,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 /// The place of a query. Dropping it cancels the query and frees the place.
 pub struct QueryPlace {
     shared: Arc<QueryThreads>,
     id: Id,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
-impl Questions {
+impl QueryScheduler {
     /// Creates the queue, without threads.
-    pub fn new(sizes: TurnSizes, metrics: Arc<Metrics>) -> Self {
-        let state = ThreadsState { turns: Turns::new(sizes), threads: 0, idle: 0 };
+    pub fn new(sizes: SchedulerSizes, metrics: Arc<Metrics>) -> Self {
+        let state = ThreadsState { turns: TurnQueue::new(sizes), threads: 0, idle: 0 };
         Self(Arc::new(QueryThreads { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
     }
 
@@ -95,43 +95,43 @@ impl Questions {
     /// # Errors
     ///
     /// There is no place for the query; the refusal has the reason.
-    pub fn ask(&self, peer: Origin, job: Job) -> Result<QueryPlace, Refusal> {
-        let cancel = Cancel::default();
-        let work = Work { job, cancel: cancel.clone() };
-        let id = self.0.change(|state| state.turns.enter(peer, work)).inspect_err(|refusal| {
+    pub fn submit(&self, peer: Origin, job: Job) -> Result<QueryPlace, Refusal> {
+        let cancel = CancelToken::default();
+        let work = QueuedJob { job, cancel: cancel.clone() };
+        let id = self.0.change(|state| state.turns.add(peer, work)).inspect_err(|refusal| {
             self.0.metrics.refuse_query(refusal.reason());
         })?;
         Ok(QueryPlace { shared: self.0.clone(), id, cancel })
     }
 
     /// Numbers of queries by state.
-    pub fn counts(&self) -> TurnCounts {
+    pub fn counts(&self) -> QueryCounts {
         self.0.lock().turns.counts()
     }
 }
 
 impl QueryPlace {
     /// Resumes a paused query after its reader has made room.
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.shared.change(|state| state.turns.resume(self.id));
     }
 
     /// The phase of the query.
-    pub fn phase(&self) -> Phase {
-        self.shared.lock().turns.phase(self.id).unwrap_or(Phase::Complete)
+    pub fn phase(&self) -> QueryPhase {
+        self.shared.lock().turns.phase(self.id).unwrap_or(QueryPhase::Complete)
     }
 }
 
 impl fmt::Debug for QueryPlace {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Place({})", self.id)
+        write!(to, "QueryPlace({})", self.id)
     }
 }
 
 impl Drop for QueryPlace {
     fn drop(&mut self) {
         self.cancel.cancel();
-        let Some((work, has_begun)) = self.shared.change(|state| state.turns.leave(self.id)) else { return };
+        let Some((work, has_begun)) = self.shared.change(|state| state.turns.release(self.id)) else { return };
         if has_begun {
             // Closing the answer's resources may wait for a disk or a server, and this thread runs async code.
             let closing = thread::Builder::new().name("logspool-query".to_owned()).spawn(move || drop(work));
@@ -190,11 +190,11 @@ impl Worker {
     fn run(self) {
         // On Linux this affects only the calling thread.
         let nice = rustix::process::nice(NICE).unwrap_or_else(|error| {
-            tracing::debug!("queries run at the usual priority: {error}");
+            tracing::debug!("queries run at normal priority: {error}");
             NICE
         });
         while let Some((id, work)) = self.next() {
-            let is_late = self.turn(id, work, nice + LATER_NICE - NICE);
+            let is_late = self.turn(id, work, nice + LONG_QUERY_NICE - NICE);
             if is_late {
                 break;
             }
@@ -212,11 +212,11 @@ impl Worker {
     }
 
     /// Waits for a query.
-    fn next(&self) -> Option<(Id, Work)> {
-        let until = Instant::now() + IDLE;
+    fn next(&self) -> Option<(Id, QueuedJob)> {
+        let until = Instant::now() + IDLE_TIME;
         let mut state = self.shared.lock();
         loop {
-            if let Some(next) = state.turns.next() {
+            if let Some(next) = state.turns.next_runnable() {
                 self.shared.metrics.count_queries(state.turns.counts());
                 if state.turns.has_next() && state.threads < self.shared.sizes.threads {
                     self.start_another();
@@ -234,19 +234,20 @@ impl Worker {
     }
 
     /// Runs a turn of a query. Returns true if this thread's priority was lowered because the turn took long.
-    fn turn(&self, id: Id, mut work: Work, later_nice: i32) -> bool {
-        let late = Arc::new(Mutex::new(Late::Not));
-        let lowering = self.runtime.spawn(lower(self.thread, later_nice, late.clone()));
+    fn turn(&self, id: Id, mut work: QueuedJob, later_nice: i32) -> bool {
+        let late = Arc::new(Mutex::new(PriorityState::Normal));
+        let lowering = self.runtime.spawn(lower_priority(self.thread, later_nice, late.clone()));
         let turn = catch_unwind(AssertUnwindSafe(|| (work.job)(&work.cancel)));
         lowering.abort();
-        let was = std::mem::replace(&mut *late.lock().unwrap_or_else(PoisonError::into_inner), Late::Over);
+        let was =
+            std::mem::replace(&mut *late.lock().unwrap_or_else(PoisonError::into_inner), PriorityState::TurnEnded);
         let turn = turn.unwrap_or_else(|panic| {
-            tracing::error!("a query failed: {}", words(&*panic));
-            Turn::Complete
+            tracing::error!("a query failed: {}", panic_message(&*panic));
+            TurnResult::Complete
         });
         // The work is dropped without the lock, because closing its connections may block.
         let mut work = Some(work);
-        if turn == Turn::Complete {
+        if turn == TurnResult::Complete {
             work = None;
         }
         let mut state = self.shared.lock();
@@ -262,32 +263,32 @@ impl Worker {
         self.shared.changed.notify_all();
         drop(state);
         drop(unwanted);
-        was == Late::Lowered
+        was == PriorityState::Lowered
     }
 }
 
 /// Whether the priority of a thread was lowered for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Late {
-    Not,
+enum PriorityState {
+    Normal,
     Lowered,
     /// The turn has ended, so the priority must not be lowered any more.
-    Over,
+    TurnEnded,
 }
 
-/// Lowers the priority of a thread if its turn takes longer than [`QUICK`].
-async fn lower(thread: Pid, nice: i32, late: Arc<Mutex<Late>>) {
-    tokio::time::sleep(QUICK).await;
+/// Lowers the priority of a thread if its turn takes longer than [`QUICK_TIME`].
+async fn lower_priority(thread: Pid, nice: i32, late: Arc<Mutex<PriorityState>>) {
+    tokio::time::sleep(QUICK_TIME).await;
     let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
-    if *late == Late::Not {
-        *late = Late::Lowered;
+    if *late == PriorityState::Normal {
+        *late = PriorityState::Lowered;
         if let Err(error) = setpriority_process(Some(thread), nice) {
             tracing::debug!("a long query runs at the priority of a short one: {error}");
         }
     }
 }
 
-fn words(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
@@ -298,10 +299,10 @@ mod tests {
 
     use super::*;
 
-    const SIZES: TurnSizes = TurnSizes { threads: 2, places: 8 };
+    const SIZES: SchedulerSizes = SchedulerSizes { threads: 2, places: 8 };
 
-    fn questions() -> Questions {
-        Questions::new(SIZES, Arc::default())
+    fn questions() -> QueryScheduler {
+        QueryScheduler::new(SIZES, Arc::default())
     }
 
     fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -322,59 +323,59 @@ mod tests {
             while !cancel.is_cancelled() {
                 thread::sleep(Duration::from_millis(1));
             }
-            Turn::Complete
+            TurnResult::Complete
         })
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_scan_of_one_peer_does_not_keep_another_from_its_answer() {
+    async fn a_scan_of_one_peer_does_not_block_the_answer_of_another() {
         let questions = questions();
-        let scans: Vec<_> = std::iter::from_fn(|| questions.ask(peer(1), scan()).ok()).collect();
+        let scans: Vec<_> = std::iter::from_fn(|| questions.submit(peer(1), scan()).ok()).collect();
         assert_eq!(3, scans.len());
         let (told, hear) = mpsc::channel();
-        let asked = questions.ask(
+        let asked = questions.submit(
             peer(2),
             Box::new(move |_| {
                 told.send(()).unwrap();
-                Turn::Complete
+                TurnResult::Complete
             }),
         );
 
         hear.recv_timeout(Duration::from_secs(30)).unwrap();
-        until("all but one scan wait", || questions.counts() == TurnCounts { waiting: 2, running: 1, unread: 1 });
+        until("all but one scan wait", || questions.counts() == QueryCounts { waiting: 2, running: 1, unread: 1 });
         drop((asked, scans));
-        until("nothing is left", || questions.counts() == TurnCounts::default());
+        until("nothing is left", || questions.counts() == QueryCounts::default());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_question_goes_on_when_there_is_room_and_ends_when_its_place_is_dropped() {
+    async fn a_query_resumes_when_there_is_room_and_ends_when_its_place_is_dropped() {
         let questions = questions();
         let (turned, turns) = mpsc::channel();
         let (gone, is_gone) = mpsc::channel::<()>();
         let place = questions
-            .ask(
+            .submit(
                 peer(0),
                 Box::new(move |_| {
                     let _held = &gone;
                     turned.send(thread::current().id()).unwrap();
-                    Turn::Paused
+                    TurnResult::Paused
                 }),
             )
             .unwrap();
         for _ in 0..3 {
             turns.recv_timeout(Duration::from_secs(30)).unwrap();
-            until("it pauses", || place.phase() == Phase::Paused);
-            place.go_on();
+            until("it pauses", || place.phase() == QueryPhase::Paused);
+            place.resume();
         }
         drop(place);
 
         // Dropping the place drops its work too.
         assert_eq!(Err(mpsc::RecvTimeoutError::Disconnected), is_gone.recv_timeout(Duration::from_secs(30)));
-        until("nothing is left", || questions.counts() == TurnCounts::default());
+        until("nothing is left", || questions.counts() == QueryCounts::default());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_thread_of_a_long_question_ends_with_it_and_one_that_panics_goes_on() {
+    async fn the_thread_of_a_long_query_ends_with_it_and_a_panic_ends_no_thread() {
         let questions = questions();
         let (turned, turns) = mpsc::channel();
         let mut places = Vec::new();
@@ -387,8 +388,8 @@ mod tests {
                 turned.send(thread::current().id()).unwrap();
                 panic!("on purpose");
             });
-            places.push(questions.ask(peer(0), job).unwrap());
-            until("it is done", || places.last().is_some_and(|place| place.phase() == Phase::Complete));
+            places.push(questions.submit(peer(0), job).unwrap());
+            until("it is done", || places.last().is_some_and(|place| place.phase() == QueryPhase::Complete));
         }
         let turns: Vec<_> = (0..2).map(|_| turns.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
 

@@ -6,7 +6,7 @@
 
 use tokio_postgres::Client;
 
-use super::connection::Failure;
+use super::connection::ServerFailure;
 use super::copy::copy;
 use super::rows::{self, COLUMNS, SELECTED};
 use super::tables;
@@ -14,7 +14,10 @@ use crate::batch::Row;
 use crate::record::Record;
 
 /// Stores all rows that the server accepts. Returns the number of records in quarantine.
-pub(super) async fn sift<'a>(client: &Client, rows: impl IntoIterator<Item = Row<'a>>) -> Result<u64, Failure> {
+pub(super) async fn store_or_quarantine<'a>(
+    client: &Client,
+    rows: impl IntoIterator<Item = Row<'a>>,
+) -> Result<u64, ServerFailure> {
     // If the tables were changed, the records are not to blame.
     tables::check(client).await?;
     client.batch_execute(&table()).await?;

@@ -13,35 +13,35 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{self, Pieces, Produce};
-use super::broken_off;
+use super::answer::{self, AnswerWriter, WriteAnswer};
 use super::context::Context;
+use super::error::HttpError;
+use super::interrupted;
 use super::parameters::{Parameters as Asked, number};
-use super::problem::Problem;
-use crate::cancel::Cancel;
+use crate::cancel::CancelToken;
 use crate::clock::{now_ns, rfc3339};
-use crate::decoders::words;
+use crate::decoders::convert;
 use crate::peer::Peer;
-use crate::query::time::{length, moment};
+use crate::query::time::{parse_duration, parse_time};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
-use crate::show::{Colour, Format, Look, Output};
-use crate::stores::{Answers, Found, Next, Progress, StoreError};
+use crate::show::{Colour, Format, Output, TextStyle};
+use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreError};
 
 /// Default number of rows.
-const ROWS: u64 = 100;
+const DEFAULT_ROWS: u64 = 100;
 
 /// Width of a histogram as text, in columns.
 const COLUMNS: usize = 100;
 
 /// Number of records whose field names are collected.
-const SAMPLE: u64 = 1_000;
+const SAMPLE_RECORDS: u64 = 1_000;
 
 /// Maximum size of the collected names in bytes.
-const NAME_BYTES: usize = 256 * 1024;
+const MAX_NAME_BYTES: usize = 256 * 1024;
 
 /// Maximum number of intervals of a histogram over all levels; they are kept in memory. Chosen: the minutes of two
 /// months.
-const MOST_BARS: usize = 100_000;
+const MAX_BARS: usize = 100_000;
 
 /// Lower bounds of the levels in a histogram, as in Python's `logging`. A number between two bounds counts as the lower
 /// level, a number below all bounds as the first level.
@@ -63,17 +63,17 @@ pub(super) struct QueryParameters {
     by: Option<String>,
 }
 
-fn bad(why: impl ToString) -> Problem {
-    Problem(StatusCode::BAD_REQUEST, why.to_string())
+fn bad_request(why: impl ToString) -> HttpError {
+    HttpError(StatusCode::BAD_REQUEST, why.to_string())
 }
 
 /// Parses a query. With `level`, only records of this level and above match.
-pub(super) fn expression(text: &str, level: Option<&str>, now_ns: i64) -> Result<Expression, Problem> {
-    let mut expression = query::parse(text, now_ns).map_err(bad)?;
+pub(super) fn expression(text: &str, level: Option<&str>, now_ns: i64) -> Result<Expression, HttpError> {
+    let mut expression = query::parse(text, now_ns).map_err(bad_request)?;
     if let Some(name) = level {
-        let number = name.parse().ok().or_else(|| words::level(name).map(i64::from));
-        let number =
-            number.ok_or_else(|| bad(format!("no level is called {name:?}: debug to critical, or a number")))?;
+        let number = name.parse().ok().or_else(|| convert::level(name).map(i64::from));
+        let number = number
+            .ok_or_else(|| bad_request(format!("unknown level {name:?}: write debug to critical, or a number")))?;
         expression.filter = and_level(Comparison::GreaterOrEqual, number, expression.filter);
     }
     Ok(expression)
@@ -84,17 +84,17 @@ fn and_level(comparison: Comparison, level: i64, filter: Filter) -> Filter {
 }
 
 impl QueryParameters {
-    fn query(&self) -> Result<Query, Problem> {
+    fn query(&self) -> Result<Query, HttpError> {
         let now = now_ns();
         let expression = expression(&self.q, self.level.as_deref(), now)?;
-        let time = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
+        let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let is_list = expression.stage.is_none();
         Ok(Query {
             filter: expression.filter,
             stage: expression.stage,
-            since_ns: time(&self.since).map_err(bad)?,
-            until_ns: time(&self.until).map_err(bad)?,
-            limit: self.limit.or(is_list.then_some(ROWS)),
+            since_ns: time(&self.since).map_err(bad_request)?,
+            until_ns: time(&self.until).map_err(bad_request)?,
+            limit: self.limit.or(is_list.then_some(DEFAULT_ROWS)),
         })
     }
 }
@@ -104,49 +104,54 @@ pub(super) async fn query(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     Asked(asked): Asked<QueryParameters>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpError> {
     let format = match asked.format.as_deref() {
         None => Format::Ndjson,
         Some(name) => Format::from_str(name, false)
-            .map_err(|_| bad(format!("format {name:?} is not known: text, ndjson or csv")))?,
+            .map_err(|_| bad_request(format!("unknown format {name:?}: use text, ndjson or csv")))?,
     };
     if asked.interval.is_some() || asked.by.is_some() {
-        return Err(bad("`interval` and `by` are for /api/histogram"));
+        return Err(bad_request("`interval` and `by` are for /api/histogram"));
     }
-    let body = answer::ask(&context, &peer, rows(store(&context)?, asked.query()?, format)).await?;
-    let body = broken_off::told(body, format);
+    let body = answer::start(&context, &peer, write_rows(reader(&context)?, asked.query()?, format)).await?;
+    let body = interrupted::with_reason(body, format);
     Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
 /// Writes the rows of an answer.
-fn rows(answers: Arc<dyn Answers>, query: Query, format: Format) -> Produce {
+fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
     let mut answer = None;
-    let mut output =
-        Some(Output::new(Vec::new(), format, query.stage.as_ref(), Look { colour: Colour::Off, columns: COLUMNS }));
+    let mut output = Some(Output::new(
+        Vec::new(),
+        format,
+        query.stage.as_ref(),
+        TextStyle { colour: Colour::Off, columns: COLUMNS },
+    ));
     Box::new(move |cancel, pieces| {
         let answer = match &mut answer {
             Some(answer) => answer,
-            none => none.insert(answers.ask(&query, cancel).map_err(|error| broken(&error))?),
+            none => none.insert(answers.begin(&query, cancel).map_err(|error| unavailable(&error))?),
         };
-        let Some(writing) = &mut output else { return Ok(Progress::Ended) };
-        let mut each = |found: Found<'_>| match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
-            Ok(()) if pieces.are_full() => Next::Pause,
-            Ok(()) => Next::More,
-            // Writing to memory cannot fail.
-            Err(_) => Next::Enough,
-        };
-        let progress = answer.go_on(&mut each).map_err(|error| broken(&error))?;
-        if progress == Progress::Ended
+        let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
+        let mut each =
+            |found: AnswerRow<'_>| match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
+                Ok(()) if pieces.is_full() => RowFlow::Pause,
+                Ok(()) => RowFlow::Continue,
+                // Writing to memory cannot fail.
+                Err(_) => RowFlow::Stop,
+            };
+        let progress = answer.resume(&mut each).map_err(|error| unavailable(&error))?;
+        if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {
             let rest = output.finish().and_then(|mut rest| hand_over(&mut rest, pieces));
-            rest.map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+            rest.map_err(|error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
         }
         Ok(progress)
     })
 }
 
-fn hand_over(from: &mut Vec<u8>, to: &mut Pieces) -> io::Result<()> {
+fn hand_over(from: &mut Vec<u8>, to: &mut AnswerWriter) -> io::Result<()> {
     to.write_all(from)?;
     from.clear();
     Ok(())
@@ -157,30 +162,30 @@ pub(super) async fn histogram(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     Asked(asked): Asked<QueryParameters>,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpError> {
     let mut query = asked.query()?;
     if query.stage.is_some() {
-        return Err(bad("a histogram is made of records: leave out what stands behind |"));
+        return Err(bad_request("a histogram counts records: remove | and the stage after it"));
     }
     if asked.format.is_some() {
-        return Err(bad("a histogram is JSON: leave out `format`"));
+        return Err(bad_request("a histogram is always JSON: remove `format`"));
     }
     let interval = asked.interval.as_deref().unwrap_or("1m");
-    let interval_ns =
-        length(interval).ok_or_else(|| bad(format!("interval {interval:?} is none: write 30s, 1m, 1h or 1d")))?;
+    let interval_ns = parse_duration(interval)
+        .ok_or_else(|| bad_request(format!("invalid interval {interval:?}: write 30s, 1m, 1h or 1d")))?;
     query.stage = Some(Stage::Histogram { interval_ns });
     query.limit = asked.limit;
     let levels = match asked.by.as_deref() {
         None => &[][..],
         Some("level") => &LEVELS,
-        Some(other) => return Err(bad(format!("a histogram by {other:?} is not known: by=level"))),
+        Some(other) => return Err(bad_request(format!("unknown grouping {other:?}: use by=level"))),
     };
-    let body = answer::ask(&context, &peer, bars(store(&context)?, query, levels)).await?;
+    let body = answer::start(&context, &peer, write_bars(reader(&context)?, query, levels)).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// Writes the intervals of a histogram, for each level if levels are given.
-fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Produce {
+fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64]) -> WriteAnswer {
     let mut left: Option<std::vec::IntoIter<Bar>> = None;
     let mut sign = "[";
     Box::new(move |cancel, pieces| {
@@ -191,12 +196,12 @@ fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Prod
         for (time, level, count) in left {
             // Writing to memory cannot fail.
             let _ = write!(pieces, "{}{}", std::mem::replace(&mut sign, ","), bar(time, level, count));
-            if pieces.are_full() {
-                return Ok(Progress::Paused);
+            if pieces.is_full() {
+                return Ok(AnswerProgress::Paused);
             }
         }
         let _ = pieces.write_all(if sign == "[" { b"[]" } else { b"]" });
-        Ok(Progress::Ended)
+        Ok(AnswerProgress::Ended)
     })
 }
 
@@ -204,7 +209,12 @@ fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Prod
 type Bar = (i64, Option<i64>, u64);
 
 /// Counts level by level. SQLite then uses its counts by minute, unless the filter needs more than loggers and levels.
-fn count(answers: &dyn Answers, query: &Query, levels: &'static [i64], cancel: &Cancel) -> Result<Vec<Bar>, Problem> {
+fn count(
+    answers: &dyn QueryReader,
+    query: &Query,
+    levels: &'static [i64],
+    cancel: &CancelToken,
+) -> Result<Vec<Bar>, HttpError> {
     let mut counts = Vec::new();
     if levels.is_empty() {
         intervals(answers, query, None, cancel, &mut counts)?;
@@ -225,22 +235,22 @@ fn count(answers: &dyn Answers, query: &Query, levels: &'static [i64], cancel: &
 }
 
 fn intervals(
-    answers: &dyn Answers,
+    answers: &dyn QueryReader,
     query: &Query,
     level: Option<i64>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     counts: &mut Vec<Bar>,
-) -> Result<(), Problem> {
-    let mut answer = answers.ask(query, cancel).map_err(|error| broken(&error))?;
-    let mut each = |found: Found<'_>| {
-        if let Found::Interval(time, count) = found {
+) -> Result<(), HttpError> {
+    let mut answer = answers.begin(query, cancel).map_err(|error| unavailable(&error))?;
+    let mut each = |found: AnswerRow<'_>| {
+        if let AnswerRow::Interval(time, count) = found {
             counts.push((time, level, count));
         }
-        if counts.len() > MOST_BARS { Next::Enough } else { Next::More }
+        if counts.len() > MAX_BARS { RowFlow::Stop } else { RowFlow::Continue }
     };
-    answer.go_on(&mut each).map_err(|error| broken(&error))?;
-    if counts.len() > MOST_BARS {
-        return Err(bad(format!("more than {MOST_BARS} intervals: ask for longer ones, or for less time")));
+    answer.resume(&mut each).map_err(|error| unavailable(&error))?;
+    if counts.len() > MAX_BARS {
+        return Err(bad_request(format!("more than {MAX_BARS} intervals: use longer ones, or a shorter time range")));
     }
     Ok(())
 }
@@ -258,33 +268,33 @@ fn bar(time: i64, level: Option<i64>, count: u64) -> Value {
 pub(super) async fn fields(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
-) -> Result<Response, Problem> {
-    let body = answer::ask(&context, &peer, names(store(&context)?)).await?;
+) -> Result<Response, HttpError> {
+    let body = answer::start(&context, &peer, field_names(reader(&context)?)).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn names(answers: Arc<dyn Answers>) -> Produce {
-    let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: Some(SAMPLE) };
+fn field_names(answers: Arc<dyn QueryReader>) -> WriteAnswer {
+    let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: Some(SAMPLE_RECORDS) };
     Box::new(move |cancel, pieces| {
         let mut extra = BTreeSet::new();
         let mut bytes = 0;
-        let mut each = |found: Found<'_>| {
-            if let Found::Record(record) = found {
+        let mut each = |found: AnswerRow<'_>| {
+            if let AnswerRow::Record(record) = found {
                 for (name, _) in record.fields {
-                    if bytes < NAME_BYTES && !extra.contains(&*name) {
+                    if bytes < MAX_NAME_BYTES && !extra.contains(&*name) {
                         bytes += name.len();
                         extra.insert(name.into_owned());
                     }
                 }
             }
-            Next::More
+            RowFlow::Continue
         };
-        let answered = answers.ask(&query, cancel).and_then(|mut answer| answer.go_on(&mut each));
-        answered.map_err(|error| broken(&error))?;
+        let answered = answers.begin(&query, cancel).and_then(|mut answer| answer.resume(&mut each));
+        answered.map_err(|error| unavailable(&error))?;
         let known = Field::known().iter().map(Field::name).collect::<Vec<_>>();
         // Writing to memory cannot fail.
         let _ = write!(pieces, "{}", json!({ "fields": known, "extra": extra }));
-        Ok(Progress::Ended)
+        Ok(AnswerProgress::Ended)
     })
 }
 
@@ -296,54 +306,52 @@ fn content_type(format: Format) -> &'static str {
     }
 }
 
-fn store(context: &Context) -> Result<Arc<dyn Answers>, Problem> {
-    let none = || {
-        Problem(StatusCode::NOT_FOUND, "this service keeps no records that can be asked for: give `store`".to_owned())
-    };
-    context.answers.clone().ok_or_else(none)
+fn reader(context: &Context) -> Result<Arc<dyn QueryReader>, HttpError> {
+    let none = || HttpError(StatusCode::NOT_FOUND, "this service has no store for queries: set `store`".to_owned());
+    context.reader.clone().ok_or_else(none)
 }
 
-fn broken(error: &StoreError) -> Problem {
-    Problem(StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot answer: {error}"))
+fn unavailable(error: &StoreError) -> HttpError {
+    HttpError(StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot answer: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::Record;
-    use crate::stores::{Answer, StoreError};
+    use crate::stores::{QueryAnswer, StoreError};
 
     /// Has numbered records until the reader stops.
     struct Endless(u32);
 
-    impl Answers for Endless {
-        fn ask(&self, _: &Query, _: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
+    impl QueryReader for Endless {
+        fn begin(&self, _: &Query, _: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
             Ok(Box::new(Self(0)))
         }
     }
 
-    impl Answer for Endless {
-        fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+    impl QueryAnswer for Endless {
+        fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
             loop {
                 self.0 += 1;
                 let record = Record { line: Some(self.0), ..Record::default() };
-                match each(Found::Record(record)) {
-                    Next::More => {}
-                    Next::Enough => return Ok(Progress::Ended),
-                    Next::Pause => return Ok(Progress::Paused),
+                match each(AnswerRow::Record(record)) {
+                    RowFlow::Continue => {}
+                    RowFlow::Stop => return Ok(AnswerProgress::Ended),
+                    RowFlow::Pause => return Ok(AnswerProgress::Paused),
                 }
             }
         }
     }
 
     #[test]
-    fn an_answer_pauses_where_it_is_not_read_and_goes_on_with_the_next_row() {
+    fn an_unread_answer_pauses_and_resumes_with_the_next_row() {
         let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
-        let mut produce = rows(Arc::new(Endless(0)), query, Format::Ndjson);
+        let mut produce = write_rows(Arc::new(Endless(0)), query, Format::Ndjson);
         let mut text = Vec::new();
         for _ in 0..3 {
-            let mut pieces = Pieces::unread();
-            assert_eq!(Progress::Paused, produce(&Cancel::default(), &mut pieces).unwrap());
+            let mut pieces = AnswerWriter::unread();
+            assert_eq!(AnswerProgress::Paused, produce(&CancelToken::default(), &mut pieces).unwrap());
             text.extend(pieces.take());
         }
 

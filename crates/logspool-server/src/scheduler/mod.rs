@@ -13,5 +13,5 @@
 mod threads;
 mod turns;
 
-pub use threads::{QueryPlace, Questions, Turn};
-pub use turns::{Phase, TurnCounts, TurnSizes};
+pub use threads::{QueryPlace, QueryScheduler, TurnResult};
+pub use turns::{QueryCounts, QueryPhase, SchedulerSizes};

@@ -23,18 +23,18 @@ impl Matcher {
 
     /// True if the row matches the filter. The row's fields are decoded at most once, and only if the result depends on
     /// them.
-    pub fn holds(&self, row: &Row<'_>) -> bool {
-        holds(&self.filter, &Lazy { row, fields: OnceCell::new() })
+    pub fn matches_row(&self, row: &Row<'_>) -> bool {
+        holds(&self.filter, &LazyRow { row, fields: OnceCell::new() })
     }
 
     /// True if the record matches the filter. For a record without a time every comparison with the time is false.
-    pub fn holds_record(&self, record: &Record<'_>) -> bool {
+    pub fn matches_record(&self, record: &Record<'_>) -> bool {
         holds(&self.filter, record)
     }
 }
 
 /// The values of a record that a filter needs.
-trait Parts<'a> {
+trait FieldValues<'a> {
     /// The value of a text field.
     fn text(&self, field: &Field) -> Option<&str>;
 
@@ -45,12 +45,12 @@ trait Parts<'a> {
     fn extra(&self, key: &str) -> Option<&Value<'a>>;
 }
 
-struct Lazy<'r, 'a> {
+struct LazyRow<'r, 'a> {
     row: &'r Row<'a>,
     fields: OnceCell<Vec<(Cow<'a, str>, Value<'a>)>>,
 }
 
-impl<'a> Parts<'a> for Lazy<'_, 'a> {
+impl<'a> FieldValues<'a> for LazyRow<'_, 'a> {
     fn text(&self, field: &Field) -> Option<&str> {
         let row = self.row;
         match field {
@@ -88,7 +88,7 @@ impl<'a> Parts<'a> for Lazy<'_, 'a> {
     }
 }
 
-impl<'a> Parts<'a> for Record<'a> {
+impl<'a> FieldValues<'a> for Record<'a> {
     fn text(&self, field: &Field) -> Option<&str> {
         match field {
             Field::Logger => Some(&self.logger),
@@ -123,13 +123,13 @@ impl<'a> Parts<'a> for Record<'a> {
     }
 }
 
-fn holds<'a>(filter: &Filter, parts: &impl Parts<'a>) -> bool {
+fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
     match filter {
         Filter::All => true,
         Filter::Phrase(phrase) => parts.text(&Field::Message).is_some_and(|message| phrase.is_in(message)),
         Filter::Compare(field, Comparison::NotEqual, literal) => order(parts, field, literal) != Some(Ordering::Equal),
         Filter::Compare(field, comparison, literal) => {
-            order(parts, field, literal).is_some_and(|order| comparison.holds(order))
+            order(parts, field, literal).is_some_and(|order| comparison.accepts(order))
         }
         Filter::Matches(Field::Extra(key), pattern) => {
             parts.extra(key).and_then(text_of).is_some_and(|text| pattern.is_match(&text))
@@ -142,21 +142,21 @@ fn holds<'a>(filter: &Filter, parts: &impl Parts<'a>) -> bool {
 }
 
 /// Compares the value of a field with a literal. `None`: the field has no value, or one of another type.
-fn order<'a>(parts: &impl Parts<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
+fn order<'a>(parts: &impl FieldValues<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
     match (field, literal) {
-        (Field::Extra(key), literal) => order_of_value(parts.extra(key)?, literal),
+        (Field::Extra(key), literal) => compare_value(parts.extra(key)?, literal),
         (field, Literal::Int(number)) => Some(parts.number(field)?.cmp(&i128::from(*number))),
         (field, Literal::Text(text)) => Some(parts.text(field)?.cmp(text)),
         _ => None,
     }
 }
 
-fn order_of_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
+fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
     match (value, literal) {
         (Value::Int(value), Literal::Int(literal)) => Some(value.cmp(literal)),
-        (Value::Int(value), Literal::Float(literal)) => Some(order_of_numbers(*value, *literal)),
+        (Value::Int(value), Literal::Float(literal)) => Some(compare_numbers(*value, *literal)),
         (Value::Float(value), Literal::Int(literal)) if value.is_finite() => {
-            Some(order_of_numbers(*literal, *value).reverse())
+            Some(compare_numbers(*literal, *value).reverse())
         }
         (Value::Float(value), Literal::Float(literal)) if value.is_finite() => value.partial_cmp(literal),
         (Value::Bool(value), Literal::Bool(literal)) => (value == literal).then_some(Ordering::Equal),
@@ -169,7 +169,7 @@ fn order_of_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
 }
 
 /// Compares an integer with a finite double exactly. Converting the integer to a double would round large ones.
-fn order_of_numbers(whole: i64, other: f64) -> Ordering {
+fn compare_numbers(whole: i64, other: f64) -> Ordering {
     // The cast drops the fraction and saturates at the limits of the integer type.
     i128::from(whole).cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }
@@ -192,7 +192,7 @@ fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
 
 impl Comparison {
     /// True if the comparison holds for two values with this ordering.
-    pub fn holds(self, order: Ordering) -> bool {
+    pub fn accepts(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
             Self::NotEqual => order.is_ne(),
@@ -211,27 +211,27 @@ mod tests {
     use crate::query::parse;
 
     #[test]
-    fn numbers_that_json_has_not_are_text() {
+    fn numbers_that_json_lacks_are_text() {
         for (name, number) in [("nan", f64::NAN), ("inf", f64::INFINITY), ("-inf", f64::NEG_INFINITY)] {
             let filter = parse(&format!("a=\"{name}\" a~^{name}$ not a>0 not a<0"), 0).unwrap().filter;
             let record = Record { fields: vec![("a".into(), Value::Float(number))], ..Record::default() };
             let mut batch = Batch::default();
             batch.push(&record, Arrival { time_ns: 0, host: "" });
 
-            assert!(Matcher::new(&filter).holds_record(&record), "{name}");
-            assert!(Matcher::new(&filter).holds(&batch.row(0).unwrap()), "{name}");
+            assert!(Matcher::new(&filter).matches_record(&record), "{name}");
+            assert!(Matcher::new(&filter).matches_row(&batch.row(0).unwrap()), "{name}");
         }
     }
 
     #[test]
     fn a_record_without_a_time_is_neither_before_nor_after() {
-        let holds = |text| Matcher::new(&parse(text, 0).unwrap().filter).holds_record(&Record::default());
+        let holds = |text| Matcher::new(&parse(text, 0).unwrap().filter).matches_record(&Record::default());
         assert!(!holds("time<=now or time>now"));
         assert!(holds("not time<=now time!=now"));
     }
 
     #[test]
-    fn numbers_stand_to_each_other_exactly() {
+    fn numbers_are_compared_exactly() {
         use Ordering::{Equal, Greater, Less};
         for (expected, whole, other) in [
             (Equal, 1, 1.0),
@@ -245,7 +245,7 @@ mod tests {
             (Less, i64::MAX, 1e300),
             (Greater, i64::MIN, -1e300),
         ] {
-            assert_eq!(expected, order_of_numbers(whole, other), "{whole} {other}");
+            assert_eq!(expected, compare_numbers(whole, other), "{whole} {other}");
         }
     }
 }

@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 
-use crate::show::{Colour, Look};
+use crate::show::{Colour, TextStyle};
 
 /// When to colour output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum When {
+pub(super) enum ColourChoice {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
@@ -17,9 +17,9 @@ pub(super) enum When {
     Never,
 }
 
-impl When {
+impl ColourChoice {
     /// Width and colour of text on stdout.
-    pub fn look(self) -> Look {
+    pub fn text_style(self) -> TextStyle {
         let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let colour = match self {
             Self::Always => Colour::On,
@@ -28,6 +28,6 @@ impl When {
         };
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
-        Look { colour, columns: columns.unwrap_or(100) }
+        TextStyle { colour, columns: columns.unwrap_or(100) }
     }
 }

@@ -1,0 +1,252 @@
+//! The records of one `logspool.ThreadHandler` that wait for its thread, bounded by number and bytes, and their counts.
+//!
+//! Beside the channel of the pool: a record keeps its place until it is written, callers that wait keep a place, and the
+//! thread is woken at a depth that it chooses. Each method is one step: no signal handler, no finalizer and no other
+//! thread sees it half done. The lock is held for no call of Python, and objects are dropped after it is released.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// Numbers of records by reason and level.
+type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
+
+#[derive(Default)]
+struct Records {
+    queued: VecDeque<(Py<PyAny>, u64)>,
+    /// Most records, with those in hand; 0: shut.
+    limit: u64,
+    accepted: u64,
+    /// Given to the thread; those that are not written are in hand.
+    taken: u64,
+    written: u64,
+    dropped_count: u64,
+    /// Estimated bytes of the records, with those in hand.
+    bytes: u64,
+    bytes_in_hand: u64,
+    /// Callers that wait for room. Each has a place that later records do not get.
+    reserved: u64,
+    /// Depth from which a record wakes the thread.
+    wake_at: u64,
+    /// Refused records that the log is to mention.
+    missed: u64,
+    refused: Reasons,
+    dropped: Reasons,
+}
+
+/// The place that a record may take.
+enum Room {
+    /// A place that no waiting caller has.
+    Free,
+    /// Any place.
+    Reserved,
+    /// Any place, even if no more records are accepted.
+    AfterEnd,
+}
+
+/// Records on their way to one thread. At most `capacity` records and `max_bytes` bytes, or one larger record.
+#[pyclass(frozen, subclass, module = "logspool._native")]
+pub struct RecordQueue {
+    records: Mutex<Records>,
+    #[pyo3(get)]
+    capacity: u64,
+    max_bytes: u64,
+}
+
+impl Drop for RecordQueue {
+    fn drop(&mut self) {
+        // In a forked child of a free-threaded interpreter, a lost thread may have stopped in the middle of a change.
+        if matches!(self.records.try_lock(), Err(TryLockError::WouldBlock)) {
+            std::mem::forget(std::mem::take(self.records.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        }
+    }
+}
+
+impl RecordQueue {
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64, room: Room) -> Option<&'py Bound<'py, PyString>> {
+        let mut records = self.records();
+        let limit = match room {
+            Room::Free => records.limit.saturating_sub(records.reserved),
+            Room::Reserved => records.limit,
+            Room::AfterEnd => self.capacity,
+        };
+        let (depth, is_shut) = (records.depth() + 1, records.limit == 0);
+        if depth > limit {
+            drop(records);
+            return Some(if is_shut { intern!(py, "shut") } else { intern!(py, "queue_full") });
+        }
+        if records.bytes + size > self.max_bytes && depth > 1 {
+            drop(records);
+            return Some(intern!(py, "queue_bytes"));
+        }
+        records.queued.push_back((record, size));
+        records.accepted += 1;
+        records.bytes += size;
+        let wakes = depth >= records.wake_at;
+        drop(records);
+        wakes.then(|| intern!(py, "wake"))
+    }
+}
+
+impl Records {
+    /// Number of records that wait or are in hand.
+    fn depth(&self) -> u64 {
+        self.accepted - self.written - self.dropped_count
+    }
+}
+
+#[pymethods]
+impl RecordQueue {
+    #[new]
+    fn new(capacity: u64, max_bytes: u64) -> Self {
+        let records = Records { limit: capacity, wake_at: 1, ..Records::default() };
+        Self { records: Mutex::new(records), capacity, max_bytes }
+    }
+
+    /// Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why there is no place.
+    fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+        self.add(py, record, size, Room::Free)
+    }
+
+    /// As `put`, for a caller that has reserved a place.
+    fn put_reserved<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+        self.add(py, record, size, Room::Reserved)
+    }
+
+    /// As `put`, for the thread itself, which may still add records after the end.
+    fn put_own<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+        self.add(py, record, size, Room::AfterEnd)
+    }
+
+    /// Reserve a place for a caller that waits.
+    fn __enter__(&self) {
+        self.records().reserved += 1;
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.records().reserved -= 1;
+    }
+
+    /// Take at most `most` of the oldest records. They keep their places until the next call, which counts them as
+    /// written.
+    fn take(&self, most: usize) -> Vec<Py<PyAny>> {
+        let mut records = self.records();
+        records.written = records.taken;
+        records.bytes -= std::mem::take(&mut records.bytes_in_hand);
+        let count = most.min(records.queued.len());
+        records.taken += count as u64;
+        let taken: Vec<_> = records.queued.drain(..count).collect();
+        records.bytes_in_hand = taken.iter().map(|(_, size)| size).sum();
+        drop(records);
+        taken.into_iter().map(|(record, _)| record).collect()
+    }
+
+    /// Remove and return the oldest record; `note_dropped` counts it.
+    fn remove_oldest(&self) -> Option<Py<PyAny>> {
+        let mut records = self.records();
+        let (record, size) = records.queued.pop_front()?;
+        records.bytes -= size;
+        Some(record)
+    }
+
+    /// Count a record that was accepted and written without the queue.
+    fn note_direct(&self) {
+        let mut records = self.records();
+        records.accepted += 1;
+        records.taken += 1;
+        records.written += 1;
+    }
+
+    /// Count a refused record. With `mention` it is one of `missed`.
+    fn note_refused(&self, reason: String, level: &Bound<'_, PyAny>, mention: bool) {
+        let level = level_number(level);
+        let mut records = self.records();
+        records.missed += u64::from(mention);
+        *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
+    }
+
+    /// Count a removed record as dropped; its place becomes free.
+    fn note_dropped(&self, reason: String, level: &Bound<'_, PyAny>) {
+        let level = level_number(level);
+        let mut records = self.records();
+        records.dropped_count += 1;
+        *records.dropped.entry(reason).or_default().entry(level).or_default() += 1;
+    }
+
+    /// Accept no more records.
+    fn shut(&self) {
+        self.records().limit = 0;
+    }
+
+    /// Return all counts of one moment: accepted, written, queued, queued bytes, refused, dropped.
+    fn counts(&self) -> (u64, u64, u64, u64, Reasons, Reasons) {
+        let records = self.records();
+        let (refused, dropped) = (records.refused.clone(), records.dropped.clone());
+        (records.accepted, records.written, records.depth(), records.bytes, refused, dropped)
+    }
+
+    /// Number of records that wait and are not taken.
+    fn __len__(&self) -> usize {
+        self.records().queued.len()
+    }
+
+    /// Number of accepted records.
+    #[getter]
+    fn accepted(&self) -> u64 {
+        self.records().accepted
+    }
+
+    /// Number of records that left the queue.
+    #[getter]
+    fn taken(&self) -> u64 {
+        self.records().taken
+    }
+
+    /// Number of written records.
+    #[getter]
+    fn written(&self) -> u64 {
+        self.records().written
+    }
+
+    /// Number of refused records that the log is to mention.
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.records().missed
+    }
+
+    /// Number of callers that wait for room.
+    #[getter]
+    fn waiting(&self) -> u64 {
+        self.records().reserved
+    }
+
+    /// Most records that are accepted; 0 after `shut`.
+    #[getter]
+    fn limit(&self) -> u64 {
+        self.records().limit
+    }
+
+    /// Depth from which a record wakes the thread.
+    #[getter]
+    fn wake_at(&self) -> u64 {
+        self.records().wake_at
+    }
+
+    #[setter]
+    fn set_wake_at(&self, depth: u64) {
+        self.records().wake_at = depth;
+    }
+}
+
+/// A level as a key of the counts. Logging allows numbers of any size.
+fn level_number(level: &Bound<'_, PyAny>) -> i64 {
+    level.extract().unwrap_or(i64::MAX)
+}
