@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, BlockingTimeout, Options};
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 const TIMEOUT: Duration = Duration::from_millis(20);
 /// Less than the slack of 50 us that the kernel gives each sleep.
@@ -47,7 +47,7 @@ fn waits_end_though_signals_come_all_the_time() {
     begin(Options {
         queue_bytes: 32 * 1024,
         overflow_bytes: Some(0),
-        blocking_timeout: BlockingTimeout(PATIENCE),
+        blocking_timeout: BlockingTimeout(TIMEOUT),
         blocking_levels: Some(vec![20]),
         ..Options::default()
     });
