@@ -1,4 +1,4 @@
-"""`python -m logspool`: run a program with logspool installed, deliver leftovers, or look what would hurt."""
+"""`python -m logspool`: run a program with logspool installed, deliver leftovers, or find problems."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ usage: python -m logspool run [-m MODULE | SCRIPT] [ARGS...]
        python -m logspool doctor [DIR]
        python -m logspool COMMAND --help
 
-  run      become that program with logspool installed, in its Python children too
-  recover  write what killed processes left in shared memory to its files
-  doctor   say what on this machine would hurt: tmpfs, leftovers of dead processes
+  run      run a program with logspool installed, in its Python children too
+  recover  write the records of killed processes from shared memory to their files
+  doctor   list problems of this machine: tmpfs, leftovers of dead processes
 
-The commands of the service (serve, query, tail, stats, check-config) are handed over to the program logspool.
+The commands of the service (serve, query, tail, stats, check-config) run the program logspool.
 """
 
 _HELP = {
     "run": """\
 usage: python -m logspool run [-m MODULE | SCRIPT] [ARGS...]
 
-Become `python SCRIPT ARGS...` or `python -m MODULE ARGS...`, the same process, with logspool installed before its
-first line. Options of the interpreter go before: `python -X dev -m logspool run SCRIPT`.
+Run `python SCRIPT ARGS...` or `python -m MODULE ARGS...` in this process, with logspool installed before its first
+line. Options of the interpreter come first: `python -X dev -m logspool run SCRIPT`.
 
 Children get logspool too, also through multiprocessing and subprocess: LOGSPOOL_INSTALL=1 and a folder at the front
 of PYTHONPATH are set in the environment. A program that calls logspool.install() itself gets its own options.
 
 environment:
-  LOGSPOOL=off             become the program as it is
+  LOGSPOOL=off             run the program without logspool
   LOGSPOOL_QUEUE_DIR=DIR   folder of the queue, by default one of this user in /dev/shm
 """,
     "recover": """\
 usage: python -m logspool recover [DIR]
 
-Write what killed processes of this user left in the queue folder DIR to the files it was meant for, and remove it
-there. Without DIR: LOGSPOOL_QUEUE_DIR, or this user's folder in /dev/shm. Records of processes that live are left
-alone; records for terminals and pipes that ended with their process are given up and counted.
+Write the records of killed processes of this user from the queue folder DIR to their files, and remove them there.
+The default of DIR is LOGSPOOL_QUEUE_DIR, or this user's folder in /dev/shm. Records of live processes stay. Records
+for terminals and pipes that ended with their process are dropped and counted.
 
-exit status: 0 all delivered, 1 something stays (stderr says what and why), 2 usage
+exit status: 0 all delivered, 1 some records stay (stderr names them and the reason), 2 usage
 """,
     "doctor": """\
 usage: python -m logspool doctor [DIR]
 
-Look, changing nothing, what would hurt programs with logspool on this machine: shared memory that is missing or
-small, and what killed processes left in the queue folder DIR, by default LOGSPOOL_QUEUE_DIR or this user's folder in
-/dev/shm. Each finding comes with its mend.
+List problems of this machine for programs with logspool, without changes: missing or small shared memory, and
+records of killed processes in the queue folder DIR. The default of DIR is LOGSPOOL_QUEUE_DIR, or this user's folder
+in /dev/shm. Each problem comes with its remedy.
 
 exit status: 0 nothing found, 1 something found, 2 usage
 """,

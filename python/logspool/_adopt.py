@@ -274,14 +274,14 @@ _KNOWN_HANDLERS: tuple[type, ...] = (logging.FileHandler, logging.StreamHandler)
 own_handlers: list[type] = []
 
 
-class Together:
-    """Said of logspool's own rotating handlers: several processes rotate one file."""
+class SharedRotation:
+    """Base of logspool's own rotating handlers, whose file several processes rotate."""
 
     _compress: str | None = None
 
     @property
     def compress(self) -> str | None:
-        """Return what becomes of backups: "gzip", "zstd", or None."""
+        """Return the compression of backups: "gzip", "zstd", or None."""
         return self._compress
 
 
@@ -659,7 +659,7 @@ _source_file = os.path.normcase(logging.addLevelName.__code__.co_filename)
 def logging_globals() -> LoggingGlobals:
     """Read the settings of `logging` that apply to all loggers."""
     level_names = []
-    reason = _world_reason()
+    reason = _globals_reason()
     for number, name in list(logging._levelToName.items()):
         # An `IntEnum` counts too: a lookup by number finds its name.
         if not isinstance(number, int) or not 0 <= number <= 0xFFFF:
@@ -684,7 +684,7 @@ def _nanoseconds(seconds: float) -> int:
     return (numerator * 1_000_000_000 * 2 + denominator) // (denominator * 2)
 
 
-def _world_reason() -> str:
+def _globals_reason() -> str:
     if logging._logRecordFactory is not logging.LogRecord:  # type: ignore[attr-defined]
         return "logging.setLogRecordFactory was called"
     if type(logging._levelToName) is not dict:

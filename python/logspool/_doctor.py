@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: A write that takes longer counts as hanging. Chosen: a hundred times the time of a busy disk.
-HANGS_SECONDS = 1.0
+STUCK_SECONDS = 1.0
 
 
 class Finding:
@@ -141,7 +141,7 @@ def _obstacle(folder: str, named: bool) -> Finding | None:
     if free < least:
         return Finding(
             parent,
-            f"{_messages.size(free)} are free, {_messages.size(least)} are wanted",
+            f"{_messages.size(free)} are free, {_messages.size(least)} are needed",
             "enlarge it (docker run --shm-size), or set LOGSPOOL_QUEUE_DIR to a folder on another tmpfs",
         )
     return None
@@ -207,7 +207,7 @@ def _leftovers(folder: str) -> Iterator[Finding]:
         what = ", ".join(pending) or ("nothing undelivered" if orphan["readable"] else "a segment that cannot be read")
         yield Finding(
             f"process {orphan['pid']}",
-            f"is gone since at most {_messages.age(orphan['age_seconds'])} and left {what}; it takes "
+            f"ended at most {_messages.age(orphan['age_seconds'])} ago and left {what}; it takes "
             f"{_messages.size(orphan['bytes'])} in {folder}",
             mend if orphan["readable"] else f"{mend}; what stays then: rm {os.path.join(folder, orphan['name'])}*",
         )
@@ -226,12 +226,12 @@ def _sidecars(folder: str) -> Iterator[Finding]:
     for sidecar in sidecars:
         place = str(sidecar["path"] or sidecar["name"])
         inside = sidecar["inside_seconds"]
-        if inside is not None and inside > HANGS_SECONDS:
+        if inside is not None and inside > STUCK_SECONDS:
             yield Finding(
                 place,
-                f"a process is in a write to it since {_messages.age(inside)}; the others that log to it keep their "
+                f"a process has been writing to it for {_messages.age(inside)}; the others that log to it keep their "
                 "records in shared memory",
-                "look at its disk, and at the processes that have it open (fuser, lsof)",
+                "check its disk, and the processes that have it open (fuser, lsof)",
             )
         elif sidecar["unfinished"]:
             yield Finding(
@@ -278,7 +278,7 @@ def _handlers() -> Iterator[Finding]:
         if type(path) is str:
             writers.setdefault(path, {})[id(handler)] = name
         adopt = sys.modules.get("logspool._adopt")
-        together = adopt is not None and isinstance(handler, adopt.Together)
+        together = adopt is not None and isinstance(handler, adopt.SharedRotation)
         if rotating is not None and isinstance(handler, rotating) and several and not together:
             yield Finding(
                 str(path),
@@ -297,7 +297,7 @@ def _handlers() -> Iterator[Finding]:
             listed = " and ".join(repr(name) for name in names.values())
             yield Finding(
                 path,
-                f"is written by {len(names)} handlers, of {listed}: lines may stand twice, and in no common order",
+                f"is written by {len(names)} handlers, of {listed}: lines may appear twice, and in no common order",
                 "one handler for a file, on the logger above the others",
             )
 

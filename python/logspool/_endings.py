@@ -48,10 +48,10 @@ def begin(shutdown_timeout: float) -> None:
     global _shutdown_timeout, _signals_drained
     _shutdown_timeout = shutdown_timeout
     begin_alone()
-    _wrap(sys, "excepthook", _flushed)
-    _wrap(threading, "excepthook", _flushed)
-    _wrap(time, "tzset", _zoned)
-    _wrap(signal, "signal", _rearmed)
+    _wrap(sys, "excepthook", _flush_before)
+    _wrap(threading, "excepthook", _flush_before)
+    _wrap(time, "tzset", _flush_before_zone_change)
+    _wrap(signal, "signal", _rearm_after)
     _signals_drained = True
     _native.install_signal_drain(shutdown_timeout)
 
@@ -60,7 +60,7 @@ def watch_crashes() -> None:
     """Make a crash wait until all queued records are written."""
     global _crashes_watched
     _crashes_watched = True
-    _wrap(signal, "signal", _rearmed)
+    _wrap(signal, "signal", _rearm_after)
     _native.install_crash_drain()
 
 
@@ -76,9 +76,9 @@ def begin_alone() -> None:
         )
         atexit.register(_finish_plans)
         _native.register_exit_drain()
-    _wrap(os, "_exit", _drained)
+    _wrap(os, "_exit", _drain_before)
     for name in ("execv", "execve"):
-        _wrap(os, name, _executed)
+        _wrap(os, name, _drain_before_exec)
 
 
 def _finish_plans() -> None:
@@ -123,7 +123,7 @@ def _wrap(module: Any, name: str, make: Callable[[Any], Any]) -> None:
     setattr(module, name, ours)
 
 
-def _drained(before: Any) -> Any:
+def _drain_before(before: Any) -> Any:
     def end_of_process(*args: Any, **kwargs: Any) -> Any:
         _native.end(_shutdown_timeout)
         try:
@@ -135,25 +135,25 @@ def _drained(before: Any) -> Any:
     return end_of_process
 
 
-def _executed(before: Any) -> Any:
-    drained = _drained(before)
+def _drain_before_exec(before: Any) -> Any:
+    drained = _drain_before(before)
 
     def become_program(*args: Any, **kwargs: Any) -> Any:
         # `os.execvp` tries each folder of the path: where nothing is, the process does not end.
         path = args[0] if args else kwargs.get("path")
-        return (drained if _may_be_there(path) else before)(*args, **kwargs)
+        return (drained if _file_may_exist(path) else before)(*args, **kwargs)
 
     return become_program
 
 
-def _may_be_there(path: Any) -> bool:
+def _file_may_exist(path: Any) -> bool:
     try:
         return os.path.exists(path)
     except (TypeError, ValueError):
         return True
 
 
-def _rearmed(before: Any) -> Any:
+def _rearm_after(before: Any) -> Any:
     def set_handler(signalnum: Any, handler: Any) -> Any:
         replaced = before(signalnum, handler)
         if handler == signal.SIG_DFL:
@@ -168,7 +168,7 @@ def _rearmed(before: Any) -> Any:
     return set_handler
 
 
-def _flushed(before: Any) -> Any:
+def _flush_before(before: Any) -> Any:
     def after_flush(*args: Any, **kwargs: Any) -> Any:
         _native.flush_local(_shutdown_timeout)
         return before(*args, **kwargs)
@@ -176,7 +176,7 @@ def _flushed(before: Any) -> Any:
     return after_flush
 
 
-def _zoned(before: Any) -> Any:
+def _flush_before_zone_change(before: Any) -> Any:
     def other_zone() -> None:
         # Records logged in the old time zone are formatted with it.
         _native.flush_local(_shutdown_timeout)

@@ -18,8 +18,8 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
     `NO_COLOR` is set; elsewhere it writes what `logging.StreamHandler` writes.
 
     Args:
-        stream: as there; None is `sys.stderr`.
-        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+        stream: as in `logging.StreamHandler`; None is `sys.stderr`.
+        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
         TypeError, ValueError, RuntimeError: as `logspool.install()`.
@@ -42,8 +42,8 @@ class FileHandler(logging.FileHandler):
     the calls; `flush()` and `close()` wait until everything before is in the file.
 
     Args:
-        filename, mode, encoding, delay, errors: as there.
-        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+        filename, mode, encoding, delay, errors: as in `logging.FileHandler`.
+        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
         OSError: the file cannot be opened.
@@ -134,7 +134,7 @@ class ServiceHandler(SinkHandler):
         certificate, key: for TLS, files with the certificate that this program shows, and its private key (PEM); None:
             it shows none.
         server_name: for TLS, the name that the certificate of the service must hold; None: the host of the address.
-        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
         ValueError: no such address, or options that do not go with it.
@@ -210,4 +210,4 @@ make_native(
     SinkHandler,
     {"emit": "SinkHandler", "flush": "SinkHandler", "close": "Handler", "handleError": "Handler"},
 )
-_native.set_own_classes((StreamHandler, FileHandler, SinkHandler, _adopt.Together))
+_native.set_own_classes((StreamHandler, FileHandler, SinkHandler, _adopt.SharedRotation))

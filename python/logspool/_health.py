@@ -88,9 +88,9 @@ def health() -> Health:
                 f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, while that has room "
                 "(mend: make room in spool_dir, or give a larger spool_bytes)"
             )
-    # Of the two, the cause.
+    # A missing call is the cause of a queue in memory, so only one of them is reported.
     degraded += missing_calls(costs_records=True) or _memory(stats)
-    degraded += _given_up(stats)
+    degraded += _dropped(stats)
     degraded += _not_durable(stats)
     degraded += _left_by_others()
     status = "failing" if failing else "degraded" if degraded else "ok"
@@ -122,15 +122,15 @@ def _memory(stats: _stats.Stats) -> list[str]:
         return []
     mend = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
     if stats.queue.place == "memfd":
-        what = "the keeper of the queue in memory has ended, or reads nothing; a kill now costs what is queued"
+        what = "the keeper of the queue in memory has ended, or reads nothing; a kill now loses the queued records"
     elif stats.queue.place == "memory":
         what = f"the queue is in plain memory and does not survive a kill: {stats.queue.place_reason}"
     else:
-        what = "the file of the queue was removed from its folder; a kill now costs what is queued"
+        what = "the file of the queue was removed from its folder; a kill now loses the queued records"
     return [f"{what} (mend: {mend})"]
 
 
-def _given_up(stats: _stats.Stats) -> list[str]:
+def _dropped(stats: _stats.Stats) -> list[str]:
     refused = sum(sum(level.refused.values()) for level in stats.levels.values())
     dropped = sum(sink.total("dropped") for sink in stats.sinks.values())
     if not _losses.are_new(refused + dropped):
@@ -143,7 +143,7 @@ def _given_up(stats: _stats.Stats) -> list[str]:
         )
     if dropped:
         reasons.append(
-            f"{dropped} records were given up at their output since the process began (mend: see stats().sinks for "
+            f"{dropped} records were dropped at their output since the process began (mend: see stats().sinks for "
             "which and why)"
         )
     return reasons
@@ -164,7 +164,7 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
     if errors := [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]:
         reasons.append(
             f"{records} written records could not be synced since the process began, and a power cut may take them: "
-            f"{'; '.join(errors)} (mend: look what the system says about the disk)"
+            f"{'; '.join(errors)} (mend: check the system's messages about the disk)"
         )
     return reasons
 
@@ -182,11 +182,11 @@ def _left_by_others() -> list[str]:
         killed = f"{len(waiting)} killed process{'es' if len(waiting) > 1 else ''}"
         reasons.append(
             f"{sum(waiting)} records of {killed} are not in their files yet; a process that lives tries again "
-            "(mend: `python -m logspool recover` writes them, or says what is in the way)"
+            "(mend: `python -m logspool recover` writes them, or names the reason why not)"
         )
     if beyond := [orphan["bytes"] for orphan in orphans if orphan["beyond_cap"]]:
         reasons.append(
-            f"{len(beyond)} dead processes left {sum(beyond)} bytes in shared memory beyond what it should hold "
+            f"{len(beyond)} dead processes left {sum(beyond)} bytes in shared memory beyond its limit "
             "(mend: python -m logspool recover)"
         )
     return reasons

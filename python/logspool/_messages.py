@@ -21,20 +21,20 @@ def coloured(text: str, colour: str, stream: TextIO) -> str:
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
 
 
-def _tell(command: str, text: str) -> None:
+def _print_message(command: str, text: str) -> None:
     name = f"python -m logspool {command}".rstrip()
     sys.stderr.write(f"{coloured(name + ':', 'red', sys.stderr)} {text}\n")
 
 
 def usage(command: str, text: str) -> int:
     """Tell of a mistake in the command line. Returns 2."""
-    _tell(command, text)
+    _print_message(command, text)
     return 2
 
 
 def failed(command: str, text: str) -> int:
     """Tell what could not be done. Returns 1."""
-    _tell(command, text)
+    _print_message(command, text)
     return 1
 
 

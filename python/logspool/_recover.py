@@ -31,9 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     for file, records in report.delivered.items():
         print(f"{_messages.counted(records, 'record')} written to {file}")
     if report.discarded:
-        print(f"{_messages.counted(report.discarded, 'record')} given up: for terminals and pipes that are gone")
+        print(f"{_messages.counted(report.discarded, 'record')} dropped: for terminals and pipes that are gone")
     if report.torn_lines:
-        print(f"{_messages.counted(report.torn_lines, 'line')} torn by a kill ended: their rest could not be told")
+        print(f"{_messages.counted(report.torn_lines, 'line')} torn by a kill ended: their rest is unknown")
     if not report.delivered and not report.discarded and not report.kept:
         print("nothing to deliver")
     sys.stdout.flush()

@@ -22,17 +22,17 @@ def _checked(compress: str | None, errors: str | None) -> str | None:
     return compress
 
 
-class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler):
+class RotatingFileHandler(_adopt.SharedRotation, logging.handlers.RotatingFileHandler):
     """A `logging.handlers.RotatingFileHandler` whose file several processes may write and rotate.
 
     Works with and without `logspool.install()`. If another process has already rotated the file, a process only
     switches to the new file; no line is lost or torn.
 
     Args:
-        filename, mode, maxBytes, backupCount, encoding, delay, errors: as there.
+        filename, mode, maxBytes, backupCount, encoding, delay, errors: as in `logging.handlers.RotatingFileHandler`.
         compress: "gzip" or "zstd" makes `app.log.1.gz` or `app.log.1.zst` of each backup, beside the logging; None
             leaves it as it is. All processes that rotate the file must use the same value.
-        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+        options: those of `logspool.install()`; a process has one queue; the options of its first handler apply.
 
     Raises:
         OSError: the file cannot be opened.
@@ -58,16 +58,17 @@ class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler)
         super().__init__(filename, mode, maxBytes, backupCount, encoding, delay, errors)
 
 
-class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFileHandler):
+class TimedRotatingFileHandler(_adopt.SharedRotation, logging.handlers.TimedRotatingFileHandler):
     """A `logging.handlers.TimedRotatingFileHandler` whose file several processes may write and rotate.
 
     Works with and without `logspool.install()`. The processes agree on the time of the next rotation, and a single
     process rotates for all.
 
     Args:
-        filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as there.
+        filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as in
+            `logging.handlers.TimedRotatingFileHandler`.
         compress: as with `RotatingFileHandler`: `app.log.2026-11-22.gz`.
-        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+        options: those of `logspool.install()`; a process has one queue; the options of its first handler apply.
 
     Raises:
         OSError: the file cannot be opened.

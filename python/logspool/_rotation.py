@@ -121,7 +121,7 @@ def _rotating(handler: Any) -> dict[str, Any] | str:
 
 def _rules(handler: Any, early: bool) -> str:
     """Return the name of the rotation rules: of this Python, or logspool's own for several processes."""
-    if isinstance(handler, _adopt.Together):
+    if isinstance(handler, _adopt.SharedRotation):
         return "together" if handler.compress is None else f"together.{handler.compress}"
     return "early" if early else "current"
 

@@ -23,7 +23,7 @@ _CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_children"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Become the program; returns only when that cannot be, with the exit code."""
+    """Run the program in this process. Returns the exit code only if that fails."""
     if not arguments or list(arguments) == ["-m"]:
         return _messages.usage("run", "name a script, or -m and a module (mend: --help)")
     first = arguments[0]
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             return _messages.usage(
                 "run",
                 f"no option is named {first!r}; there is -m MODULE (mend: options of the interpreter go before -m "
-                "logspool, those of the program behind its name)",
+                "logspool, those of the program after its name)",
             )
         if not os.path.exists(first):
             return _messages.usage("run", f"cannot open {first!r}: no such file (mend: name a script, or -m MODULE)")
@@ -46,9 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             return _messages.failed("run", f"cannot install: {error}")
         if sys.flags.ignore_environment or sys.flags.no_site:
-            return _messages.usage(
-                "run", "the interpreter's options -E, -I and -S keep logspool out (mend: leave them away)"
-            )
+            return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (mend: omit them)")
         prepare(environment)
         _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
     if not sys.executable:

@@ -148,7 +148,7 @@ def test_a_named_pipe_goes_on_with_its_next_reader_and_delays_no_end_for_long(tm
     assert status == 0
     assert lines.count(tmp_path / "seen").numbers == {"main": list(range(4 if comes_back else 1))}
     assert seconds < 10
-    assert told == ("" if comes_back else "logspool: 3 records were not written within 1 s and are given up\n")
+    assert told == ("" if comes_back else "logspool: 3 records were not written within 1 s and are dropped\n")
 
 
 def _readable(descriptor):

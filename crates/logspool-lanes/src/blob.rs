@@ -19,14 +19,14 @@ use crate::queue::producer::LargeRecord;
 use crate::segment::Segment;
 
 #[derive(Debug)]
-struct Mapped {
+struct BlobMapping {
     address: usize,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct BlobTable {
-    mapped: HashMap<u64, Mapped>,
+    mapped: HashMap<u64, BlobMapping>,
     /// Bytes of all blobs that are mapped or about to be mapped.
     bytes: u64,
 }
@@ -47,11 +47,11 @@ pub struct Blobs {
 
 /// Why there is no room for a large record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum BlobRefusal {
     /// Other records use the limit, or the space on tmpfs. There is room after sinks have passed them.
-    Now,
+    Retry,
     /// There is no memory left, or the record is longer than [`MAX_BLOB_BYTES`].
-    Ever,
+    TooLarge,
 }
 
 /// Most bytes of the values of one record.
@@ -99,15 +99,15 @@ impl Blobs {
     ///
     /// # Errors
     ///
-    /// See [`NoRoom`].
-    pub fn make(&self, segment: &Segment, bytes: usize, limit: u64) -> Result<LargeRecord, NoRoom> {
+    /// See [`BlobRefusal`].
+    pub fn make(&self, segment: &Segment, bytes: usize, limit: u64) -> Result<LargeRecord, BlobRefusal> {
         if bytes > MAX_BLOB_BYTES {
-            return Err(NoRoom::Ever);
+            return Err(BlobRefusal::TooLarge);
         }
         {
             let mut table = self.table();
             if table.bytes > 0 && table.bytes + bytes as u64 > limit {
-                return Err(NoRoom::Now);
+                return Err(BlobRefusal::Retry);
             }
             table.bytes += bytes as u64;
         }
@@ -116,14 +116,14 @@ impl Blobs {
             let others = self.table().bytes > bytes as u64;
             if others && is_full(&error) && free_bytes(segment).is_some_and(|free| free < bytes as u64) {
                 // There is room on tmpfs after the other blobs are removed.
-                return Err(NoRoom::Now);
+                return Err(BlobRefusal::Retry);
             }
             self.in_plain_memory(segment, bytes, &error)
         });
         let mut table = self.table();
         match made {
             Ok(place) => {
-                table.mapped.insert(number, Mapped { address: place as usize, bytes });
+                table.mapped.insert(number, BlobMapping { address: place as usize, bytes });
                 Ok(LargeRecord { number, place, bytes })
             }
             Err(no_room) => {
@@ -139,8 +139,8 @@ impl Blobs {
     }
 
     /// Makes room in plain memory for a record that tmpfs has no room for. Leaves one warning about the consequence.
-    fn in_plain_memory(&self, segment: &Segment, bytes: usize, error: &io::Error) -> Result<*mut u8, NoRoom> {
-        let place = map(None, bytes).map_err(|_| NoRoom::Ever)?;
+    fn in_plain_memory(&self, segment: &Segment, bytes: usize, error: &io::Error) -> Result<*mut u8, BlobRefusal> {
+        let place = map(None, bytes).map_err(|_| BlobRefusal::TooLarge)?;
         if let Some((folder, _)) = segment.home()
             && !self.warned.swap(true, Ordering::Relaxed)
         {

@@ -12,7 +12,7 @@ use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError,
 
 /// Result of [`Channel::take`].
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken<T> {
+pub enum TakeOutcome<T> {
     /// The oldest value.
     Value(T),
     /// The channel is empty now.
@@ -63,7 +63,7 @@ impl<T> Channel<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(word: &WaitWord, count: u32) {
+    fn notify(word: &WaitWord, count: u32) {
         // The state's lock orders the data. The word must change, so that a thread about to sleep does not sleep.
         if !is_weakened("channel_bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
@@ -80,10 +80,10 @@ impl<T> Channel<T> {
     pub fn remove_sender(&self) {
         let mut state = self.state();
         state.senders -= 1;
-        let tells = state.senders == 0 && state.takers_wait > 0;
+        let wakes = state.senders == 0 && state.takers_wait > 0;
         drop(state);
-        if tells {
-            Self::tell(&self.filled, u32::MAX);
+        if wakes {
+            Self::notify(&self.filled, u32::MAX);
         }
     }
 
@@ -110,26 +110,26 @@ impl<T> Channel<T> {
             return Err((value, ValueRefused::Full));
         }
         state.values.push_back(value);
-        let tells = state.takers_wait > 0;
+        let wakes = state.takers_wait > 0;
         drop(state);
-        if tells {
-            Self::tell(&self.filled, 1);
+        if wakes {
+            Self::notify(&self.filled, 1);
         }
         Ok(())
     }
 
     /// Takes the oldest value.
-    pub fn take(&self) -> Taken<T> {
+    pub fn take(&self) -> TakeOutcome<T> {
         let mut state = self.state();
         let Some(value) = state.values.pop_front() else {
-            return if state.senders == 0 || state.closed { Taken::End } else { Taken::Nothing };
+            return if state.senders == 0 || state.closed { TakeOutcome::End } else { TakeOutcome::Nothing };
         };
-        let tells = state.senders_wait > 0;
+        let wakes = state.senders_wait > 0;
         drop(state);
-        if tells {
-            Self::tell(&self.room, 1);
+        if wakes {
+            Self::notify(&self.room, 1);
         }
-        Taken::Value(value)
+        TakeOutcome::Value(value)
     }
 
     /// Closes the channel and returns the queued values.
@@ -138,8 +138,8 @@ impl<T> Channel<T> {
         state.closed = true;
         let values = std::mem::take(&mut state.values);
         drop(state);
-        Self::tell(&self.room, u32::MAX);
-        Self::tell(&self.filled, u32::MAX);
+        Self::notify(&self.room, u32::MAX);
+        Self::notify(&self.filled, u32::MAX);
         values
     }
 
@@ -195,12 +195,15 @@ mod tests {
     fn values_come_in_order_and_then_the_end() {
         let channel = Channel::new(0);
         channel.add_sender();
-        assert_eq!(Taken::Nothing, channel.take());
+        assert_eq!(TakeOutcome::Nothing, channel.take());
         channel.put(1, false).unwrap();
         channel.put(2, false).unwrap();
         channel.remove_sender();
         assert_eq!(2, channel.len());
-        assert_eq!((Taken::Value(1), Taken::Value(2), Taken::End), (channel.take(), channel.take(), channel.take()));
+        assert_eq!(
+            (TakeOutcome::Value(1), TakeOutcome::Value(2), TakeOutcome::End),
+            (channel.take(), channel.take(), channel.take())
+        );
     }
 
     #[test]
@@ -210,7 +213,7 @@ mod tests {
         channel.put('a', false).unwrap();
         assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', false));
         assert!(!channel.wait_for_room(Duration::from_millis(1)));
-        assert_eq!(Taken::Value('a'), channel.take());
+        assert_eq!(TakeOutcome::Value('a'), channel.take());
         assert!(channel.wait_for_room(Duration::ZERO));
         channel.put('b', false).unwrap();
         channel.put('c', true).unwrap();
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(vec!['a'], Vec::from(channel.close()));
         assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', false));
         assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
-        assert_eq!(Taken::End, channel.take());
+        assert_eq!(TakeOutcome::End, channel.take());
     }
 
     #[test]
@@ -235,9 +238,9 @@ mod tests {
         let held = channel.state();
         channel.remove_sender_after_fork();
         drop(held);
-        assert_eq!(Taken::Nothing, channel.take());
+        assert_eq!(TakeOutcome::Nothing, channel.take());
         channel.remove_sender_after_fork();
-        assert_eq!(Taken::End, channel.take());
+        assert_eq!(TakeOutcome::End, channel.take());
     }
 
     #[test]
@@ -268,11 +271,11 @@ mod tests {
         let mut sum = 0;
         loop {
             match channel.take() {
-                Taken::Value(value) => sum += value,
-                Taken::Nothing => {
+                TakeOutcome::Value(value) => sum += value,
+                TakeOutcome::Nothing => {
                     channel.wait_for_value(Duration::from_secs(10));
                 }
-                Taken::End => return sum,
+                TakeOutcome::End => return sum,
             }
         }
     }

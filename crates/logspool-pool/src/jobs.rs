@@ -18,7 +18,7 @@ use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError,
 
 /// Position in the queue of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum QueuePosition {
     /// Before all others.
     First,
     /// After urgent jobs, before the rest.
@@ -51,7 +51,7 @@ pub enum WorkerStep<T> {
 
 /// The event after which a worker asks for its next job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
+pub enum WorkerEvent {
     /// The worker is new.
     Start,
     /// The worker has done a job.
@@ -64,7 +64,7 @@ pub enum From {
 
 /// Counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct JobCounts {
     /// Jobs that wait.
     pub pending: usize,
     /// Most jobs that may wait; 0 for no bound.
@@ -113,12 +113,12 @@ struct JobsState<T> {
 }
 
 impl<T> JobsState<T> {
-    fn push(&mut self, job: T, place: Place) {
+    fn push(&mut self, job: T, place: QueuePosition) {
         match place {
-            Place::First => self.lanes[0].push_front(job),
-            Place::High => self.lanes[0].push_back(job),
-            Place::Normal => self.lanes[1].push_back(job),
-            Place::Low => self.lanes[2].push_back(job),
+            QueuePosition::First => self.lanes[0].push_front(job),
+            QueuePosition::High => self.lanes[0].push_back(job),
+            QueuePosition::Normal => self.lanes[1].push_back(job),
+            QueuePosition::Low => self.lanes[2].push_back(job),
         }
         self.pending += 1;
         self.taken += 1;
@@ -173,7 +173,7 @@ impl<T> Jobs<T> {
     ///
     /// The job and why it was refused.
     #[inline]
-    pub fn push(&self, job: T, place: Place, beyond: bool) -> Result<bool, (T, JobRefused)> {
+    pub fn push(&self, job: T, place: QueuePosition, beyond: bool) -> Result<bool, (T, JobRefused)> {
         let mut state = self.state();
         if state.closed {
             return Err((job, JobRefused::Closed));
@@ -185,10 +185,10 @@ impl<T> Jobs<T> {
         if state.asleep > state.being_woken {
             state.choose_to_wake(1);
             drop(state);
-            self.ring(1);
+            self.wake_workers(1);
             return Ok(false);
         }
-        Ok(Self::counts_a_new_worker(&mut state))
+        Ok(Self::count_new_worker(&mut state))
     }
 
     /// Adds jobs from the front of `jobs`, up to the bound. Returns how many workers the caller must start for them;
@@ -197,7 +197,7 @@ impl<T> Jobs<T> {
     /// # Errors
     ///
     /// The queue is closed; all jobs stay in `jobs`.
-    pub fn push_many(&self, jobs: &mut VecDeque<T>, place: Place) -> Result<usize, JobRefused> {
+    pub fn push_many(&self, jobs: &mut VecDeque<T>, place: QueuePosition) -> Result<usize, JobRefused> {
         let mut state = self.state();
         if state.closed {
             return Err(JobRefused::Closed);
@@ -209,12 +209,12 @@ impl<T> Jobs<T> {
         }
         let wake = state.choose_to_wake(count);
         let mut start = 0;
-        while start < count - wake && Self::counts_a_new_worker(&mut state) {
+        while start < count - wake && Self::count_new_worker(&mut state) {
             start += 1;
         }
         drop(state);
         if wake > 0 {
-            self.ring(wake as u32);
+            self.wake_workers(wake as u32);
         }
         Ok(start)
     }
@@ -224,7 +224,7 @@ impl<T> Jobs<T> {
     /// # Errors
     ///
     /// The queue is closed.
-    pub fn expect(&self) -> Result<(), JobRefused> {
+    pub fn announce(&self) -> Result<(), JobRefused> {
         let mut state = self.state();
         if state.closed {
             return Err(JobRefused::Closed);
@@ -233,37 +233,37 @@ impl<T> Jobs<T> {
         Ok(())
     }
 
-    /// Adds a job that was announced by [`Jobs::expect`]. As [`Jobs::push`], returns whether a worker must be started.
-    pub fn push_expected(&self, job: T, place: Place) -> bool {
+    /// Adds a job that was announced by [`Jobs::announce`]. As [`Jobs::push`], returns whether a worker must be started.
+    pub fn push_announced(&self, job: T, place: QueuePosition) -> bool {
         let mut state = self.state();
         state.push(job, place);
         let wakes = state.choose_to_wake(1) > 0;
-        let start = !wakes && Self::counts_a_new_worker(&mut state);
-        let is_last = Self::note_arrival(&mut state);
+        let start = !wakes && Self::count_new_worker(&mut state);
+        let is_last = Self::remove_announced(&mut state);
         drop(state);
         if wakes || is_last {
-            self.ring(if is_last { u32::MAX } else { 1 });
+            self.wake_workers(if is_last { u32::MAX } else { 1 });
         }
         start
     }
 
     /// Withdraws the announcement of a job.
-    pub fn forget_expected(&self) {
+    pub fn withdraw_announced(&self) {
         let mut state = self.state();
-        let is_last = Self::note_arrival(&mut state);
+        let is_last = Self::remove_announced(&mut state);
         let rest = state.waiting_for_rest > 0;
         drop(state);
         if is_last {
-            self.ring(u32::MAX);
+            self.wake_workers(u32::MAX);
         }
         if rest {
-            self.tell(&self.rest, u32::MAX);
+            self.notify(&self.rest, u32::MAX);
         }
     }
 
     /// Removes one announced job from the count. Returns whether the workers have nothing more to wait for; if so, they
     /// are counted as being woken.
-    fn note_arrival(state: &mut JobsState<T>) -> bool {
+    fn remove_announced(state: &mut JobsState<T>) -> bool {
         state.expected -= 1;
         let is_last = state.expected == 0 && state.closed;
         if is_last {
@@ -273,7 +273,7 @@ impl<T> Jobs<T> {
     }
 
     /// Counts one more worker, if the limit allows it and a job waits. Returns whether it must be started.
-    fn counts_a_new_worker(state: &mut JobsState<T>) -> bool {
+    fn count_new_worker(state: &mut JobsState<T>) -> bool {
         let start = state.workers < state.most_workers && state.pending > 0;
         state.workers += usize::from(start);
         start
@@ -281,9 +281,9 @@ impl<T> Jobs<T> {
 
     /// The next step of a worker.
     #[inline]
-    pub fn next(&self, from: From) -> WorkerStep<T> {
+    pub fn next(&self, from: WorkerEvent) -> WorkerStep<T> {
         let mut state = self.state();
-        if matches!(from, From::Sleep | From::LongSleep) {
+        if matches!(from, WorkerEvent::Sleep | WorkerEvent::LongSleep) {
             state.asleep -= 1;
             // A worker that wakes for any reason uses up a pending wake-up, because it is awake now. The worker that
             // was meant then wakes without need.
@@ -294,26 +294,26 @@ impl<T> Jobs<T> {
             let room = state.waiting_for_room > 0;
             drop(state);
             if room {
-                self.tell(&self.room, 1);
+                self.notify(&self.room, 1);
             }
             return WorkerStep::Job(job);
         }
-        let leaves = too_many || (state.closed && state.expected == 0) || from == From::LongSleep;
+        let leaves = too_many || (state.closed && state.expected == 0) || from == WorkerEvent::LongSleep;
         if leaves {
             state.workers -= 1;
         } else {
             state.asleep += 1;
         }
         let ticket = low(self.bell.peek());
-        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        let rest = state.waiting_for_rest > 0 && Self::is_idle(&state);
         drop(state);
         if rest {
-            self.tell(&self.rest, u32::MAX);
+            self.notify(&self.rest, u32::MAX);
         }
         if leaves { WorkerStep::Leave } else { WorkerStep::Sleep(ticket) }
     }
 
-    fn rests(state: &JobsState<T>) -> bool {
+    fn is_idle(state: &JobsState<T>) -> bool {
         state.pending == 0 && state.asleep == state.workers
     }
 
@@ -323,11 +323,11 @@ impl<T> Jobs<T> {
         low(self.bell.peek()) != ticket
     }
 
-    fn ring(&self, count: u32) {
-        self.tell(&self.bell, count);
+    fn wake_workers(&self, count: u32) {
+        self.notify(&self.bell, count);
     }
 
-    fn tell(&self, word: &WaitWord, count: u32) {
+    fn notify(&self, word: &WaitWord, count: u32) {
         // The lock orders the state, so the word needs no order. It must change: then a thread on its way to sleep,
         // which no wake-up can reach yet, does not sleep.
         if !is_weakened("bell_changes") {
@@ -372,13 +372,13 @@ impl<T> Jobs<T> {
         state.pending = 0;
         let jobs = state.lanes.iter_mut().flat_map(|lane| lane.drain(..)).collect();
         let room = state.waiting_for_room > 0;
-        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        let rest = state.waiting_for_rest > 0 && Self::is_idle(&state);
         drop(state);
         if room {
-            self.tell(&self.room, u32::MAX);
+            self.notify(&self.room, u32::MAX);
         }
         if rest {
-            self.tell(&self.rest, u32::MAX);
+            self.notify(&self.rest, u32::MAX);
         }
         jobs
     }
@@ -389,9 +389,9 @@ impl<T> Jobs<T> {
         state.closed = true;
         state.being_woken = state.asleep;
         drop(state);
-        self.ring(u32::MAX);
-        self.tell(&self.room, u32::MAX);
-        self.tell(&self.rest, u32::MAX);
+        self.wake_workers(u32::MAX);
+        self.notify(&self.room, u32::MAX);
+        self.notify(&self.rest, u32::MAX);
     }
 
     /// Sets the limit of workers. Returns how many the caller must start; they are already counted.
@@ -403,21 +403,21 @@ impl<T> Jobs<T> {
         let wake = state.choose_to_wake(surplus);
         drop(state);
         if wake > 0 {
-            self.ring(wake as u32);
+            self.wake_workers(wake as u32);
         }
         start
     }
 
     /// If jobs wait without any worker, because none could be started: returns how many workers the caller must start,
     /// already counted.
-    pub fn revive(&self) -> usize {
+    pub fn start_missing_workers(&self) -> usize {
         let mut state = self.state();
         if state.workers == 0 { Self::count_new_workers(&mut state) } else { 0 }
     }
 
     fn count_new_workers(state: &mut JobsState<T>) -> usize {
         let mut start = 0;
-        while start < state.pending && Self::counts_a_new_worker(state) {
+        while start < state.pending && Self::count_new_worker(state) {
             start += 1;
         }
         start
@@ -427,10 +427,10 @@ impl<T> Jobs<T> {
     pub fn forget_workers(&self, count: usize) {
         let mut state = self.state();
         state.workers -= count;
-        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        let rest = state.waiting_for_rest > 0 && Self::is_idle(&state);
         drop(state);
         if rest {
-            self.tell(&self.rest, u32::MAX);
+            self.notify(&self.rest, u32::MAX);
         }
     }
 
@@ -452,12 +452,12 @@ impl<T> Jobs<T> {
 
     /// Waits until no job waits and no worker is busy, at most for `timeout`. May return false early.
     pub fn wait_for_rest(&self, timeout: Duration) -> bool {
-        self.wait_until(timeout, Self::rests)
+        self.wait_until(timeout, Self::is_idle)
     }
 
     /// As [`Jobs::wait_for_rest`], and until no announced job is missing.
     pub fn wait_for_end(&self, timeout: Duration) -> bool {
-        self.wait_until(timeout, |state| Self::rests(state) && state.expected == 0)
+        self.wait_until(timeout, |state| Self::is_idle(state) && state.expected == 0)
     }
 
     fn wait_until(&self, timeout: Duration, reached: impl Fn(&JobsState<T>) -> bool) -> bool {
@@ -481,9 +481,9 @@ impl<T> Jobs<T> {
     }
 
     /// Counts at this moment.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> JobCounts {
         let state = self.state();
-        Counts {
+        JobCounts {
             pending: state.pending,
             bound: state.bound,
             expected: state.expected,

@@ -3,7 +3,7 @@
 //! Stop on the line: beside it; the pool runs the jobs of a program. [`logspool_sys::futex`] is the only way to wait.
 //! [`Semaphore`] counts permits. A [`Promise`] is the state of one job that a thread may wait for. [`Jobs`] holds the
 //! waiting jobs and the sleeping workers, [`Timers`] the jobs that are due later. A [`Channel`] carries values from
-//! jobs to their consumers. [`Times`] counts how long jobs waited and ran. [`PoolReading`] holds all these numbers.
+//! jobs to their consumers. [`WorkerTimes`] counts how long jobs waited and ran. [`PoolReading`] holds all these numbers.
 //!
 //! Invariants: no job is lost or run twice, and no sleeper misses its wake-up; the models of each file check it. This
 //! layer starts no thread and calls no job.
@@ -19,14 +19,14 @@ pub mod timers;
 pub mod times;
 
 pub use channel::Channel;
-pub use jobs::{Counts, Jobs};
+pub use jobs::{JobCounts, Jobs};
 pub use promise::{JobState, Promise};
 #[cfg(not(loom))]
 pub use reading::PoolReading;
 pub use semaphore::{Semaphore, TooManyPermits};
 pub use timers::Timers;
 #[cfg(not(loom))]
-pub use times::Times;
+pub use times::WorkerTimes;
 
 #[cfg(all(test, loom))]
 mod models;

@@ -4,9 +4,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::channel::{Channel, Taken};
-use super::jobs::{From, Jobs, Place, WorkerStep};
-use super::timers::{self, Clock, Now, Timers};
+use super::channel::{Channel, TakeOutcome};
+use super::jobs::{Jobs, QueuePosition, WorkerEvent, WorkerStep};
+use super::timers::{self, Clock, ClockReadings, Timers};
 use super::{JobState, Promise, Semaphore};
 
 /// Runs a model with at most three preemptions: enough for each weakened ordering, and done in seconds.
@@ -132,12 +132,12 @@ fn who_watches_sees_the_end_or_is_told() {
 fn a_job_is_never_left_while_a_worker_sleeps() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, Place::Normal, false), "the first job starts a worker");
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false), "the first job starts a worker");
         let worker = {
             let jobs = jobs.clone();
             thread::spawn(move || work(&jobs))
         };
-        assert!(jobs.push(2, Place::Normal, false).is_ok());
+        assert!(jobs.push(2, QueuePosition::Normal, false).is_ok());
         while !jobs.wait_for_rest(std::time::Duration::ZERO) {}
         jobs.close();
         assert_eq!(3, worker.join().unwrap());
@@ -146,16 +146,16 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
 
 /// Acts as a worker until it may leave; returns the sum of the jobs.
 fn work(jobs: &Jobs<u32>) -> u32 {
-    let (mut from, mut done) = (From::Start, 0);
+    let (mut from, mut done) = (WorkerEvent::Start, 0);
     loop {
         from = match jobs.next(from) {
             WorkerStep::Job(job) => {
                 done += job;
-                From::Job
+                WorkerEvent::Job
             }
             WorkerStep::Sleep(ticket) => {
                 jobs.sleep(ticket, None);
-                From::Sleep
+                WorkerEvent::Sleep
             }
             WorkerStep::Leave => return done,
         };
@@ -166,17 +166,17 @@ fn work(jobs: &Jobs<u32>) -> u32 {
 fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, Place::Normal, false));
-        assert_eq!((Ok(()), Ok(())), (jobs.expect(), jobs.expect()));
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false));
+        assert_eq!((Ok(()), Ok(())), (jobs.announce(), jobs.announce()));
         let worker = {
             let jobs = jobs.clone();
             thread::spawn(move || work(&jobs))
         };
         jobs.close();
-        assert!(jobs.expect().is_err());
+        assert!(jobs.announce().is_err());
         // Either the worker is still there for the job, or one must be started.
-        let start = jobs.push_expected(2, Place::High);
-        jobs.forget_expected();
+        let start = jobs.push_announced(2, QueuePosition::High);
+        jobs.withdraw_announced();
         assert!(!start);
         assert_eq!(3, worker.join().unwrap());
         assert!(jobs.wait_for_end(std::time::Duration::ZERO));
@@ -192,7 +192,7 @@ fn an_earlier_timer_is_never_slept_over() {
             let timers = timers.clone();
             thread::spawn(move || {
                 loop {
-                    match timers.next(Now { steady: 5, wall: 0 }, false) {
+                    match timers.next(ClockReadings { steady: 5, wall: 0 }, false) {
                         timers::TimerStep::Due(value) => return value,
                         timers::TimerStep::Sleep(ticket, time) => {
                             timers.sleep(ticket, time);
@@ -226,11 +226,11 @@ fn a_value_an_end_and_room_in_a_channel_are_never_slept_over() {
         let mut sum = 0;
         loop {
             match channel.take() {
-                Taken::Value(value) => sum += value,
-                Taken::Nothing => {
+                TakeOutcome::Value(value) => sum += value,
+                TakeOutcome::Nothing => {
                     channel.wait_for_value(std::time::Duration::ZERO);
                 }
-                Taken::End => break,
+                TakeOutcome::End => break,
             }
         }
         sender.join().unwrap();

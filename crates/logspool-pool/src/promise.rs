@@ -66,13 +66,13 @@ const LOCKED: u64 = 1 << 5;
 
 /// Ordering with which a state is read: sees the result that was written before it.
 #[inline(always)]
-fn see_order() -> Ordering {
+fn read_state_order() -> Ordering {
     guarded("end_is_seen", Ordering::Acquire)
 }
 
-/// Ordering with which a state is set: pairs with [`see_order`].
+/// Ordering with which a state is set: pairs with [`read_state_order`].
 #[inline(always)]
-fn show_order() -> Ordering {
+fn set_state_order() -> Ordering {
     guarded("end_is_shown", Ordering::AcqRel)
 }
 
@@ -90,7 +90,7 @@ impl Default for Promise {
 
 /// Exclusive access to the data beside a promise; dropping it releases the access.
 #[derive(Debug)]
-pub struct Locked<'a>(&'a Promise);
+pub struct PromiseGuard<'a>(&'a Promise);
 
 impl Promise {
     /// The promise of a job that has not started.
@@ -101,7 +101,7 @@ impl Promise {
     /// The state of the job. After the end, the result can be read.
     #[inline]
     pub fn state(&self) -> JobState {
-        JobState::of(self.word.word.load(see_order()))
+        JobState::of(self.word.word.load(read_state_order()))
     }
 
     /// Changes the state from `from` to `to`. Returns whether the state was `from`. If `to` is an end, wakes the
@@ -113,7 +113,7 @@ impl Promise {
             if to.is_done() {
                 next &= !SLEEPERS;
             }
-            match self.word.word.compare_exchange_weak(word, next, show_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, set_state_order(), Ordering::Relaxed) {
                 Ok(_) => {
                     if word & SLEEPERS != 0 && to.is_done() {
                         self.word.wake(u32::MAX);
@@ -139,7 +139,7 @@ impl Promise {
 
     /// Notes that the waiters of a cancelled job are notified. False: it is not [`JobState::Cancelled`].
     #[inline]
-    pub fn note_told(&self) -> bool {
+    pub fn note_waiters_notified(&self) -> bool {
         self.step(JobState::Cancelled, JobState::CancelledAndNotified)
     }
 
@@ -151,8 +151,12 @@ impl Promise {
             if word & (WATCHED | LOCKED) != 0 || JobState::of(word).is_done() {
                 return false;
             }
-            match self.word.word.compare_exchange_weak(word, JobState::Finished as u64, show_order(), Ordering::Relaxed)
-            {
+            match self.word.word.compare_exchange_weak(
+                word,
+                JobState::Finished as u64,
+                set_state_order(),
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     if word & SLEEPERS != 0 {
                         self.word.wake(u32::MAX);
@@ -164,10 +168,10 @@ impl Promise {
         }
     }
 
-    /// Ends the job, watched or not. False: it is done already. The data that `Locked` guards lists the watchers to
+    /// Ends the job, watched or not. False: it is done already. The data that `PromiseGuard` guards lists the watchers to
     /// notify.
     #[inline]
-    pub fn finish(&self, _locked: &Locked<'_>) -> bool {
+    pub fn finish(&self, _locked: &PromiseGuard<'_>) -> bool {
         self.step(JobState::Running, JobState::Finished) || self.step(JobState::Pending, JobState::Finished)
     }
 
@@ -180,13 +184,13 @@ impl Promise {
             _ => return false,
         };
         // No other thread exists here.
-        self.word.word.swap(end as u64, show_order());
+        self.word.word.swap(end as u64, set_state_order());
         true
     }
 
     /// Waits for the end until woken, a signal was handled or `timeout` is over. Returns whether the job is done.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
-        let mut word = self.word.word.load(see_order());
+        let mut word = self.word.word.load(read_state_order());
         loop {
             if JobState::of(word).is_done() {
                 return true;
@@ -194,7 +198,7 @@ impl Promise {
             if word & SLEEPERS != 0 {
                 break;
             }
-            match self.word.word.compare_exchange_weak(word, word | SLEEPERS, show_order(), see_order()) {
+            match self.word.word.compare_exchange_weak(word, word | SLEEPERS, set_state_order(), read_state_order()) {
                 Ok(_) => word |= SLEEPERS,
                 Err(now) => word = now,
             }
@@ -205,7 +209,7 @@ impl Promise {
 
     /// Takes exclusive access to the data beside the promise. With `watch`, the end must be notified from now on.
     #[inline]
-    pub fn lock(&self, watch: bool) -> Locked<'_> {
+    pub fn lock(&self, watch: bool) -> PromiseGuard<'_> {
         let flags = if watch { LOCKED | WATCHED } else { LOCKED };
         let mut word = self.word.peek();
         loop {
@@ -214,17 +218,17 @@ impl Promise {
                 word = self.word.peek();
                 continue;
             }
-            match self.word.word.compare_exchange_weak(word, word | flags, show_order(), Ordering::Relaxed) {
-                Ok(_) => return Locked(self),
+            match self.word.word.compare_exchange_weak(word, word | flags, set_state_order(), Ordering::Relaxed) {
+                Ok(_) => return PromiseGuard(self),
                 Err(now) => word = now,
             }
         }
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for PromiseGuard<'_> {
     fn drop(&mut self) {
-        self.0.word.word.fetch_and(!LOCKED, show_order());
+        self.0.word.word.fetch_and(!LOCKED, set_state_order());
     }
 }
 

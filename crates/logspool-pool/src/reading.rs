@@ -2,7 +2,7 @@
 
 use logspool_sys::histogram::HistogramCounts;
 
-use crate::Counts;
+use crate::JobCounts;
 
 /// The present load of a pool and its counters, at one moment.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct PoolReading {
     /// Name of the pool, different from the names of all other pools.
     pub name: String,
     /// Jobs and workers.
-    pub counts: Counts,
+    pub counts: JobCounts,
     /// How long the oldest job has waited, in seconds.
     pub oldest_age: f64,
     /// Jobs without a future that raised an exception.

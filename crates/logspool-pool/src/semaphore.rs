@@ -13,27 +13,27 @@ use logspool_sys::futex::{HIGH_ONE, WaitWord, high, low};
 use logspool_sys::sync::{Ordering, guarded};
 
 /// Most permits that can be free at a time.
-pub const MOST_PERMITS: u32 = i32::MAX as u32;
+pub const MAX_PERMITS: u32 = i32::MAX as u32;
 
-/// The release would exceed `MOST_PERMITS`.
+/// The release would exceed `MAX_PERMITS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPermits;
 
 impl fmt::Display for TooManyPermits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a semaphore holds at most {MOST_PERMITS} permits")
+        write!(f, "a semaphore holds at most {MAX_PERMITS} permits")
     }
 }
 
 /// Ordering for taking a permit: makes the writes of its last holder visible.
 #[inline(always)]
-fn take_order() -> Ordering {
+fn acquire_order() -> Ordering {
     guarded("permit_is_taken", Ordering::Acquire)
 }
 
-/// Ordering for giving permits back: pairs with [`take_order`].
+/// Ordering for giving permits back: pairs with [`acquire_order`].
 #[inline(always)]
-fn give_order() -> Ordering {
+fn release_order() -> Ordering {
     guarded("permit_is_given", Ordering::Release)
 }
 
@@ -55,9 +55,9 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// More than `MOST_PERMITS`.
+    /// More than `MAX_PERMITS`.
     pub fn new(permits: u32) -> Result<Self, TooManyPermits> {
-        if permits > MOST_PERMITS {
+        if permits > MAX_PERMITS {
             return Err(TooManyPermits);
         }
         Ok(Self { word: WaitWord::new(permits.into()) })
@@ -79,7 +79,7 @@ impl Semaphore {
     pub fn try_acquire(&self) -> bool {
         let mut word = self.word.peek();
         while low(word) > 0 {
-            match self.word.word.compare_exchange_weak(word, word - 1, take_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, word - 1, acquire_order(), Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -90,19 +90,19 @@ impl Semaphore {
     /// Takes a permit, after waiting for at most `timeout`. Returns early on a wake-up or a handled signal. `false`: no
     /// permit was taken, and the caller decides whether to wait again.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
-        if !self.take_or_join() {
+        if !self.acquire_or_wait() {
             return true;
         }
         self.word.wait(0, timeout);
-        self.take_or_leave()
+        self.acquire_or_stop_waiting()
     }
 
     /// Takes a permit, or counts this thread as waiting if no permit is free. Returns whether it waits.
-    fn take_or_join(&self) -> bool {
+    fn acquire_or_wait(&self) -> bool {
         let mut word = self.word.peek();
         loop {
             let next = if low(word) > 0 { word - 1 } else { word + HIGH_ONE };
-            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, acquire_order(), Ordering::Relaxed) {
                 Ok(_) => return low(word) == 0,
                 Err(now) => word = now,
             }
@@ -110,12 +110,12 @@ impl Semaphore {
     }
 
     /// Stops counting this thread as waiting, and takes a permit if one is free. Returns whether it took one.
-    fn take_or_leave(&self) -> bool {
+    fn acquire_or_stop_waiting(&self) -> bool {
         let mut word = self.word.peek();
         loop {
             let taken = low(word) > 0;
             let next = word - HIGH_ONE - u64::from(taken);
-            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, acquire_order(), Ordering::Relaxed) {
                 Ok(_) => return taken,
                 Err(now) => word = now,
             }
@@ -126,15 +126,20 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// The sum would exceed `MOST_PERMITS`; no permit is given back then.
+    /// The sum would exceed `MAX_PERMITS`; no permit is given back then.
     #[inline]
     pub fn release(&self, count: u32) -> Result<(), TooManyPermits> {
         let mut word = self.word.peek();
         loop {
-            if count > MOST_PERMITS - low(word) {
+            if count > MAX_PERMITS - low(word) {
                 return Err(TooManyPermits);
             }
-            match self.word.word.compare_exchange_weak(word, word + u64::from(count), give_order(), Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(
+                word,
+                word + u64::from(count),
+                release_order(),
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -167,14 +172,14 @@ mod tests {
 
     #[test]
     fn more_permits_than_fit_are_refused_and_change_nothing() {
-        assert!(Semaphore::new(MOST_PERMITS + 1).is_err());
-        let semaphore = Semaphore::new(MOST_PERMITS - 1).unwrap();
+        assert!(Semaphore::new(MAX_PERMITS + 1).is_err());
+        let semaphore = Semaphore::new(MAX_PERMITS - 1).unwrap();
 
         assert_eq!(Err(TooManyPermits), semaphore.release(2));
         assert_eq!(Err(TooManyPermits), semaphore.release(u32::MAX));
         assert_eq!(Ok(()), semaphore.release(1));
 
-        assert_eq!(MOST_PERMITS, semaphore.permits());
+        assert_eq!(MAX_PERMITS, semaphore.permits());
     }
 
     #[test]

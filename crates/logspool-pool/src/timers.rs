@@ -28,14 +28,14 @@ pub enum Clock {
 
 /// Readings of both clocks in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Now {
+pub struct ClockReadings {
     /// `CLOCK_MONOTONIC`.
     pub steady: u64,
     /// `CLOCK_REALTIME`.
     pub wall: u64,
 }
 
-impl Now {
+impl ClockReadings {
     /// Reads the clocks.
     #[cfg(not(loom))]
     pub fn read() -> Self {
@@ -52,7 +52,7 @@ impl Now {
 
 /// Identifies a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct TimerKey {
     /// The clock that its time refers to.
     pub clock: Clock,
     /// When it is due, in nanoseconds.
@@ -103,14 +103,14 @@ impl<T> Timers<T> {
     }
 
     /// A new key for a timer that is due at `at`, for [`Timers::add`].
-    pub fn key(&self, clock: Clock, at: u64) -> Key {
+    pub fn key(&self, clock: Clock, at: u64) -> TimerKey {
         let mut state = self.state();
         state.numbers += 1;
-        Key { clock, at, number: state.numbers }
+        TimerKey { clock, at, number: state.numbers }
     }
 
     /// Adds a value. Returns whether the caller must start the thread; it is already noted as started.
-    pub fn add(&self, key: Key, value: T) -> bool {
+    pub fn add(&self, key: TimerKey, value: T) -> bool {
         let mut state = self.state();
         let waiting = &mut state.waiting[key.clock as usize];
         waiting.insert((key.at, key.number), value);
@@ -122,12 +122,12 @@ impl<T> Timers<T> {
         if is_first && state.asleep {
             state.asleep = false;
             drop(state);
-            self.ring();
+            self.wake_thread();
         }
         false
     }
 
-    fn ring(&self) {
+    fn wake_thread(&self) {
         // The lock orders the state. The word must change, so that a thread on its way to sleep does not sleep.
         if !is_weakened("timer_bell_changes") {
             self.bell.word.fetch_add(1, Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl<T> Timers<T> {
     }
 
     /// Removes a value before its time. `None`: it was due already.
-    pub fn remove(&self, key: Key) -> Option<T> {
+    pub fn remove(&self, key: TimerKey) -> Option<T> {
         self.state().waiting[key.clock as usize].remove(&(key.at, key.number))
     }
 
@@ -164,7 +164,7 @@ impl<T> Timers<T> {
     }
 
     /// The next step of the thread. `after_idling`: it just slept without a timer to wait for.
-    pub fn next(&self, now: Now, after_idling: bool) -> TimerStep<T> {
+    pub fn next(&self, now: ClockReadings, after_idling: bool) -> TimerStep<T> {
         let mut state = self.state();
         state.asleep = false;
         let mut sleep = None;
@@ -213,17 +213,17 @@ impl<T> Timers<T> {
 mod tests {
     use super::*;
 
-    fn at(steady: u64, wall: u64) -> Now {
-        Now { steady, wall }
+    fn at(steady: u64, wall: u64) -> ClockReadings {
+        ClockReadings { steady, wall }
     }
 
-    fn add(timers: &Timers<&'static str>, clock: Clock, moment: u64, value: &'static str) -> Key {
+    fn add(timers: &Timers<&'static str>, clock: Clock, moment: u64, value: &'static str) -> TimerKey {
         let key = timers.key(clock, moment);
         timers.add(key, value);
         key
     }
 
-    fn due(timers: &Timers<&'static str>, now: Now) -> Vec<&'static str> {
+    fn due(timers: &Timers<&'static str>, now: ClockReadings) -> Vec<&'static str> {
         let mut found = Vec::new();
         while let TimerStep::Due(value) = timers.next(now, false) {
             found.push(value);
@@ -309,7 +309,7 @@ mod tests {
             let waiting = scope.spawn(|| {
                 let mut sum = 0;
                 loop {
-                    match timers.next(Now::read(), false) {
+                    match timers.next(ClockReadings::read(), false) {
                         TimerStep::Due(0) => return sum,
                         TimerStep::Due(value) => sum += value,
                         TimerStep::Sleep(ticket, time) => {

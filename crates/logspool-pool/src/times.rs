@@ -19,12 +19,12 @@ const FIRST_NS: u64 = 1 << 10;
 
 /// A histogram that one thread writes.
 #[derive(Debug)]
-struct Series {
+struct WorkerHistogram {
     buckets: [AtomicU64; BUCKETS],
     sum_ns: AtomicU64,
 }
 
-impl Series {
+impl WorkerHistogram {
     fn new() -> Self {
         Self { buckets: array::from_fn(|_| AtomicU64::new(0)), sum_ns: AtomicU64::new(0) }
     }
@@ -73,22 +73,22 @@ pub fn seconds(from: u64, to: u64) -> f64 {
 
 /// The times of the jobs of one worker.
 #[derive(Debug)]
-pub struct Times {
-    wait: Series,
-    run: Series,
+pub struct WorkerTimes {
+    wait: WorkerHistogram,
+    run: WorkerHistogram,
     ns_per_tick: f64,
 }
 
-impl Default for Times {
+impl Default for WorkerTimes {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Times {
+impl WorkerTimes {
     /// Empty counters. The first call in a process takes a tenth of a millisecond, to measure the length of a tick.
     pub fn new() -> Self {
-        Self { wait: Series::new(), run: Series::new(), ns_per_tick: ns_per_tick() }
+        Self { wait: WorkerHistogram::new(), run: WorkerHistogram::new(), ns_per_tick: ns_per_tick() }
     }
 
     /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. Only one thread may call it.
@@ -102,7 +102,7 @@ impl Times {
 
     /// The histograms of waiting and of running, in seconds, over several workers.
     pub fn sum<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> (HistogramCounts, HistogramCounts) {
-        (Series::sum(all.clone().map(|each| &each.wait)), Series::sum(all.map(|each| &each.run)))
+        (WorkerHistogram::sum(all.clone().map(|each| &each.wait)), WorkerHistogram::sum(all.map(|each| &each.run)))
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn bucket_of(ns: u64) -> usize {
-        let series = Series::new();
+        let series = WorkerHistogram::new();
         series.note(ns);
         series.buckets.iter().position(|bucket| bucket.load(Ordering::Relaxed) == 1).unwrap()
     }
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn the_sum_of_workers_is_cumulative() {
-        let workers = [Times::new(), Times::new()];
+        let workers = [WorkerTimes::new(), WorkerTimes::new()];
         let ticks = |seconds: f64| (seconds * 1e9 / workers[0].ns_per_tick) as u64;
         workers[0].note(0, ticks(0.5), ticks(0.6));
         workers[1].note(0, ticks(1.5), ticks(301.5));
-        let (wait, run) = Times::sum(workers.iter());
+        let (wait, run) = WorkerTimes::sum(workers.iter());
         assert_eq!((2, 2), (wait.count, run.count));
         assert!((wait.sum - 2.0).abs() < 1e-3 && (run.sum - 300.1).abs() < 1e-3);
         let at_most = |counts: &HistogramCounts, seconds: f64| {
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn clocks_that_differ_a_little_count_as_nothing() {
-        let times = Times::new();
+        let times = WorkerTimes::new();
         times.note(10, 9, 8);
-        let (wait, run) = Times::sum(std::iter::once(&times));
+        let (wait, run) = WorkerTimes::sum(std::iter::once(&times));
         assert_eq!((1, 0.0, 1, 0.0), (wait.cumulative[0].1, wait.sum, run.cumulative[0].1, run.sum));
     }
 }

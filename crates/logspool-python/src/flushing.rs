@@ -7,7 +7,7 @@ use std::time::Duration;
 use logspool::pipeline::{Flush, SyncWait};
 use pyo3::prelude::*;
 
-use crate::interpreter::leaving::outside;
+use crate::interpreter::leaving::detached;
 use crate::interpreter::waiting::{self, Deadline};
 
 /// Longest single wait.
@@ -24,7 +24,7 @@ pub const SHARE: Duration = Duration::from_millis(100);
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
-        flush.note_late(timeout);
+        flush.note_timeout(timeout);
     }
     Ok(begun.is_none_or(|(_, done)| done))
 }
@@ -36,11 +36,11 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
 ///
 /// The errors of [`flush`].
 pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyResult<bool> {
-    let Some(flush) = outside(py, || Flush::begin(Some(sink))) else { return Ok(true) };
-    let timeout = flush.share(timeout);
+    let Some(flush) = detached(py, || Flush::begin(Some(sink))) else { return Ok(true) };
+    let timeout = flush.remaining(timeout);
     let begun = wait(py, Deadline::within(Some(timeout)), || Some(flush), Flush::wait)?;
     if let Some((flush, false)) = &begun {
-        flush.note_late(timeout);
+        flush.note_timeout(timeout);
     }
     Ok(begun.is_none_or(|(_, done)| done))
 }
@@ -81,7 +81,7 @@ fn wait<T: Send + Sync>(
     step: impl Fn(&T, Duration) -> bool + Send + Sync,
 ) -> PyResult<Option<(T, bool)>> {
     let first = deadline.slice().unwrap_or_default().min(SHARE);
-    let begun = outside(py, || begin().map(|begun| (step(&begun, first), begun)));
+    let begun = detached(py, || begin().map(|begun| (step(&begun, first), begun)));
     let Some((done, begun)) = begun else { return Ok(None) };
     let done = done || waiting::wait(py, deadline, |slice| step(&begun, slice.min(SHARE)))?;
     Ok(Some((begun, done)))

@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::openmetrics;
-use logspool::pipeline::{self, LEAST_FREE_BYTES};
+use logspool::pipeline::{self, MIN_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
 use logspool::sinks;
 use logspool::stats::{
@@ -18,7 +18,7 @@ use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::interpreter::leaving::outside;
+use crate::interpreter::leaving::detached;
 use crate::pool::PoolCore;
 
 fn per_level<'py>(py: Python<'py>, counts: PerLevel) -> PyResult<Bound<'py, PyDict>> {
@@ -101,7 +101,7 @@ fn merged() -> Option<Snapshot> {
 
 /// The core's snapshot as a dict; `None` if nothing was logged yet.
 pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let Some(snapshot) = outside(py, merged) else { return Ok(None) };
+    let Some(snapshot) = detached(py, merged) else { return Ok(None) };
     let dict = PyDict::new(py);
     dict.set_item("offered", per_level(py, snapshot.offered)?)?;
     dict.set_item("accepted", per_level(py, snapshot.accepted)?)?;
@@ -160,7 +160,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
 /// A pool was not opened.
 pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
     let pools = pools.into_iter().map(|(name, pool)| pool.get().reading(name)).collect::<PyResult<Vec<_>>>()?;
-    let snapshot = outside(py, merged);
+    let snapshot = detached(py, merged);
     let build = [("version", env!("CARGO_PKG_VERSION")), ("python", python)];
     Ok(openmetrics::text(snapshot.as_ref(), &pools, &build))
 }
@@ -171,7 +171,7 @@ pub fn recover<'py>(
     folder: Option<PathBuf>,
     paths: Option<Vec<PathBuf>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let report = outside(py, || match paths {
+    let report = detached(py, || match paths {
         Some(paths) => pipeline::recover_targets(&paths),
         None => pipeline::recover(folder.as_deref()),
     })?;
@@ -195,8 +195,8 @@ pub fn recover<'py>(
 
 /// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
 /// queue; others were dropped because a sink took no records within `timeout`.
-pub fn tell_unwritten(left: u64, timeout: Duration) {
-    static TOLD: Once = Once::new();
+pub fn report_unwritten(left: u64, timeout: Duration) {
+    static REPORTED: Once = Once::new();
     let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
     // Records for a service were reported when their handler was closed.
@@ -207,17 +207,17 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     if left + given_up == 0 {
         return;
     }
-    TOLD.call_once(|| {
+    REPORTED.call_once(|| {
         let seconds = timeout.as_secs_f64();
         let kept = match snapshot.place {
             QueuePlace::Memfd => "they are kept, the keeper of this process writes them",
             _ => "they are kept, `python -m logspool recover` or the next start writes them",
         };
         let text = match (left, given_up) {
-            (0, _) => format!("{given_up} records were not written within {seconds} s and are given up"),
+            (0, _) => format!("{given_up} records were not written within {seconds} s and are dropped"),
             (_, 0) => format!("{left} records were not written within {seconds} s; {kept}"),
             _ => format!(
-                "{given_up} records were not written within {seconds} s and are given up, {left} more were not; {kept}"
+                "{given_up} records were not written within {seconds} s and are dropped, {left} more were not; {kept}"
             ),
         };
         // An error of stderr cannot be reported anywhere else.
@@ -238,7 +238,7 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("refusals", REFUSAL_REASONS)?;
     dict.set_item("drops", DROP_REASONS)?;
     dict.set_item("orphan_limit_bytes", MAX_ORPHAN_BYTES)?;
-    dict.set_item("least_free_bytes", LEAST_FREE_BYTES)?;
+    dict.set_item("least_free_bytes", MIN_FREE_BYTES)?;
     Ok(dict)
 }
 
@@ -250,7 +250,7 @@ pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("name", missing.name)?;
         dict.set_item("errno", missing.errno)?;
         dict.set_item("weaker", missing.weaker)?;
-        dict.set_item("mend", missing.mend)?;
+        dict.set_item("mend", missing.remedy)?;
         dict.set_item("costs_records", missing.costs_records)?;
         list.append(dict)?;
     }
@@ -259,7 +259,7 @@ pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// The queues that dead processes left in `folder`, one dict each.
 pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
-    let found = outside(py, || pipeline::orphans(folder.as_deref()))?;
+    let found = detached(py, || pipeline::orphans(folder.as_deref()))?;
     let list = PyList::empty(py);
     for orphan in found {
         let dict = PyDict::new(py);
@@ -288,7 +288,7 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
 
 /// The sidecars of log files in `folder`, one dict each.
 pub fn sidecars<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
-    let found = outside(py, || pipeline::sidecars(folder.as_deref()))?;
+    let found = detached(py, || pipeline::sidecars(folder.as_deref()))?;
     let list = PyList::empty(py);
     for sidecar in found {
         let dict = PyDict::new(py);

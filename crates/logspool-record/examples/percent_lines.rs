@@ -16,8 +16,8 @@ use std::time::Instant;
 use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{SiteDefinition, Zone};
 use logspool_record::format::{
-    Acceptance, ArgumentKind, CompiledSite, Extras, Format, FormatSpec, Layout, MessageTemplate, RecordView,
-    RenderState, Style,
+    ArgumentKind, CompiledSite, Extras, Format, FormatSpec, Layout, MessageTemplate, RecordView, RenderState,
+    RenderedBy, Style,
 };
 use logspool_record::{Encoder, Values, tag};
 
@@ -231,11 +231,11 @@ fn kind(word: &str) -> ArgumentKind {
     }
 }
 
-const fn acceptance(acceptance: Acceptance) -> &'static str {
+const fn acceptance(acceptance: RenderedBy) -> &'static str {
     match acceptance {
-        Acceptance::Deferred => "deferred",
-        Acceptance::RenderInCaller => "caller",
-        Acceptance::Mismatch => "mismatch",
+        RenderedBy::Deferred => "deferred",
+        RenderedBy::RenderInCaller => "caller",
+        RenderedBy::Mismatch => "mismatch",
     }
 }
 

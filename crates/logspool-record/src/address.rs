@@ -182,7 +182,7 @@ impl FromStr for ServiceAddress {
             (None, Some(rest)) => {
                 let (place, identity) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
                 let identity = identity.map_or(Some(TlsIdentity::default()), TlsIdentity::parse);
-                let known = "behind the ? stand authorities, certificate, key or server_name, each once: \
+                let known = "after the ? come authorities, certificate, key or server_name, each once: \
                              ?authorities=/etc/ca.pem&server_name=logs";
                 (place, Some(identity.ok_or_else(|| refuse(known))?))
             }
@@ -304,12 +304,12 @@ mod tests {
         assert!(refused(address).contains("give them in one place"));
         assert!(refused("tcp://logs:9443".parse().unwrap()).contains("are for tls://"));
         for (behind, why) in [
-            ("", "behind the ? stand"),
-            ("authorities", "behind the ? stand"),
-            ("ca=/x", "behind the ? stand"),
-            ("key=/x&key=/y", "behind the ? stand"),
-            ("authorities=%", "behind the ? stand"),
-            ("authorities=%ff", "behind the ? stand"),
+            ("", "after the ? come"),
+            ("authorities", "after the ? come"),
+            ("ca=/x", "after the ? come"),
+            ("key=/x&key=/y", "after the ? come"),
+            ("authorities=%", "after the ? come"),
+            ("authorities=%ff", "after the ? come"),
             ("authorities=ca.pem", "an absolute path"),
             ("certificate=/c.pem", "come together"),
             ("server_name=", "server_name is the name"),

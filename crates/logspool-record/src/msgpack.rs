@@ -108,7 +108,7 @@ pub enum Item<'a> {
 
 /// Why no item could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum ReadError {
     /// Bytes are still to come.
     Incomplete,
     /// No item begins with this byte.
@@ -132,17 +132,17 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Missing> {
-        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Missing::Incomplete)?;
+    fn take(&mut self, len: usize) -> Result<&'a [u8], ReadError> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(ReadError::Incomplete)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn number<const N: usize>(&mut self) -> Result<[u8; N], Missing> {
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
         Ok(self.take(N)?.try_into().expect("that many were taken"))
     }
 
-    fn length(&mut self, bytes: u8) -> Result<usize, Missing> {
+    fn length(&mut self, bytes: u8) -> Result<usize, ReadError> {
         Ok(match bytes {
             1 => usize::from(u8::from_be_bytes(self.number()?)),
             2 => usize::from(u16::from_be_bytes(self.number()?)),
@@ -154,9 +154,9 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Missing`]; do not use the reader afterwards.
+    /// [`ReadError`]; do not use the reader afterwards.
     #[inline]
-    pub fn item(&mut self) -> Result<Item<'a>, Missing> {
+    pub fn item(&mut self) -> Result<Item<'a>, ReadError> {
         let [mark] = self.number()?;
         // The marks of one kind's sizes are consecutive, smallest first.
         let bytes_of_length = |first: u8| 1 << (mark - first);
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             0x90..=0x9f => Item::Array(usize::from(mark & 0x0f)),
             0xa0..=0xbf => Item::Text(self.take(usize::from(mark & 0x1f))?),
             0xc0 => Item::Nil,
-            0xc1 => return Err(Missing::Invalid),
+            0xc1 => return Err(ReadError::Invalid),
             0xc2 => Item::Bool(false),
             0xc3 => Item::Bool(true),
             0xc4..=0xc6 => {
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn extension(&mut self, len: usize) -> Result<Item<'a>, Missing> {
+    fn extension(&mut self, len: usize) -> Result<Item<'a>, ReadError> {
         let [kind] = self.number()?;
         Ok(Item::Extension(kind as i8, self.take(len)?))
     }
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// As [`item`](Self::item).
-    pub fn skip(&mut self) -> Result<(), Missing> {
+    pub fn skip(&mut self) -> Result<(), ReadError> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(Ok(()), whole.skip());
         assert!(whole.rest().is_empty());
         for cut in 0..bytes.len() {
-            assert_eq!(Err(Missing::Incomplete), Reader::new(&bytes[..cut]).skip(), "{cut}");
+            assert_eq!(Err(ReadError::Incomplete), Reader::new(&bytes[..cut]).skip(), "{cut}");
         }
     }
 
@@ -310,6 +310,6 @@ mod tests {
                 let _ = Reader::new(&bytes).skip();
             }
         }
-        assert_eq!(Err(Missing::Invalid), Reader::new(&[0xc1]).item());
+        assert_eq!(Err(ReadError::Invalid), Reader::new(&[0xc1]).item());
     }
 }

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use logspool::recover::{self, AdoptedRecords, Adopter, Reason, Report, Want};
+use logspool::recover::{self, AdoptedRecords, Adopter, FileAction, Reason, Report};
 use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 
@@ -266,10 +266,10 @@ impl Adopter for FolderAdoption {
         left.get(name).and_then(|left| left.retry_at).is_none_or(|again| again <= Instant::now())
     }
 
-    fn want(&self, place: &Path) -> Want {
+    fn action(&self, place: &Path) -> FileAction {
         let is_ours = service_address(place)
             .is_some_and(|address| self.listeners.iter().any(|listener| is_served_by(&address, listener)));
-        if is_ours { Want::Take } else { Want::Append }
+        if is_ours { FileAction::Take } else { FileAction::Append }
     }
 
     fn take(&self, taken: &AdoptedRecords<'_>) -> io::Result<()> {

@@ -46,7 +46,7 @@ const MAX_GENERATION: u64 = 1 << 62;
 
 /// The contents of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
+pub struct CheckpointState {
     /// The state with the higher generation is newer.
     pub generation: u64,
     /// The stream.
@@ -63,7 +63,7 @@ pub struct State {
     pub positions: BTreeMap<u64, u64>,
 }
 
-impl State {
+impl CheckpointState {
     fn encode(&self) -> Vec<u8> {
         let mut slot = vec![0; SLOT_BYTES];
         slot[0..8].copy_from_slice(MAGIC);
@@ -110,25 +110,25 @@ fn crc_of(slot: &[u8]) -> u32 {
 }
 
 /// Reads the newest state in any folder.
-pub fn newest<D: Disk>(disks: &[D]) -> Option<State> {
+pub fn newest<D: Disk>(disks: &[D]) -> Option<CheckpointState> {
     disks.iter().filter_map(read).max_by_key(|state| state.generation)
 }
 
-fn read<D: Disk>(disk: &D) -> Option<State> {
+fn read<D: Disk>(disk: &D) -> Option<CheckpointState> {
     let file = disk.open(NAME).ok()?;
     let mut slots = vec![0; 2 * SLOT_BYTES];
     let filled = read_patiently(disk, &file, &mut slots, 0).ok()?;
-    slots[..filled].chunks(SLOT_BYTES).filter_map(State::parse).max_by_key(|state| state.generation)
+    slots[..filled].chunks(SLOT_BYTES).filter_map(CheckpointState::parse).max_by_key(|state| state.generation)
 }
 
 /// Writes checkpoints.
 #[derive(Debug)]
-pub struct Keeper<D: Disk> {
+pub struct CheckpointWriter<D: Disk> {
     /// Folder index and file of this life's checkpoint.
     file: Option<(usize, D::File)>,
 }
 
-impl<D: Disk> Keeper<D> {
+impl<D: Disk> CheckpointWriter<D> {
     /// A keeper that has written no state yet.
     pub fn new() -> Self {
         Self { file: None }
@@ -139,7 +139,7 @@ impl<D: Disk> Keeper<D> {
     /// # Errors
     ///
     /// The error of the last folder tried. The former state is still stored then.
-    pub fn store(&mut self, disks: &[D], state: &State) -> Result<(), DiskError> {
+    pub fn store(&mut self, disks: &[D], state: &CheckpointState) -> Result<(), DiskError> {
         let slot = state.encode();
         let first = self.file.as_ref().map_or(0, |(index, _)| *index);
         if let Some((index, file)) = self.file.take() {
@@ -169,7 +169,12 @@ impl<D: Disk> Keeper<D> {
     /// # Errors
     ///
     /// The disk's error, also `NotFound`.
-    pub fn store_in_place(&mut self, disks: &[D], before: &State, state: &State) -> Result<(), DiskError> {
+    pub fn store_in_place(
+        &mut self,
+        disks: &[D],
+        before: &CheckpointState,
+        state: &CheckpointState,
+    ) -> Result<(), DiskError> {
         let holds = |disk: &D| read(disk).as_ref() == Some(before);
         let index = disks.iter().position(holds).unwrap_or(0);
         let disk = &disks[index];
@@ -181,7 +186,7 @@ impl<D: Disk> Keeper<D> {
     }
 }
 
-fn write_slot<D: Disk>(disk: &D, file: &D::File, state: &State, slot: &[u8]) -> Result<(), DiskError> {
+fn write_slot<D: Disk>(disk: &D, file: &D::File, state: &CheckpointState, slot: &[u8]) -> Result<(), DiskError> {
     disk.write_at(file, slot, slot_offset(state))?;
     if Defect::CheckpointWithoutSync.is_planted() {
         return Ok(());
@@ -189,12 +194,12 @@ fn write_slot<D: Disk>(disk: &D, file: &D::File, state: &State, slot: &[u8]) -> 
     disk.sync_data(file)
 }
 
-fn slot_offset(state: &State) -> u64 {
+fn slot_offset(state: &CheckpointState) -> u64 {
     if Defect::OneSlot.is_planted() { 0 } else { (state.generation % 2) * SLOT_BYTES as u64 }
 }
 
 /// Makes a file with one state, then renames it.
-fn replace<D: Disk>(disk: &D, state: &State, slot: &[u8]) -> Result<D::File, DiskError> {
+fn replace<D: Disk>(disk: &D, state: &CheckpointState, slot: &[u8]) -> Result<D::File, DiskError> {
     // A crash or a full disk may have left the file. If it cannot be removed, `create` fails.
     let _ = disk.remove(UNFINISHED_NAME);
     let file = disk.create(UNFINISHED_NAME)?;
@@ -218,7 +223,7 @@ mod tests {
     #[test]
     fn a_state_is_read_back_and_every_changed_byte_is_noticed() {
         let positions = (0..MAX_CONSUMERS as u64).map(|consumer| (consumer, consumer * 3)).collect();
-        let state = State {
+        let state = CheckpointState {
             generation: 7,
             stream: Id([3; 16]),
             epoch: 2,
@@ -229,13 +234,13 @@ mod tests {
         };
         let slot = state.encode();
 
-        assert_eq!(Some(state), State::parse(&slot));
+        assert_eq!(Some(state), CheckpointState::parse(&slot));
         // Miri takes minutes for all of them.
         for at in (0..SLOT_BYTES).step_by(if cfg!(miri) { 1021 } else { 1 }) {
             let mut changed = slot.clone();
             changed[at] ^= 1;
-            assert_eq!(None, State::parse(&changed), "byte {at}");
+            assert_eq!(None, CheckpointState::parse(&changed), "byte {at}");
         }
-        assert_eq!(None, State::parse(&vec![0; SLOT_BYTES]));
+        assert_eq!(None, CheckpointState::parse(&vec![0; SLOT_BYTES]));
     }
 }

@@ -4,9 +4,9 @@ use super::checkpoint::MAX_CONSUMERS;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError, Operation};
 use super::error::SpoolError;
-use super::frame::{Head, Key};
+use super::frame::{FrameHead, FrameKey};
 use super::item::{Consumer, Frame, GapReason, Item};
-use super::segment::{Run, Segment};
+use super::segment::{FrameRun, Segment};
 use super::spool::Spool;
 
 /// Reads of a frame that the disk may fail before the frame's records count as lost.
@@ -15,11 +15,11 @@ use super::spool::Spool;
 const READ_TRIES: u32 = 3;
 
 /// Where a record is.
-enum Source {
+enum FrameSource {
     /// In memory, at this index.
     Memory(usize),
     /// In this segment's run.
-    Disk(usize, Run),
+    Disk(usize, FrameRun),
 }
 
 impl<D: Disk> Spool<D> {
@@ -116,31 +116,31 @@ impl<D: Disk> Spool<D> {
             match self.find(cursor) {
                 Some((follows, first, _)) if first > cursor => return Ok(Some(self.skip(id, cursor, follows, first))),
                 None => return Ok(Some(self.skip(id, cursor, next, next))),
-                Some((.., Source::Memory(index))) => {
+                Some((.., FrameSource::Memory(index))) => {
                     let held = &self.unsynced[index];
                     let payload = held.payload().to_vec();
-                    let Head { first, count, codec, .. } = held.head;
-                    return self.give(id, Frame { first, count, codec, payload }, None);
+                    let FrameHead { first, count, codec, .. } = held.head;
+                    return self.return_frame(id, Frame { first, count, codec, payload }, None);
                 }
-                Some((.., Source::Disk(index, run))) => {
+                Some((.., FrameSource::Disk(index, run))) => {
                     let segment = &self.segments[index];
                     match read_frame(&self.disks[segment.disk], segment, run, cursor, hint) {
                         Ok(Some((head, payload, offset))) => {
                             let hint = Some((segment.key, offset));
-                            let Head { first, count, codec, .. } = head;
-                            return self.give(id, Frame { first, count, codec, payload }, hint);
+                            let FrameHead { first, count, codec, .. } = head;
+                            return self.return_frame(id, Frame { first, count, codec, payload }, hint);
                         }
                         // The frame was valid when the segment was scanned.
-                        Ok(None) => self.look_again(index)?,
+                        Ok(None) => self.rescan(index)?,
                         Err(error) => {
-                            self.note(&error);
+                            self.note_error(&error);
                             let consumer = self.consumer(id)?;
                             consumer.failed_reads += 1;
                             if consumer.failed_reads < READ_TRIES {
                                 return Err(error.into());
                             }
                             consumer.failed_reads = 0;
-                            self.look_again(index)?;
+                            self.rescan(index)?;
                         }
                     }
                 }
@@ -148,7 +148,12 @@ impl<D: Disk> Spool<D> {
         }
     }
 
-    fn give(&mut self, id: u64, frame: Frame, hint: Option<(Key, u64)>) -> Result<Option<Item>, SpoolError> {
+    fn return_frame(
+        &mut self,
+        id: u64,
+        frame: Frame,
+        hint: Option<(FrameKey, u64)>,
+    ) -> Result<Option<Item>, SpoolError> {
         let consumer = self.consumer(id)?;
         consumer.cursor = frame.end();
         consumer.hint = hint;
@@ -156,8 +161,8 @@ impl<D: Disk> Spool<D> {
         Ok(Some(Item::Frame(frame)))
     }
 
-    /// The gap from `from` towards the next frame, which begins at `first` and was made when the next number was
-    /// `follows`.
+    /// The gap from `from` towards the next frame, whose first number is `first`. Numbers below `follows` were lost; those
+    /// from `follows` on were skipped on purpose.
     fn skip(&mut self, id: u64, from: u64, follows: u64, first: u64) -> Item {
         let (to, reason) = if follows > from { (follows, GapReason::Lost) } else { (first, GapReason::Skipped) };
         if let Ok(consumer) = self.consumer(id) {
@@ -168,10 +173,10 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Finds the record `cursor`, or else the next one present. Returns `follows` and `first` of its frame or run.
-    fn find(&self, cursor: u64) -> Option<(u64, u64, Source)> {
+    fn find(&self, cursor: u64) -> Option<(u64, u64, FrameSource)> {
         let held = self.unsynced.partition_point(|frame| frame.head.end() <= cursor);
         let mut best =
-            self.unsynced.get(held).map(|frame| (frame.head.follows, frame.head.first, Source::Memory(held)));
+            self.unsynced.get(held).map(|frame| (frame.head.follows, frame.head.first, FrameSource::Memory(held)));
         for (index, segment) in self.segments.iter().enumerate() {
             let at = segment.runs.partition_point(|run| run.end <= cursor);
             let Some(run) = segment.runs.get(at) else { continue };
@@ -181,14 +186,14 @@ impl<D: Disk> Spool<D> {
                 if Defect::OldCopyWins.is_planted() { run < best } else { run <= best }
             });
             if is_better {
-                best = Some((run.follows, run.first, Source::Disk(index, *run)));
+                best = Some((run.follows, run.first, FrameSource::Disk(index, *run)));
             }
         }
         best
     }
 
     /// Scans a segment again after a frame in it changed. The frame's records are lost then.
-    fn look_again(&mut self, index: usize) -> Result<(), SpoolError> {
+    fn rescan(&mut self, index: usize) -> Result<(), SpoolError> {
         let segment = &mut self.segments[index];
         let disk = &self.disks[segment.disk];
         let end = segment.end();
@@ -203,7 +208,7 @@ impl<D: Disk> Spool<D> {
         segment.runs = found.runs;
         let number = segment.number;
         for damage in found.damages {
-            self.remains.quarantine(disk, &segment.file, number, damage);
+            self.undeliverable.quarantine(disk, &segment.file, number, damage);
         }
         Ok(())
     }
@@ -214,8 +219,8 @@ impl<D: Disk> Spool<D> {
         while cursor < self.next {
             let (follows, first, end) = match self.find(cursor) {
                 None => (self.next, self.next, self.next),
-                Some((follows, first, Source::Memory(index))) => (follows, first, self.unsynced[index].head.end()),
-                Some((follows, first, Source::Disk(_, run))) => (follows, first, run.end),
+                Some((follows, first, FrameSource::Memory(index))) => (follows, first, self.unsynced[index].head.end()),
+                Some((follows, first, FrameSource::Disk(_, run))) => (follows, first, run.end),
             };
             lost += follows.min(first).saturating_sub(cursor);
             cursor = end;
@@ -229,11 +234,11 @@ impl<D: Disk> Spool<D> {
 fn read_frame<D: Disk>(
     disk: &D,
     segment: &Segment<D>,
-    run: Run,
+    run: FrameRun,
     cursor: u64,
-    hint: Option<(Key, u64)>,
-) -> Result<Option<(Head, Vec<u8>, u64)>, DiskError> {
-    let is_hinted = |(key, offset): &(Key, u64)| {
+    hint: Option<(FrameKey, u64)>,
+) -> Result<Option<(FrameHead, Vec<u8>, u64)>, DiskError> {
+    let is_hinted = |(key, offset): &(FrameKey, u64)| {
         *key == segment.key && (run.offset..run.stop).contains(offset) && cursor > run.first
     };
     let mut offset = hint.filter(is_hinted).map_or(run.offset, |(_, offset)| offset);

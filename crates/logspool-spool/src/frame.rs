@@ -36,9 +36,9 @@ pub const ALIGNMENT: u64 = 8;
 
 /// Ties a frame to one use of one segment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key(u32);
+pub struct FrameKey(u32);
 
-impl Key {
+impl FrameKey {
     /// The key of a segment.
     pub fn new(segment: &Id) -> Self {
         if Defect::CrcWithoutId.is_planted() { Self(0) } else { Self(crc32c::crc32c(&segment.0)) }
@@ -55,7 +55,7 @@ impl Key {
 
 /// The head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     /// Bytes of the payload.
     pub payload_bytes: u32,
     /// Number of the first record.
@@ -69,9 +69,9 @@ pub struct Head {
     payload_crc: u32,
 }
 
-impl Head {
+impl FrameHead {
     /// Parses a head; `None` if the bytes are not a valid head of this segment.
-    pub fn parse(bytes: &[u8], key: Key) -> Option<Self> {
+    pub fn parse(bytes: &[u8], key: FrameKey) -> Option<Self> {
         let payload_bytes = u32_at(bytes, 0);
         if payload_bytes == 0 || payload_bytes as usize > MAX_PAYLOAD_BYTES || bytes[33..HEAD_BYTES] != [0; 7] {
             return None;
@@ -101,7 +101,7 @@ impl Head {
     }
 
     /// Whether these bytes are its payload.
-    pub fn is_payload(&self, payload: &[u8], key: Key) -> bool {
+    pub fn matches_payload(&self, payload: &[u8], key: FrameKey) -> bool {
         self.payload_crc == key.payload(payload) || Defect::NoCrc.is_planted()
     }
 }
@@ -113,13 +113,13 @@ pub fn frame_bytes(payload: usize) -> u64 {
 
 /// A frame in memory, kept until it is durable.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct UnsyncedFrame {
     /// Its head.
-    pub head: Head,
+    pub head: FrameHead,
     bytes: Vec<u8>,
 }
 
-impl Held {
+impl UnsyncedFrame {
     /// Makes a frame that belongs to no segment yet.
     pub fn new(first: u64, follows: u64, count: u32, codec: u8, payload: &[u8]) -> Self {
         let mut bytes = vec![0; frame_bytes(payload.len()) as usize];
@@ -130,11 +130,11 @@ impl Held {
         put_u32(&mut bytes, 24, count);
         bytes[32] = codec;
         bytes[HEAD_BYTES..HEAD_BYTES + payload.len()].copy_from_slice(payload);
-        Self { head: Head { payload_bytes, first, follows, count, codec, payload_crc: 0 }, bytes }
+        Self { head: FrameHead { payload_bytes, first, follows, count, codec, payload_crc: 0 }, bytes }
     }
 
     /// Sets the checksums for a segment and returns the frame's bytes.
-    pub fn bytes_for(&mut self, key: Key) -> &[u8] {
+    pub fn bytes_for(&mut self, key: FrameKey) -> &[u8] {
         self.head.payload_crc = key.payload(self.payload());
         put_u32(&mut self.bytes, 28, self.head.payload_crc);
         let crc = key.head(&self.bytes);
@@ -159,28 +159,28 @@ mod tests {
 
     #[test]
     fn a_frame_is_read_back_and_zeros_are_none() {
-        let key = Key::new(&Id([7; 16]));
-        let mut frame = Held::new(10, 8, 3, 2, b"three records");
+        let key = FrameKey::new(&Id([7; 16]));
+        let mut frame = UnsyncedFrame::new(10, 8, 3, 2, b"three records");
         let bytes = frame.bytes_for(key).to_vec();
-        let head = Head::parse(&bytes, key).unwrap();
+        let head = FrameHead::parse(&bytes, key).unwrap();
 
         assert_eq!((10, 8, 13, 2, 13), (head.first, head.follows, head.end(), head.codec, head.payload_bytes));
-        assert!(head.is_payload(b"three records", key));
-        assert!(!head.is_payload(b"three recordt", key));
-        assert_eq!(None, Head::parse(&bytes, Key::new(&Id([8; 16]))));
-        assert_eq!(None, Head::parse(&[0; HEAD_BYTES], key));
+        assert!(head.matches_payload(b"three records", key));
+        assert!(!head.matches_payload(b"three recordt", key));
+        assert_eq!(None, FrameHead::parse(&bytes, FrameKey::new(&Id([8; 16]))));
+        assert_eq!(None, FrameHead::parse(&[0; HEAD_BYTES], key));
         assert_eq!(0, bytes.len() % ALIGNMENT as usize);
     }
 
     #[test]
     fn every_changed_byte_of_a_head_is_noticed() {
-        let key = Key::new(&Id([7; 16]));
-        let bytes = Held::new(1, 1, 1, 0, b"x").bytes_for(key).to_vec();
+        let key = FrameKey::new(&Id([7; 16]));
+        let bytes = UnsyncedFrame::new(1, 1, 1, 0, b"x").bytes_for(key).to_vec();
         for at in 0..HEAD_BYTES {
             for change in [1, 0x80, 0xff] {
                 let mut changed = bytes.clone();
                 changed[at] ^= change;
-                assert_eq!(None, Head::parse(&changed, key), "byte {at}");
+                assert_eq!(None, FrameHead::parse(&changed, key), "byte {at}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The position of a consumer, and the items that it reads.
 
-use super::frame::Key;
+use super::frame::FrameKey;
 
 /// How far one consumer has read and acked.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub(super) struct Consumer {
     /// The first number that it has not read.
     pub(super) cursor: u64,
     /// Segment and offset of the frame at the cursor, if known.
-    pub(super) hint: Option<(Key, u64)>,
+    pub(super) hint: Option<(FrameKey, u64)>,
     pub(super) failed_reads: u32,
 }
 

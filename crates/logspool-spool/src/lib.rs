@@ -36,7 +36,6 @@ pub mod pointer;
 mod proof;
 mod real_disk;
 mod recover;
-mod remains;
 mod room;
 mod saving;
 mod scan;
@@ -45,6 +44,7 @@ mod segment;
 mod spool;
 mod stats;
 mod takeover;
+mod undeliverable;
 mod view;
 mod words;
 

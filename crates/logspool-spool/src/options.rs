@@ -41,7 +41,7 @@ impl Default for Options {
 }
 
 /// Segments that `max_bytes` must allow: one being written, one in reserve, one to be dropped, one being made.
-const LEAST_SEGMENTS: u64 = 4;
+const MIN_SEGMENTS: u64 = 4;
 
 impl Options {
     pub(super) fn check(&self) -> Result<(), SpoolError> {
@@ -49,7 +49,7 @@ impl Options {
         if self.segment_bytes < smallest || self.segment_bytes > MAX_SEGMENT_BYTES {
             return Err(SpoolError::Options("segment_bytes must be between 2 KiB and 64 MiB"));
         }
-        if self.max_bytes / self.segment_bytes < LEAST_SEGMENTS {
+        if self.max_bytes / self.segment_bytes < MIN_SEGMENTS {
             return Err(SpoolError::Options("max_bytes must do for four segments of segment_bytes"));
         }
         Ok(())

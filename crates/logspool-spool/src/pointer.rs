@@ -38,12 +38,12 @@ pub struct SpoolTarget {
     /// The path of a file or the address of a service. `None`: the destination ended with the process.
     pub place: Option<PathBuf>,
     /// Whether the segment in shared memory is gone.
-    pub is_alone: Alone,
+    pub is_alone: SegmentPresence,
 }
 
 /// Whether the spool is all that a process left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alone {
+pub enum SegmentPresence {
     /// The segment may exist; it holds more.
     No,
     /// The machine was restarted since.
@@ -111,11 +111,11 @@ pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
         PathBuf::from(std::ffi::OsString::from_vec(segment))
     });
     let is_alone = if text != boot_id()? {
-        Alone::SinceStart
+        SegmentPresence::SinceStart
     } else if segment.is_some_and(|segment| is_missing(&segment)) {
-        Alone::NotSeen
+        SegmentPresence::NotSeen
     } else {
-        Alone::No
+        SegmentPresence::No
     };
     let place = (!paths.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(paths)));
     Ok(Some(SpoolTarget { place, is_alone }))
@@ -208,7 +208,7 @@ mod tests {
             make_sink_folder(&sink, Some("/var/log/app.log"), None).unwrap();
             let target = read_target(&sink_folder).unwrap().expect("the note is whole");
 
-            assert_eq!((Some(PathBuf::from("/var/log/app.log")), Alone::No), (target.place, target.is_alone));
+            assert_eq!((Some(PathBuf::from("/var/log/app.log")), SegmentPresence::No), (target.place, target.is_alone));
             sink_folder.remove(TARGET_NAME).unwrap();
         }
         assert_eq!(Vec::<String>::new(), sink_folder.names().unwrap());

@@ -49,7 +49,7 @@ impl RealDisk {
     /// # Errors
     ///
     /// The operating system's error.
-    pub fn look(path: &Path) -> Result<Self, DiskError> {
+    pub fn open_read_only(path: &Path) -> Result<Self, DiskError> {
         let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
         Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, _lock: None })
     }

@@ -16,19 +16,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::checkpoint::{self, Keeper};
+use super::checkpoint::{self, CheckpointWriter};
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
-use super::frame::{Head, Key};
+use super::frame::{FrameHead, FrameKey};
 use super::id::Id;
 use super::item::Consumer;
 use super::options::Options;
-use super::remains::Remains;
 use super::room::MAX_SPARES;
 use super::scan::{Damage, scan};
-use super::segment::{Header, Named, Segment, aside_name, named, segment_name, spare_name};
-use super::spool::{Spare, Spool};
+use super::segment::{FileKind, Header, Segment, aside_name, file_kind, segment_name, spare_name};
+use super::spool::{SpareFile, Spool};
+use super::undeliverable::UndeliverableCopies;
 
 /// Most unreadable segments kept for inspection.
 const MAX_ASIDE: usize = 4;
@@ -39,7 +39,7 @@ const MAX_ASIDE: usize = 4;
 const MAX_TAIL_BYTES: u64 = 1024 * 1024;
 
 /// A segment file with a valid header.
-pub(super) struct Found<D: Disk> {
+pub(super) struct FoundSegment<D: Disk> {
     pub(super) disk: usize,
     pub(super) file: D::File,
     pub(super) bytes: u64,
@@ -47,7 +47,7 @@ pub(super) struct Found<D: Disk> {
 }
 
 /// A damaged place in a segment. Records below `end` may be missing because of it.
-pub(super) struct Damaged {
+pub(super) struct DamagedRange {
     number: u64,
     pub(super) damage: Damage,
     end: u64,
@@ -67,7 +67,7 @@ impl<D: Disk> Spool<D> {
             preferred: 0,
             options,
             state: inherited.clone().unwrap_or_default(),
-            keeper: Keeper::new(),
+            keeper: CheckpointWriter::new(),
             inherited,
             saved: None,
             saved_floor: 0,
@@ -80,15 +80,15 @@ impl<D: Disk> Spool<D> {
             takes_over_from: None,
             next: 0,
             consumers: BTreeMap::new(),
-            remains: Remains::new(),
+            undeliverable: UndeliverableCopies::new(),
             failed_syncs: 0,
             disk_errors: 0,
             last_error: None,
         };
-        let found = spool.look_around()?;
+        let found = spool.find_segments()?;
         spool.adopt_stream(&found);
         let damages = spool.adopt_segments(found);
-        spool.count_on();
+        spool.restore_positions();
         if let Err(error) = spool.save() {
             spool.last_error = Some(error.to_string());
         }
@@ -96,12 +96,12 @@ impl<D: Disk> Spool<D> {
         if let Err(error) = spool.take_over() {
             spool.last_error = Some(error.to_string());
         }
-        spool.give_back_segments();
+        spool.free_acked_segments();
         Ok(spool)
     }
 
     /// Sorts the files of all folders and returns the segments, in the order in which they were made.
-    fn look_around(&mut self) -> Result<Vec<Found<D>>, SpoolError> {
+    fn find_segments(&mut self) -> Result<Vec<FoundSegment<D>>, SpoolError> {
         let mut found = Vec::new();
         let mut failed: Vec<DiskError> = Vec::new();
         let mut aside = 0;
@@ -109,39 +109,39 @@ impl<D: Disk> Spool<D> {
             let mut names = match self.disks[disk].names() {
                 Ok(names) => names,
                 Err(error) => {
-                    self.note(&error);
+                    self.note_error(&error);
                     failed.push(error);
                     continue;
                 }
             };
             names.sort_unstable();
             for name in names {
-                match named(&name) {
-                    Named::Segment(number) => {
+                match file_kind(&name) {
+                    FileKind::Segment(number) => {
                         self.next_segment = self.next_segment.max(number);
-                        match self.look_into(disk, number) {
+                        match self.open_segment(disk, number) {
                             Ok(Some(segment)) => found.push(segment),
                             Ok(None) => {}
-                            Err(error) => self.note(&error),
+                            Err(error) => self.note_error(&error),
                         }
                     }
-                    Named::Spare(number) => {
+                    FileKind::Spare(number) => {
                         self.next_segment = self.next_segment.max(number);
                         self.adopt_spare(disk, number);
                     }
-                    Named::SetAside(number) => {
+                    FileKind::SetAside(number) => {
                         self.next_segment = self.next_segment.max(number);
                         aside += 1;
                         if aside > MAX_ASIDE {
                             let _ = self.disks[disk].remove(&name);
                         }
                     }
-                    Named::Unfinished(number) => {
+                    FileKind::Unfinished(number) => {
                         // If it cannot be removed it does no harm: the next segment has another number.
                         self.next_segment = self.next_segment.max(number.unwrap_or(0));
                         let _ = self.disks[disk].remove(&name);
                     }
-                    Named::Other => {}
+                    FileKind::Other => {}
                 }
             }
         }
@@ -156,13 +156,13 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Opens a segment file. `None`: the file is not a segment in use.
-    fn look_into(&mut self, disk: usize, number: u64) -> Result<Option<Found<D>>, DiskError> {
+    fn open_segment(&mut self, disk: usize, number: u64) -> Result<Option<FoundSegment<D>>, DiskError> {
         let folder = &self.disks[disk];
         let name = segment_name(number);
         let file = folder.open(&name)?;
         let bytes = folder.bytes(&file)?;
         match Header::read(folder, &file)? {
-            Some(header) if header.number == number => Ok(Some(Found { disk, file, bytes, header })),
+            Some(header) if header.number == number => Ok(Some(FoundSegment { disk, file, bytes, header })),
             // A crash undid the renames of a file that was to be used again. The file has not been written since.
             Some(header) if header.number > number => {
                 drop(file);
@@ -179,7 +179,7 @@ impl<D: Disk> Spool<D> {
     }
 
     fn set_aside(&mut self, disk: usize, number: u64) -> Result<(), DiskError> {
-        self.remains.quarantined_frames += 1;
+        self.undeliverable.quarantined_frames += 1;
         self.disks[disk].rename(&segment_name(number), &aside_name(number))
     }
 
@@ -188,7 +188,7 @@ impl<D: Disk> Spool<D> {
         let name = spare_name(number);
         let bytes = folder.open(&name).and_then(|file| folder.bytes(&file));
         if self.spares.len() < MAX_SPARES && bytes.is_ok_and(|bytes| bytes == self.options.segment_bytes) {
-            self.spares.push(Spare { disk, number });
+            self.spares.push(SpareFile { disk, number });
         } else {
             // If it cannot be removed, the next opening tries again.
             let _ = folder.remove(&name);
@@ -196,7 +196,7 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Continues the checkpoint's stream, else the newest segment's, else begins a new one; always with a new epoch.
-    fn adopt_stream(&mut self, found: &[Found<D>]) {
+    fn adopt_stream(&mut self, found: &[FoundSegment<D>]) {
         if self.inherited.is_none() {
             let newest = found.last().map(|segment| segment.header.stream);
             self.state.stream = newest.unwrap_or_else(|| Id(self.disks[0].random_id()));
@@ -208,12 +208,12 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Scans the stream's segments and returns their damaged places.
-    fn adopt_segments(&mut self, found: Vec<Found<D>>) -> Vec<Damaged> {
+    fn adopt_segments(&mut self, found: Vec<FoundSegment<D>>) -> Vec<DamagedRange> {
         let (own, foreign): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|segment| segment.header.stream == self.state.stream);
         for segment in foreign {
             if let Err(error) = self.set_aside(segment.disk, segment.header.number) {
-                self.note(&error);
+                self.note_error(&error);
             }
         }
         let (segments, damages) = believed(&self.disks, own);
@@ -222,7 +222,7 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Restores the consumers' positions and sets the next number so that none is used twice.
-    fn count_on(&mut self) {
+    fn restore_positions(&mut self) {
         let ends = self.segments.iter().flat_map(|segment| &segment.runs).map(|run| run.end).max().unwrap_or(0);
         let acked = self.state.positions.values().copied().max().unwrap_or(0);
         let known = acked.max(self.state.durable).max(self.state.dropped_end);
@@ -231,13 +231,13 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Counts and copies damage in segments that a consumer still needs.
-    fn report_damages(&mut self, damages: Vec<Damaged>) {
+    fn report_damages(&mut self, damages: Vec<DamagedRange>) {
         let floor = self.floor();
-        for Damaged { number, damage, end } in damages {
+        for DamagedRange { number, damage, end } in damages {
             if let Some(segment) = self.segments.iter().find(|segment| segment.number == number)
                 && end > floor
             {
-                self.remains.quarantine(&self.disks[segment.disk], &segment.file, number, damage);
+                self.undeliverable.quarantine(&self.disks[segment.disk], &segment.file, number, damage);
             }
         }
     }
@@ -245,31 +245,31 @@ impl<D: Disk> Spool<D> {
 
 /// Scans the segments of one stream, oldest first in `found`. Returns them with the frames that are believed, and their
 /// damaged places.
-pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<Segment<D>>, Vec<Damaged>) {
+pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<FoundSegment<D>>) -> (VecDeque<Segment<D>>, Vec<DamagedRange>) {
     let last_first = found.last().map_or(u64::MAX, |segment| segment.header.first);
     let mut segments = VecDeque::new();
     let mut damages = Vec::new();
-    let mut bounds = Bounds::default();
-    let mut taken_over = Taken::default();
+    let mut bounds = BelievedEnds::default();
+    let mut taken_over = CoveredNumbers::default();
     // From newest to oldest: the believed frames of a segment end where any later segment begins.
-    for Found { disk, file, bytes, header } in found.into_iter().rev() {
-        let key = Key::new(&header.id);
+    for FoundSegment { disk, file, bytes, header } in found.into_iter().rev() {
+        let key = FrameKey::new(&header.id);
         let bound = bounds.of(&header);
         let may_be_taken = bounds.lowest >= last_first;
         // Frames that the last segment was to take over. A frame across its first number is not among them.
-        let is_believed = |head: &Head| {
+        let is_believed = |head: &FrameHead| {
             if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
         };
         let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
         let end = scanned.runs.last().map_or(header.first, |run| run.end);
-        damages.extend(scanned.damages.into_iter().map(|damage| Damaged { number: header.number, damage, end }));
+        damages.extend(scanned.damages.into_iter().map(|damage| DamagedRange { number: header.number, damage, end }));
         // A segment with a successor was synced to its end.
         if let Some(tail) = scanned.tail
             && bound != u64::MAX
             && end < bound
         {
             let damage = Damage { bytes: tail.bytes.min(MAX_TAIL_BYTES), ..tail };
-            damages.push(Damaged { number: header.number, damage, end: bound });
+            damages.push(DamagedRange { number: header.number, damage, end: bound });
         }
         bounds.add(&header);
         segments.push_front(Segment {
@@ -291,24 +291,25 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
 }
 
 /// Computes the number at which a segment's believed frames end, from the later segments.
-struct Bounds {
+struct BelievedEnds {
     /// The lowest first record of all later segments.
     lowest: u64,
     /// The same for the later segments outside the group in `takes_over`.
     others: u64,
-    /// Epoch and first record of the group added last; a group takes over frames together. `begins` is its lowest
-    /// start.
+    /// Epoch and first record of the newest group of segments, which took over the frames of one earlier segment
+    /// together.
     takes_over: (u64, u64),
+    /// The lowest first number of that group.
     begins: u64,
 }
 
-impl Default for Bounds {
+impl Default for BelievedEnds {
     fn default() -> Self {
         Self { lowest: u64::MAX, others: u64::MAX, takes_over: (u64::MAX, u64::MAX), begins: u64::MAX }
     }
 }
 
-impl Bounds {
+impl BelievedEnds {
     /// The number from which on `header`'s segment is not believed. All added segments must be later ones.
     fn of(&self, header: &Header) -> u64 {
         if self.takes_over == (header.epoch, header.first) { self.others.min(self.begins) } else { self.lowest }
@@ -326,14 +327,14 @@ impl Bounds {
 
 /// The numbers, from the last segment's first on, that frames of later segments cover.
 #[derive(Default)]
-struct Taken {
+struct CoveredNumbers {
     /// For each frame its first number and the number after its last record.
     ends: BTreeMap<u64, u64>,
 }
 
-impl Taken {
+impl CoveredNumbers {
     /// Adds a frame; `false` if a later segment's frame covers some of its numbers.
-    fn take(&mut self, head: &Head) -> bool {
+    fn take(&mut self, head: &FrameHead) -> bool {
         let before = self.ends.range(..head.end()).next_back();
         let is_free = before.is_none_or(|(_, end)| *end <= head.first) || Defect::OldCopyWins.is_planted();
         if is_free {

@@ -4,15 +4,15 @@
 //! Only then the first frame is written. A segment loses its name only after a checkpoint that passes it is durable.
 //! One spare file is kept in reserve, so that frames whose sync failed find a place on a full disk.
 
-use super::checkpoint::State;
+use super::checkpoint::CheckpointState;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
-use super::frame::Key;
+use super::frame::FrameKey;
 use super::id::Id;
 use super::options::WhenFull;
 use super::segment::{HEADER_BYTES, Header, Segment, segment_name, spare_name, unfinished_name};
-use super::spool::{Spare, Spool};
+use super::spool::{SpareFile, Spool};
 
 /// Bytes of zeros per write.
 ///
@@ -24,7 +24,7 @@ pub(super) const MAX_SPARES: usize = 2;
 
 /// The record numbers that a segment begins with; see [`Header`].
 #[derive(Debug, Clone, Copy)]
-struct Start {
+struct SegmentStart {
     first: u64,
     begins: u64,
 }
@@ -52,7 +52,7 @@ impl<D: Disk> Spool<D> {
             }
         }
         self.make_epoch_durable()?;
-        let start = Start { first, begins: first };
+        let start = SegmentStart { first, begins: first };
         let made = match self.make_segment(start, 1) {
             Err(error) if error.is_full() && self.options.when_full == WhenFull::DropOldest => {
                 self.drop_oldest()?;
@@ -69,7 +69,7 @@ impl<D: Disk> Spool<D> {
     /// to take over, `begins` the first number that goes into this segment.
     pub(super) fn begin_reserved(&mut self, first: u64, begins: u64) -> Result<(), SpoolError> {
         self.make_epoch_durable()?;
-        Ok(self.make_segment(Start { first, begins }, 0)?)
+        Ok(self.make_segment(SegmentStart { first, begins }, 0)?)
     }
 
     /// Makes the epoch durable before its first segment. Two lives with one epoch would leave the order of segments
@@ -89,7 +89,7 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Tries each folder in turn, a spare file before a new one. Leaves `keep` spare files unused.
-    fn make_segment(&mut self, start: Start, keep: usize) -> Result<(), DiskError> {
+    fn make_segment(&mut self, start: SegmentStart, keep: usize) -> Result<(), DiskError> {
         let mut failed = None;
         for offset in 0..self.disks.len() {
             let disk = (self.preferred + offset) % self.disks.len();
@@ -97,7 +97,7 @@ impl<D: Disk> Spool<D> {
             let spare = spare.filter(|_| self.spares.len() > keep).map(|index| self.spares.swap_remove(index));
             let tried = match spare {
                 Some(spare) => self.use_again(spare, start).or_else(|error| {
-                    self.note(&error);
+                    self.note_error(&error);
                     self.use_new(disk, start)
                 }),
                 None => {
@@ -112,7 +112,7 @@ impl<D: Disk> Spool<D> {
                     return Ok(());
                 }
                 Err(error) => {
-                    self.note(&error);
+                    self.note_error(&error);
                     failed = failed.or(Some(error));
                 }
             }
@@ -131,38 +131,38 @@ impl<D: Disk> Spool<D> {
     pub(super) fn remove_spare(&mut self) -> bool {
         let Some(spare) = self.spares.pop() else { return false };
         if let Err(error) = self.disks[spare.disk].remove(&spare_name(spare.number)) {
-            self.note(&error);
+            self.note_error(&error);
         }
         true
     }
 
-    fn use_new(&mut self, disk: usize, start: Start) -> Result<(), DiskError> {
+    fn use_new(&mut self, disk: usize, start: SegmentStart) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.fill_with_zeros(disk, number)?;
-        self.put_to_use(disk, number, file, &unfinished_name(number), start)
+        self.write_header_and_rename(disk, number, file, &unfinished_name(number), start)
     }
 
-    fn use_again(&mut self, spare: Spare, start: Start) -> Result<(), DiskError> {
+    fn use_again(&mut self, spare: SpareFile, start: SegmentStart) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.disks[spare.disk].open(&spare_name(spare.number))?;
-        self.put_to_use(spare.disk, number, file, &spare_name(spare.number), start)
+        self.write_header_and_rename(spare.disk, number, file, &spare_name(spare.number), start)
     }
 
     /// Writes the header into a file of zeros or old frames, and renames the file. A file that fails here is never
     /// used.
-    fn put_to_use(
+    fn write_header_and_rename(
         &mut self,
         disk: usize,
         number: u64,
         file: D::File,
         name: &str,
-        start: Start,
+        start: SegmentStart,
     ) -> Result<(), DiskError> {
         let folder = &self.disks[disk];
-        let Start { first, begins } = start;
+        let SegmentStart { first, begins } = start;
         let id = Id(folder.random_id());
         let bytes = self.options.segment_bytes;
-        let State { stream, epoch, .. } = self.state;
+        let CheckpointState { stream, epoch, .. } = self.state;
         let header = Header { stream, epoch, number, first, begins, id, bytes };
         let made = folder
             .write_at(&file, &header.encode(), 0)
@@ -179,7 +179,7 @@ impl<D: Disk> Spool<D> {
             number,
             disk,
             file,
-            key: Key::new(&id),
+            key: FrameKey::new(&id),
             bytes,
             runs: Vec::new(),
             offset: HEADER_BYTES,
@@ -221,10 +221,10 @@ impl<D: Disk> Spool<D> {
             self.disks[disk].rename(&unfinished_name(number), &spare_name(number))
         });
         match made {
-            Ok(()) => self.spares.push(Spare { disk, number }),
+            Ok(()) => self.spares.push(SpareFile { disk, number }),
             Err(error) => {
                 let _ = self.disks[disk].remove(&unfinished_name(number));
-                self.note(&error);
+                self.note_error(&error);
             }
         }
     }
@@ -239,7 +239,7 @@ impl<D: Disk> Spool<D> {
         let full = SpoolError::Full { bytes: self.bytes(), max_bytes: self.options.max_bytes };
         let floor = self.floor();
         let Some(oldest) = self.segments.front() else { return Err(full) };
-        let records = |run: &super::segment::Run| run.end.saturating_sub(run.first.max(floor));
+        let records = |run: &super::segment::FrameRun| run.end.saturating_sub(run.first.max(floor));
         let before = self.state.clone();
         self.state.dropped_records += oldest.runs.iter().map(records).sum::<u64>();
         self.state.dropped_end = self.state.dropped_end.max(oldest.end());
@@ -251,18 +251,18 @@ impl<D: Disk> Spool<D> {
             self.state.dropped_end = before.dropped_end;
             return Err(error);
         }
-        if self.give_back(0) { Ok(()) } else { Err(full) }
+        if self.free_segment(0) { Ok(()) } else { Err(full) }
     }
 
     /// Frees every segment that a durable checkpoint has passed.
-    pub(super) fn give_back_segments(&mut self) {
+    pub(super) fn free_acked_segments(&mut self) {
         let floor = if Defect::RecycleBeforeCheckpoint.is_planted() { self.floor() } else { self.saved_floor };
         let mut index = 0;
         while index < self.segments.len() {
             let segment = &self.segments[index];
             let is_written = self.is_writing && index + 1 == self.segments.len();
             let is_needed = segment.keeps_unsynced || is_written || segment.end() > floor;
-            let is_gone = !is_needed && self.give_back(index);
+            let is_gone = !is_needed && self.free_segment(index);
             if !is_gone {
                 if self.segments[index].has_leftovers {
                     break;
@@ -279,20 +279,20 @@ impl<D: Disk> Spool<D> {
             segment.is_failed = true;
             segment.has_leftovers = true;
             self.preferred = (segment.disk + 1) % self.disks.len();
-            self.give_back(self.segments.len() - 1);
+            self.free_segment(self.segments.len() - 1);
         }
     }
 
     /// Frees one segment: makes it a spare or removes it. `false` if the disk refuses; a later call tries again.
-    fn give_back(&mut self, index: usize) -> bool {
+    fn free_segment(&mut self, index: usize) -> bool {
         let segment = &self.segments[index];
         let folder = &self.disks[segment.disk];
         let (disk, number, name) = (segment.disk, segment.number, segment_name(segment.number));
         let is_usable = !segment.is_failed && segment.bytes == self.options.segment_bytes;
         if is_usable && self.spares.len() < MAX_SPARES && folder.rename(&name, &spare_name(number)).is_ok() {
-            self.spares.push(Spare { disk, number });
+            self.spares.push(SpareFile { disk, number });
         } else if let Err(error) = folder.remove(&name) {
-            self.note(&error);
+            self.note_error(&error);
             return false;
         }
         self.segments.remove(index);

@@ -17,7 +17,7 @@ impl<D: Disk> Spool<D> {
                 && saved.positions.iter().map(|(a, b)| (*a, *b)).eq(positions)
         });
         if super::defect::Defect::RecycleBeforeCheckpoint.is_planted() {
-            self.give_back_segments();
+            self.free_acked_segments();
         }
         if !is_saved {
             self.save()?;
@@ -29,9 +29,9 @@ impl<D: Disk> Spool<D> {
             }
         }
         if !self.is_writing && self.unsynced.is_empty() {
-            self.let_go_of_copied();
+            self.free_copied_segments();
         }
-        self.give_back_segments();
+        self.free_acked_segments();
         Ok(())
     }
 
@@ -53,7 +53,7 @@ impl<D: Disk> Spool<D> {
             stored = self.keeper.store(&self.disks, &self.state);
         }
         if let Err(error) = stored {
-            self.note(&error);
+            self.note_error(&error);
             return Err(error.into());
         }
         self.inherited = None;

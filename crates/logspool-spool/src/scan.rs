@@ -6,8 +6,8 @@
 
 use super::defect::Defect;
 use super::disk::{Disk, read_patiently};
-use super::frame::{ALIGNMENT, HEAD_BYTES, Head, Key};
-use super::segment::{HEADER_BYTES, MAX_SEGMENT_BYTES, Run};
+use super::frame::{ALIGNMENT, FrameHead, FrameKey, HEAD_BYTES};
+use super::segment::{FrameRun, HEADER_BYTES, MAX_SEGMENT_BYTES};
 
 /// Bytes per read.
 ///
@@ -29,7 +29,7 @@ pub struct Damage {
 #[derive(Debug, Default)]
 pub struct Scan {
     /// The believed frames, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<FrameRun>,
     /// Damage between frames.
     pub damages: Vec<Damage>,
     /// Bytes after the last frame: torn, left by a former use of the file, or never written.
@@ -43,24 +43,24 @@ pub struct Scan {
 pub fn scan<D: Disk>(
     disk: &D,
     file: &D::File,
-    key: Key,
+    key: FrameKey,
     first: u64,
-    mut is_believed: impl FnMut(&Head) -> bool,
+    mut is_believed: impl FnMut(&FrameHead) -> bool,
 ) -> Scan {
-    let mut window = Window::new(disk, file);
+    let mut window = ReadWindow::new(disk, file);
     let mut found = Scan::default();
     let mut lowest = first;
     let mut hole = None;
     let mut offset = HEADER_BYTES;
     while let Some(bytes) = window.bytes(offset, HEAD_BYTES) {
-        let head = Head::parse(bytes, key).filter(|head| head.first >= lowest);
+        let head = FrameHead::parse(bytes, key).filter(|head| head.first >= lowest);
         let Some(head) = head else {
             hole.get_or_insert(offset);
-            offset = window.behind_zeros(offset + ALIGNMENT);
+            offset = window.after_zeros(offset + ALIGNMENT);
             continue;
         };
         let payload = window.bytes(offset + HEAD_BYTES as u64, head.payload_bytes as usize);
-        if payload.is_some_and(|payload| head.is_payload(payload, key)) {
+        if payload.is_some_and(|payload| head.matches_payload(payload, key)) {
             if let Some(begin) = hole.take() {
                 if Defect::StopAtDamage.is_planted() {
                     break;
@@ -68,7 +68,7 @@ pub fn scan<D: Disk>(
                 found.damages.push(Damage { offset: begin, bytes: offset - begin });
             }
             if is_believed(&head) {
-                Run::of(&head, offset).add_to(&mut found.runs);
+                FrameRun::of(&head, offset).add_to(&mut found.runs);
                 lowest = head.end();
             } else {
                 found.has_leftovers = true;
@@ -83,7 +83,7 @@ pub fn scan<D: Disk>(
 }
 
 /// A piece of the file in memory. Blocks that the disk cannot read are zeros in it, which are no frame.
-struct Window<'a, D: Disk> {
+struct ReadWindow<'a, D: Disk> {
     disk: &'a D,
     file: &'a D::File,
     length: u64,
@@ -91,7 +91,7 @@ struct Window<'a, D: Disk> {
     buffer: Vec<u8>,
 }
 
-impl<'a, D: Disk> Window<'a, D> {
+impl<'a, D: Disk> ReadWindow<'a, D> {
     fn new(disk: &'a D, file: &'a D::File) -> Self {
         let length = disk.bytes(file).unwrap_or(0).min(MAX_SEGMENT_BYTES);
         Self { disk, file, length, start: 0, buffer: Vec::new() }
@@ -109,7 +109,7 @@ impl<'a, D: Disk> Window<'a, D> {
 
     /// The first offset >= `offset` at which a frame may begin. No frame begins with zeros, and a new segment is mostly
     /// zeros.
-    fn behind_zeros(&self, offset: u64) -> u64 {
+    fn after_zeros(&self, offset: u64) -> u64 {
         let loaded = self.buffer.get((offset - self.start) as usize..).unwrap_or_default();
         let places = loaded.chunks_exact(ALIGNMENT as usize);
         offset + places.take_while(|place| **place == [0; ALIGNMENT as usize]).count() as u64 * ALIGNMENT

@@ -27,7 +27,7 @@
 //! bytes 80..88, and the earlier ones are believed up to that number.
 
 use super::disk::{Disk, DiskError, read_patiently};
-use super::frame::{HEAD_BYTES, Head, Key};
+use super::frame::{FrameHead, FrameKey, HEAD_BYTES};
 use super::id::Id;
 use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
@@ -121,7 +121,7 @@ fn crc_of(header: &[u8]) -> u32 {
 
 /// Frames that follow each other without a break, in numbers and in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct FrameRun {
     /// The spool's next number when the first frame was made.
     pub follows: u64,
     /// Number of the first record.
@@ -134,9 +134,9 @@ pub struct Run {
     pub stop: u64,
 }
 
-impl Run {
+impl FrameRun {
     /// A run of one frame.
-    pub fn of(head: &Head, offset: u64) -> Self {
+    pub fn of(head: &FrameHead, offset: u64) -> Self {
         Self { follows: head.follows, first: head.first, end: head.end(), offset, stop: offset + head.frame_bytes() }
     }
 
@@ -162,11 +162,11 @@ pub struct Segment<D: Disk> {
     /// The file.
     pub file: D::File,
     /// The key that its frames are checked with.
-    pub key: Key,
+    pub key: FrameKey,
     /// Bytes of the file.
     pub bytes: u64,
     /// The frames that are durable and believed.
-    pub runs: Vec<Run>,
+    pub runs: Vec<FrameRun>,
     /// Offset of the next frame; only valid for the segment being written.
     pub offset: u64,
     /// Number of its first record, by its header.
@@ -191,10 +191,10 @@ impl<D: Disk> Segment<D> {
     /// # Errors
     ///
     /// The disk's error.
-    pub fn head(&self, disk: &D, offset: u64) -> Result<Option<Head>, DiskError> {
+    pub fn head(&self, disk: &D, offset: u64) -> Result<Option<FrameHead>, DiskError> {
         let mut bytes = [0; HEAD_BYTES];
         read_patiently(disk, &self.file, &mut bytes, offset)?;
-        Ok(Head::parse(&bytes, self.key))
+        Ok(FrameHead::parse(&bytes, self.key))
     }
 
     /// Reads the payload of the frame at `offset`, whose head has been read. `None`: the payload is damaged.
@@ -202,11 +202,11 @@ impl<D: Disk> Segment<D> {
     /// # Errors
     ///
     /// The disk's error.
-    pub fn payload(&self, disk: &D, offset: u64, head: &Head) -> Result<Option<Vec<u8>>, DiskError> {
+    pub fn payload(&self, disk: &D, offset: u64, head: &FrameHead) -> Result<Option<Vec<u8>>, DiskError> {
         // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
         let mut payload = vec![0; head.payload_bytes as usize];
         read_patiently(disk, &self.file, &mut payload, offset + HEAD_BYTES as u64)?;
-        Ok(head.is_payload(&payload, self.key).then_some(payload))
+        Ok(head.matches_payload(&payload, self.key).then_some(payload))
     }
 }
 
@@ -215,7 +215,7 @@ const MAX_NUMBER: u64 = 1 << 62;
 
 /// The kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum FileKind {
     /// A segment in use.
     Segment(u64),
     /// A segment that waits to be used again.
@@ -229,16 +229,16 @@ pub enum Named {
 }
 
 /// Parses a file name.
-pub fn named(name: &str) -> Named {
-    let Some((stem, kind)) = name.rsplit_once('.') else { return Named::Other };
+pub fn file_kind(name: &str) -> FileKind {
+    let Some((stem, kind)) = name.rsplit_once('.') else { return FileKind::Other };
     let is_number = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| stem.parse().ok()).flatten().filter(|number| *number < MAX_NUMBER);
     match (kind, number) {
-        ("seg", Some(number)) => Named::Segment(number),
-        ("free", Some(number)) => Named::Spare(number),
-        ("aside", Some(number)) => Named::SetAside(number),
-        ("tmp", number) => Named::Unfinished(number),
-        _ => Named::Other,
+        ("seg", Some(number)) => FileKind::Segment(number),
+        ("free", Some(number)) => FileKind::Spare(number),
+        ("aside", Some(number)) => FileKind::SetAside(number),
+        ("tmp", number) => FileKind::Unfinished(number),
+        _ => FileKind::Other,
     }
 }
 
@@ -284,12 +284,12 @@ mod tests {
 
     #[test]
     fn names_tell_what_a_file_is() {
-        assert_eq!(Named::Segment(7), named(&segment_name(7)));
-        assert_eq!(Named::Spare(7), named(&spare_name(7)));
-        assert_eq!(Named::Unfinished(Some(7)), named(&unfinished_name(7)));
-        assert_eq!(Named::Unfinished(None), named("checkpoint.tmp"));
-        assert_eq!(Named::Other, named("7.seg"));
-        assert_eq!(Named::Other, named("checkpoint"));
-        assert_eq!(Named::Other, named("99999999999999999999.seg"));
+        assert_eq!(FileKind::Segment(7), file_kind(&segment_name(7)));
+        assert_eq!(FileKind::Spare(7), file_kind(&spare_name(7)));
+        assert_eq!(FileKind::Unfinished(Some(7)), file_kind(&unfinished_name(7)));
+        assert_eq!(FileKind::Unfinished(None), file_kind("checkpoint.tmp"));
+        assert_eq!(FileKind::Other, file_kind("7.seg"));
+        assert_eq!(FileKind::Other, file_kind("checkpoint"));
+        assert_eq!(FileKind::Other, file_kind("99999999999999999999.seg"));
     }
 }

@@ -9,16 +9,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::checkpoint::{Keeper, State};
+use super::checkpoint::{CheckpointState, CheckpointWriter};
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
-use super::frame::{HEAD_BYTES, Held, MAX_PAYLOAD_BYTES, frame_bytes};
+use super::frame::{HEAD_BYTES, MAX_PAYLOAD_BYTES, UnsyncedFrame, frame_bytes};
 use super::id::Id;
 use super::item::Consumer;
 use super::options::Options;
-use super::remains::Remains;
-use super::segment::{Run, Segment};
+use super::segment::{FrameRun, Segment};
+use super::undeliverable::UndeliverableCopies;
 
 /// Records to keep, encoded as their reader expects.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct Batch<'a> {
 
 /// A segment file that waits to be used again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spare {
+pub(super) struct SpareFile {
     pub(super) disk: usize,
     pub(super) number: u64,
 }
@@ -48,22 +48,22 @@ pub struct Spool<D: Disk> {
     pub(super) preferred: usize,
     pub(super) options: Options,
     /// State for the next checkpoint, except `durable` and the positions, which `save` fills in.
-    pub(super) state: State,
-    pub(super) keeper: Keeper<D>,
+    pub(super) state: CheckpointState,
+    pub(super) keeper: CheckpointWriter<D>,
     /// The former life's state, until this life has stored its first.
-    pub(super) inherited: Option<State>,
+    pub(super) inherited: Option<CheckpointState>,
     /// The last state that is durable.
-    pub(super) saved: Option<State>,
+    pub(super) saved: Option<CheckpointState>,
     /// A durable checkpoint has acked or dropped every record below this number.
     pub(super) saved_floor: u64,
     /// Segments in the order of their numbers.
     pub(super) segments: VecDeque<Segment<D>>,
     /// Whether the last segment takes frames.
     pub(super) is_writing: bool,
-    pub(super) spares: Vec<Spare>,
+    pub(super) spares: Vec<SpareFile>,
     pub(super) next_segment: u64,
     /// Frames that no sync has made durable, in order.
-    pub(super) unsynced: VecDeque<Held>,
+    pub(super) unsynced: VecDeque<UnsyncedFrame>,
     pub(super) unsynced_bytes: u64,
     /// First record number of the segment that is to replace files with frames that are not durable. It does not change
     /// until the replacement is complete: an unfinished try must not make the next one look complete.
@@ -71,7 +71,7 @@ pub struct Spool<D: Disk> {
     /// The number after the last record.
     pub(super) next: u64,
     pub(super) consumers: BTreeMap<u64, Consumer>,
-    pub(super) remains: Remains<D>,
+    pub(super) undeliverable: UndeliverableCopies<D>,
     pub(super) failed_syncs: u64,
     pub(super) disk_errors: u64,
     pub(super) last_error: Option<String>,
@@ -110,16 +110,16 @@ impl<D: Disk> Spool<D> {
         if self.unsynced_bytes + bytes > self.options.max_unsynced_bytes {
             self.sync()?;
         }
-        self.make_place(bytes, batch.first)?;
-        let mut frame = Held::new(batch.first, self.next, batch.count, batch.codec, batch.payload);
+        self.make_room(bytes, batch.first)?;
+        let mut frame = UnsyncedFrame::new(batch.first, self.next, batch.count, batch.codec, batch.payload);
         let segment = self.segments.back_mut().expect("a place was made");
         let disk = &self.disks[segment.disk];
         let written = disk.write_at(&segment.file, frame.bytes_for(segment.key), segment.offset);
         segment.offset += bytes;
-        self.hold(frame);
+        self.keep_unsynced(frame);
         if let Err(error) = written {
-            self.note(&error);
-            self.leave_segment();
+            self.note_error(&error);
+            self.abandon_segment();
             if let Err(error) = self.rescue() {
                 let frame = self.unsynced.pop_back().expect("the frame was put there above");
                 self.unsynced_bytes -= frame.len();
@@ -148,11 +148,11 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Makes sure that the last segment has room for `bytes` more.
-    fn make_place(&mut self, bytes: u64, first: u64) -> Result<(), SpoolError> {
+    fn make_room(&mut self, bytes: u64, first: u64) -> Result<(), SpoolError> {
         if !self.is_writing && !self.unsynced.is_empty() {
             self.rescue()?;
         }
-        if self.has_place(bytes) {
+        if self.has_room(bytes) {
             return Ok(());
         }
         if self.is_writing {
@@ -162,7 +162,7 @@ impl<D: Disk> Spool<D> {
                 self.note_durable();
             }
             // The sync may have gone to a new segment.
-            if self.has_place(bytes) {
+            if self.has_room(bytes) {
                 return Ok(());
             }
             self.is_writing = false;
@@ -170,11 +170,11 @@ impl<D: Disk> Spool<D> {
         self.begin_segment(first)
     }
 
-    fn has_place(&self, bytes: u64) -> bool {
+    fn has_room(&self, bytes: u64) -> bool {
         self.is_writing && self.segments.back().is_some_and(|segment| segment.offset + bytes <= segment.bytes)
     }
 
-    fn hold(&mut self, frame: Held) {
+    fn keep_unsynced(&mut self, frame: UnsyncedFrame) {
         self.unsynced_bytes += frame.len();
         self.unsynced.push_back(frame);
     }
@@ -198,7 +198,7 @@ impl<D: Disk> Spool<D> {
             Ok(()) => self.note_durable(),
             Err(error) => {
                 self.note_failed_sync(&error);
-                self.leave_segment();
+                self.abandon_segment();
                 self.rescue()?;
             }
         }
@@ -221,14 +221,14 @@ impl<D: Disk> Spool<D> {
         let segment = self.segments.back_mut().expect("a segment is written");
         let mut offset = segment.offset - self.unsynced_bytes;
         for frame in self.unsynced.drain(..) {
-            Run::of(&frame.head, offset).add_to(&mut segment.runs);
+            FrameRun::of(&frame.head, offset).add_to(&mut segment.runs);
             offset += frame.len();
         }
         self.unsynced_bytes = 0;
     }
 
     /// Stops writing to the last segment after an error. Its frames that are not durable are in memory.
-    fn leave_segment(&mut self) {
+    fn abandon_segment(&mut self) {
         self.is_writing = false;
         self.takes_over_from = self.takes_over_from.or(self.unsynced.front().map(|frame| frame.head.first));
         if let Some(segment) = self.segments.back_mut() {
@@ -256,7 +256,7 @@ impl<D: Disk> Spool<D> {
             self.is_writing = false;
             self.begin_reserved(self.takes_over_from.unwrap_or(first), first)?;
             if Defect::FreeTailBeforeCopy.is_planted() {
-                self.let_go_of_copied();
+                self.free_copied_segments();
             }
             match self.fill_segment() {
                 // The rest keeps the same first number: from there on, earlier files hold those frames too.
@@ -271,7 +271,7 @@ impl<D: Disk> Spool<D> {
                 }
             }
         }
-        self.let_go_of_copied();
+        self.free_copied_segments();
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl<D: Disk> Spool<D> {
     /// Records that the first `count` frames in memory are durable in the last segment, which holds no others.
     fn note_durable_front(&mut self, count: usize) {
         let rest = self.unsynced.split_off(count);
-        let rest_bytes = rest.iter().map(Held::len).sum();
+        let rest_bytes = rest.iter().map(UnsyncedFrame::len).sum();
         self.unsynced_bytes -= rest_bytes;
         self.note_durable();
         self.unsynced = rest;
@@ -303,22 +303,22 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Frees the segments that were kept for frames in memory.
-    pub(super) fn let_go_of_copied(&mut self) {
+    pub(super) fn free_copied_segments(&mut self) {
         self.takes_over_from = None;
         for segment in &mut self.segments {
             segment.keeps_unsynced = false;
         }
-        self.give_back_segments();
+        self.free_acked_segments();
     }
 
-    pub(super) fn note(&mut self, error: &DiskError) {
+    pub(super) fn note_error(&mut self, error: &DiskError) {
         self.disk_errors += 1;
         self.last_error = Some(error.to_string());
     }
 
     fn note_failed_sync(&mut self, error: &DiskError) {
         self.failed_syncs += 1;
-        self.note(error);
+        self.note_error(error);
     }
 
     /// Makes all frames durable if the disk allows, stores a checkpoint and closes the files.

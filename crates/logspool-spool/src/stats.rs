@@ -48,8 +48,8 @@ impl<D: Disk> Spool<D> {
             unsynced_bytes: self.unsynced_bytes,
             lost_records: self.lost_records(),
             dropped_records: self.state.dropped_records,
-            quarantined_frames: self.remains.quarantined_frames,
-            dead_frames: self.remains.dead_frames,
+            quarantined_frames: self.undeliverable.quarantined_frames,
+            dead_frames: self.undeliverable.dead_frames,
             failed_syncs: self.failed_syncs,
             disk_errors: self.disk_errors,
             is_degraded: !self.is_writing && !self.unsynced.is_empty(),
@@ -63,10 +63,10 @@ impl<D: Disk> Spool<D> {
     /// # Errors
     ///
     /// If no consumer has this id. A copy that cannot be made is counted in the statistics.
-    pub fn bury(&mut self, consumer: u64, frame: &Frame) -> Result<(), SpoolError> {
+    pub fn reject(&mut self, consumer: u64, frame: &Frame) -> Result<(), SpoolError> {
         self.ack(consumer, frame.end())?;
-        if let Err(error) = self.remains.bury(&self.disks[0], consumer, frame) {
-            self.note(&error);
+        if let Err(error) = self.undeliverable.copy_refused(&self.disks[0], consumer, frame) {
+            self.note_error(&error);
         }
         Ok(())
     }

@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
-use super::frame::{Head, Held};
-use super::segment::{MAX_SEGMENT_BYTES, Run, Segment};
+use super::frame::{FrameHead, UnsyncedFrame};
+use super::segment::{FrameRun, MAX_SEGMENT_BYTES, Segment};
 use super::spool::Spool;
 
 /// Most bytes that one life takes over in memory. A spool's own last segment is a quarter of it at most.
 const MAX_TAKEN_BYTES: u64 = 4 * MAX_SEGMENT_BYTES;
 
 /// Segment and offset of a frame.
-struct Place {
+struct FramePlace {
     segment: usize,
     offset: u64,
-    head: Head,
+    head: FrameHead,
 }
 
 impl<D: Disk> Spool<D> {
@@ -47,10 +47,10 @@ impl<D: Disk> Spool<D> {
         }
         // Frames taken over are read from memory only; frames that overlap them are not read.
         for segment in &mut self.segments {
-            forget(segment, from);
+            drop_frames_from(segment, from);
         }
-        for Place { segment, offset, head } in left {
-            Run::of(&head, offset).add_to(&mut self.segments[segment].runs);
+        for FramePlace { segment, offset, head } in left {
+            FrameRun::of(&head, offset).add_to(&mut self.segments[segment].runs);
         }
         self.unsynced_bytes = held_bytes;
         self.takes_over_from = Some(from);
@@ -58,7 +58,7 @@ impl<D: Disk> Spool<D> {
     }
 
     /// The frames with first numbers >= `from`, keyed by first number.
-    fn places(&self, from: u64) -> BTreeMap<u64, Place> {
+    fn places(&self, from: u64) -> BTreeMap<u64, FramePlace> {
         let mut places = BTreeMap::new();
         for (index, segment) in self.segments.iter().enumerate().rev() {
             for run in segment.runs.iter().filter(|run| run.end > from) {
@@ -66,7 +66,7 @@ impl<D: Disk> Spool<D> {
                 while offset < run.stop {
                     let Ok(Some(head)) = segment.head(&self.disks[segment.disk], offset) else { break };
                     if head.first >= from {
-                        places.insert(head.first, Place { segment: index, offset, head });
+                        places.insert(head.first, FramePlace { segment: index, offset, head });
                     }
                     offset += head.frame_bytes();
                 }
@@ -75,16 +75,16 @@ impl<D: Disk> Spool<D> {
         places
     }
 
-    fn load(&self, place: &Place) -> Result<Option<Held>, DiskError> {
+    fn load(&self, place: &FramePlace) -> Result<Option<UnsyncedFrame>, DiskError> {
         let segment = &self.segments[place.segment];
         let payload = segment.payload(&self.disks[segment.disk], place.offset, &place.head)?;
-        let Head { first, follows, count, codec, .. } = place.head;
-        Ok(payload.map(|payload| Held::new(first, follows, count, codec, &payload)))
+        let FrameHead { first, follows, count, codec, .. } = place.head;
+        Ok(payload.map(|payload| UnsyncedFrame::new(first, follows, count, codec, &payload)))
     }
 }
 
 /// Drops every frame of `segment` whose first number is >= `from`. `from` must be the first number of a frame.
-fn forget<D: Disk>(segment: &mut Segment<D>, from: u64) {
+fn drop_frames_from<D: Disk>(segment: &mut Segment<D>, from: u64) {
     if segment.end() > from {
         segment.runs.retain(|run| run.first < from);
         if let Some(run) = segment.runs.last_mut() {

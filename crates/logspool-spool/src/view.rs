@@ -5,9 +5,9 @@
 
 use super::checkpoint;
 use super::disk::{Disk, DiskError, read_patiently};
-use super::frame::{HEAD_BYTES, Head};
-use super::recover::{Found, believed};
-use super::segment::{Header, Named, Run, Segment, named, segment_name};
+use super::frame::{FrameHead, HEAD_BYTES};
+use super::recover::{FoundSegment, believed};
+use super::segment::{FileKind, FrameRun, Header, Segment, file_kind, segment_name};
 
 /// A frame and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +48,11 @@ impl<D: Disk> View<D> {
     pub fn open(disk: D) -> Result<Self, DiskError> {
         let mut found = Vec::new();
         for name in disk.names()? {
-            let Named::Segment(number) = named(&name) else { continue };
+            let FileKind::Segment(number) = file_kind(&name) else { continue };
             let file = disk.open(&segment_name(number))?;
             let bytes = disk.bytes(&file)?;
             if let Some(header) = Header::read(&disk, &file)?.filter(|header| header.number == number) {
-                found.push(Found { disk: 0, file, bytes, header });
+                found.push(FoundSegment { disk: 0, file, bytes, header });
             }
         }
         found.sort_by_key(|segment| (segment.header.epoch, segment.header.number));
@@ -83,7 +83,7 @@ impl<D: Disk> View<D> {
     pub fn walk(&self, peek: &mut [u8], mut show: impl FnMut(ViewedFrame, &[u8])) -> Result<(), DiskError> {
         let segments = self.segments.iter().enumerate();
         let runs = segments.flat_map(|(index, segment)| segment.runs.iter().map(move |run| (index, segment, run)));
-        let mut runs: Vec<(usize, &Segment<D>, &Run)> = runs.collect();
+        let mut runs: Vec<(usize, &Segment<D>, &FrameRun)> = runs.collect();
         runs.sort_by_key(|(.., run)| run.first);
         for (index, segment, run) in runs {
             let mut offset = run.offset;
@@ -92,7 +92,7 @@ impl<D: Disk> View<D> {
                 let length = peek.len().min(head.payload_bytes as usize);
                 let begin = &mut peek[..length];
                 read_patiently(&self.disk, &segment.file, begin, offset + HEAD_BYTES as u64)?;
-                let Head { first, count, codec, .. } = head;
+                let FrameHead { first, count, codec, .. } = head;
                 show(ViewedFrame { first, count, codec, segment: index as u32, offset }, begin);
                 offset += head.frame_bytes();
             }

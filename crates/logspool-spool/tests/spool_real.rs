@@ -88,7 +88,7 @@ fn batches_that_a_sink_refuses_lie_with_the_dead_and_stop_nobody() {
     append(&mut spool).unwrap();
     append(&mut spool).unwrap();
     let Some(Item::Frame(frame)) = spool.read(CONSUMER).unwrap() else { panic!("no frame") };
-    spool.bury(CONSUMER, &frame).unwrap();
+    spool.reject(CONSUMER, &frame).unwrap();
 
     assert_eq!(20, read_all(&mut spool, 10));
     assert_eq!(1, spool.stats().dead_frames);

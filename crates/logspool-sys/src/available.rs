@@ -5,18 +5,18 @@ use std::path::Path;
 /// Bytes of memory that this process can take without swapping: the smaller of the machine's available
 /// memory and the room left in its control group. `u64::MAX` if neither is known.
 pub fn available_memory() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_machine(&text));
-    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_in_machine(&text));
+    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| available_in_cgroup(&text));
     machine.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX))
 }
 
-fn of_machine(meminfo: &str) -> Option<u64> {
+fn available_in_machine(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Room in a control group of version 2; a container sees its own group.
-fn of_group(cgroup: &str) -> Option<u64> {
+fn available_in_cgroup(cgroup: &str) -> Option<u64> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = Path::new("/sys/fs/cgroup").join(own);
     // Without a limit the file contains "max".
@@ -31,9 +31,9 @@ mod tests {
     #[test]
     fn the_machine_says_how_much_is_available() {
         let text = "MemTotal:       16384 kB\nMemFree:          100 kB\nMemAvailable:    4096 kB\n";
-        assert_eq!(Some(4096 * 1024), of_machine(text));
-        assert_eq!(None, of_machine("MemTotal: 1 kB\n"));
-        assert_eq!(None, of_group("12:memory:/a\n"));
+        assert_eq!(Some(4096 * 1024), available_in_machine(text));
+        assert_eq!(None, available_in_machine("MemTotal: 1 kB\n"));
+        assert_eq!(None, available_in_cgroup("12:memory:/a\n"));
         assert!(available_memory() > 0);
     }
 }

@@ -45,6 +45,6 @@ pub fn heavy() {
     if !done {
         // An old kernel, or a container that forbids the call. A processor empties its store buffer in less than a
         // microsecond, and a thread that is not running passed a barrier when it was stopped.
-        crate::nap::nap(Duration::from_millis(1));
+        crate::sleep::sleep_interruptibly(Duration::from_millis(1));
     }
 }

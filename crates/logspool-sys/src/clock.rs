@@ -89,7 +89,7 @@ pub fn wall_ns() -> i64 {
 /// One calibration: at `ticks` the wall clock read `wall_ns`; from here a tick lasts `ns_per_tick`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
-pub struct Point {
+pub struct CalibrationPoint {
     /// The clock.
     pub ticks: u64,
     /// Nanoseconds since the epoch at `ticks`.
@@ -98,7 +98,7 @@ pub struct Point {
     pub ns_per_tick: f64,
 }
 
-impl Point {
+impl CalibrationPoint {
     /// Wall time of a stamp, in nanoseconds since the epoch.
     #[inline]
     pub fn wall_ns_at(&self, ticks: u64) -> i64 {
@@ -108,7 +108,7 @@ impl Point {
 }
 
 /// Index of the point that converts `ticks`: the last one at or before it, or the first one for older ticks.
-pub fn point_index(points: &[Point], ticks: u64) -> usize {
+pub fn point_index(points: &[CalibrationPoint], ticks: u64) -> usize {
     match points.last() {
         Some(last) if last.ticks > ticks => points.partition_point(|point| point.ticks <= ticks).saturating_sub(1),
         _ => points.len().saturating_sub(1),
@@ -130,10 +130,10 @@ fn sample() -> (u64, i64) {
 }
 
 /// Makes the first point. Its rate is accurate to about 0.1 %; later points correct it.
-pub fn first_point() -> Point {
+pub fn first_point() -> CalibrationPoint {
     if kind() == ClockKind::Monotonic {
         let (ticks, wall_ns) = sample();
-        return Point { ticks, wall_ns, ns_per_tick: 1.0 };
+        return CalibrationPoint { ticks, wall_ns, ns_per_tick: 1.0 };
     }
     let (ticks_before, _) = sample();
     let start = monotonic_ns();
@@ -143,7 +143,7 @@ pub fn first_point() -> Point {
     }
     let elapsed = monotonic_ns() - start;
     let (ticks, wall_ns) = sample();
-    Point { ticks, wall_ns, ns_per_tick: elapsed as f64 / (ticks - ticks_before) as f64 }
+    CalibrationPoint { ticks, wall_ns, ns_per_tick: elapsed as f64 / (ticks - ticks_before) as f64 }
 }
 
 /// Decides when a new point is due, and computes it.
@@ -151,7 +151,7 @@ pub fn first_point() -> Point {
 pub struct Calibrator {
     anchor_ticks: u64,
     anchor_monotonic: u64,
-    last: Point,
+    last: CalibrationPoint,
     next_check_ns: u64,
     interval_ns: u64,
 }
@@ -167,7 +167,7 @@ const TOLERATED_NS: i64 = 5_000;
 
 impl Calibrator {
     /// Starts from a segment's first point.
-    pub fn new(first: Point) -> Self {
+    pub fn new(first: CalibrationPoint) -> Self {
         let now = monotonic_ns();
         Self {
             anchor_ticks: ticks(),
@@ -179,12 +179,12 @@ impl Calibrator {
     }
 
     /// The newest point.
-    pub fn last(&self) -> Point {
+    pub fn last(&self) -> CalibrationPoint {
         self.last
     }
 
     /// Returns a new point if a check is due and the last point has drifted or the wall clock was stepped.
-    pub fn check(&mut self) -> Option<Point> {
+    pub fn check(&mut self) -> Option<CalibrationPoint> {
         let now = monotonic_ns();
         if now < self.next_check_ns {
             return None;
@@ -203,7 +203,7 @@ impl Calibrator {
             }
             ClockKind::Tsc => self.last.ns_per_tick,
         };
-        self.last = Point { ticks, wall_ns, ns_per_tick };
+        self.last = CalibrationPoint { ticks, wall_ns, ns_per_tick };
         Some(self.last)
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_stepped_wall_clock_only_adds_a_point() {
         let point = first_point();
-        let stepped = Point { wall_ns: point.wall_ns - 3_600_000_000_000, ..point };
+        let stepped = CalibrationPoint { wall_ns: point.wall_ns - 3_600_000_000_000, ..point };
         let mut calibrator = Calibrator::new(stepped);
         let added = loop {
             if let Some(added) = calibrator.check() {

@@ -2,17 +2,17 @@
 //!
 //! [`barrier`](crate::barrier) does this for a side that runs with every record. The pairs here are rare on both sides,
 //! so each side has a full fence between its store and its load. Without a fence a processor may load before its store
-//! is visible, and both threads see the old values. [`Runs`] needs no fence: both sides exchange one word, and the later
+//! is visible, and both threads see the old values. [`RunningFlag`] needs no fence: both sides exchange one word, and the later
 //! exchange sees what the thread of the earlier one did before.
 //!
 //! | side | stores | loads | weakened by | model |
 //! |---|---|---|---|---|
-//! | [`Runs::try_begin`] | the caller cleared its word | `runs` | `runs_begin` | `a_thread_is_never_left_out` |
-//! | [`Runs::leave_unless`] | `runs` | the caller's word | `runs_leave` | `a_thread_is_never_left_out` |
-//! | [`Rest::begin_work`] | `works` | `rests_until` | `work_before_look` | `no_work_begins_in_a_rest` |
-//! | [`Rest::rest_until`] | `rests_until` | `works` | `rest_before_look` | `no_work_begins_in_a_rest` |
-//! | [`End::enter`] | `inside` | `ender` | `enter_before_look` | `an_end_sees_who_entered_before_it` |
-//! | [`End::begin`] | `ender` | `inside` | `end_before_look` | `an_end_sees_who_entered_before_it` |
+//! | [`RunningFlag::try_start`] | the caller cleared its word | `runs` | `flag_start` | `a_thread_is_never_left_out` |
+//! | [`RunningFlag::stop_unless`] | `runs` | the caller's word | `flag_stop` | `a_thread_is_never_left_out` |
+//! | [`WorkPause::begin_work`] | `works` | `paused_until` | `work_before_look` | `no_work_begins_in_a_pause` |
+//! | [`WorkPause::pause_until`] | `paused_until` | `works` | `pause_before_look` | `no_work_begins_in_a_pause` |
+//! | [`Shutdown::enter`] | `inside` | `ender` | `enter_before_look` | `an_end_sees_who_entered_before_it` |
+//! | [`Shutdown::begin`] | `ender` | `inside` | `end_before_look` | `an_end_sees_who_entered_before_it` |
 
 use crate::published::{Entered, Published};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence, guarded, is_weakened};
@@ -25,17 +25,17 @@ pub fn full_fence(name: &str) {
     }
 }
 
-/// Whether a native thread runs that others ask to leave and start again.
+/// Whether a native thread runs. Other threads ask it to stop and start it again.
 #[derive(Debug)]
-pub struct Runs(AtomicBool);
+pub struct RunningFlag(AtomicBool);
 
-impl Default for Runs {
+impl Default for RunningFlag {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Runs {
+impl RunningFlag {
     /// No thread runs.
     pub fn new() -> Self {
         Self(AtomicBool::new(false))
@@ -49,14 +49,14 @@ impl Runs {
 
     /// The same, for a caller that looks at nothing that the thread did.
     #[inline]
-    pub fn seems_running(&self) -> bool {
+    pub fn is_running_relaxed(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Whether the caller has to start the thread: it did not run. Clear the word that keeps it away before.
-    pub fn try_begin(&self) -> bool {
-        // Release: `leave_unless` sees that the word was cleared. Acquire: this thread sees what the last one did.
-        !self.0.swap(true, guarded("runs_begin", Ordering::AcqRel))
+    pub fn try_start(&self) -> bool {
+        // Release: `stop_unless` sees that the word was cleared. Acquire: this thread sees what the last one did.
+        !self.0.swap(true, guarded("flag_start", Ordering::AcqRel))
     }
 
     /// The thread could not be started, or it ended.
@@ -66,27 +66,27 @@ impl Runs {
 
     /// The thread leaves. Returns whether it must go on instead, because `is_to_leave` is no longer true and no other
     /// thread was started.
-    pub fn leave_unless(&self, is_to_leave: impl FnOnce() -> bool) -> bool {
-        // Release: whoever starts the next thread sees what this one did. Acquire pairs with the Release in `try_begin`.
-        self.0.swap(false, guarded("runs_leave", Ordering::AcqRel));
+    pub fn stop_unless(&self, is_to_leave: impl FnOnce() -> bool) -> bool {
+        // Release: whoever starts the next thread sees what this one did. Acquire pairs with the Release in `try_start`.
+        self.0.swap(false, guarded("flag_stop", Ordering::AcqRel));
         !is_to_leave() && self.0.try_enter()
     }
 }
 
-/// Work that is not to begin during a rest, and a rest that begins when no work is under way.
+/// A pause during which no work begins. The caller that begins it waits for the work under way.
 #[derive(Debug, Default)]
-pub struct Rest {
+pub struct WorkPause {
     works: AtomicBool,
-    /// End of the rest, nanoseconds on the monotonic clock.
-    rests_until: AtomicU64,
+    /// End of the pause, nanoseconds on the monotonic clock.
+    paused_until: AtomicU64,
 }
 
-impl Rest {
-    /// Marks work as begun. Returns whether it may go on: `now` is in no rest. Call [`Rest::end_work`] in both cases.
+impl WorkPause {
+    /// Marks work as begun. Returns whether it may go on: `now` is in no pause. Call [`WorkPause::end_work`] in both cases.
     pub fn begin_work(&self, now: u64) -> bool {
         self.works.store(true, Ordering::Relaxed);
         full_fence("work_before_look");
-        !self.rests_at(now)
+        !self.is_paused_at(now)
     }
 
     /// The work is done.
@@ -94,32 +94,32 @@ impl Rest {
         self.works.publish(false);
     }
 
-    /// Whether `now` is in a rest.
-    pub fn rests_at(&self, now: u64) -> bool {
-        now < self.rests_until.load(Ordering::Relaxed)
+    /// Whether `now` is in a pause.
+    pub fn is_paused_at(&self, now: u64) -> bool {
+        now < self.paused_until.load(Ordering::Relaxed)
     }
 
-    /// Begins a rest. Work that has begun may still be under way: wait until [`Rest::is_at_work`] is false.
-    pub fn rest_until(&self, end: u64) {
-        self.rests_until.store(end, Ordering::Relaxed);
-        full_fence("rest_before_look");
+    /// Begins a pause. Work that has begun may still be under way: wait until [`WorkPause::is_working`] is false.
+    pub fn pause_until(&self, end: u64) {
+        self.paused_until.store(end, Ordering::Relaxed);
+        full_fence("pause_before_look");
     }
 
     /// Whether work is under way. After a `false` everything that it did is visible.
-    pub fn is_at_work(&self) -> bool {
+    pub fn is_working(&self) -> bool {
         self.works.observe()
     }
 }
 
-/// An end that waits for threads inside, and threads that do not go in once the end has begun.
+/// A shutdown that waits for the threads inside. No thread goes in after the shutdown has begun.
 #[derive(Debug)]
-pub struct End {
+pub struct Shutdown {
     inside: AtomicU32,
     /// The thread that ends; 0 before the end.
     ender: AtomicU64,
 }
 
-impl End {
+impl Shutdown {
     /// Before the end, with no thread inside.
     #[cfg(not(loom))]
     #[allow(clippy::new_without_default, reason = "it is made for a static")]
@@ -133,7 +133,7 @@ impl End {
         Self { inside: AtomicU32::new(0), ender: AtomicU64::new(0) }
     }
 
-    /// Goes inside. Call [`End::ender`] after it: if another thread ends, go out again with [`End::leave`].
+    /// Goes inside. Call [`Shutdown::ender`] after it: if another thread ends, go out again with [`Shutdown::leave`].
     pub fn enter(&self) {
         self.inside.fetch_add(1, Ordering::Relaxed);
         full_fence("enter_before_look");

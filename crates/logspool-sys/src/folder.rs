@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
 use super::handover::Handover;
-use super::held::HeldFiles;
+use super::memory_files::MemoryFiles;
 
 /// An open folder of segments. A clone is the same open folder.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ enum FolderPlace {
     /// In a folder of a file system.
     Directory(Arc<File>),
     /// In memory, held by descriptors.
-    Memory(Arc<HeldFiles>),
+    Memory(Arc<MemoryFiles>),
 }
 
 /// The folder that is used if none is configured.
@@ -96,7 +96,7 @@ impl Folder {
     }
 
     /// A folder of files in memory, which other processes cannot find by a path.
-    pub fn in_memory(held: HeldFiles) -> Self {
+    pub fn in_memory(held: MemoryFiles) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         // SAFETY: geteuid has no preconditions and cannot fail.
@@ -124,7 +124,7 @@ impl Folder {
     }
 
     /// The files of a folder in memory.
-    pub fn held(&self) -> Option<&HeldFiles> {
+    pub fn memory_files(&self) -> Option<&MemoryFiles> {
         match &self.place {
             FolderPlace::Directory(_) => None,
             FolderPlace::Memory(held) => Some(held),
@@ -146,7 +146,7 @@ impl Folder {
         let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         if mode & 0o077 != 0 {
             return refuse(format!(
-                "others may enter it (mode {mode:04o}; mend: chmod 700, once nobody else wrote there)"
+                "others may enter it (mode {mode:04o}; mend: chmod 700, if no other user has written there)"
             ));
         }
         // SAFETY: geteuid has no preconditions and cannot fail.
@@ -198,7 +198,7 @@ impl Folder {
 
     /// Whether it is on memory (tmpfs or ramfs), which is never written back to a disk.
     pub fn is_memory(&self) -> io::Result<bool> {
-        if self.held().is_some() {
+        if self.memory_files().is_some() {
             return Ok(true);
         }
         let status = self.statfs()?;
@@ -208,7 +208,7 @@ impl Folder {
 
     /// Free bytes of its file system, or of the machine's memory for a folder in memory.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        if self.held().is_some() {
+        if self.memory_files().is_some() {
             return Ok(available_memory());
         }
         let status = self.statfs()?;
@@ -250,7 +250,7 @@ impl Folder {
 
     /// Makes a file; it is an error if the file exists.
     pub fn create(&self, name: &str) -> io::Result<File> {
-        match self.held() {
+        match self.memory_files() {
             Some(held) => held.create(name, true),
             None => self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL),
         }
@@ -259,7 +259,7 @@ impl Folder {
     /// As [`Folder::create`], for a file that this process opens only now: a folder in memory keeps no descriptor of
     /// it.
     pub fn create_once(&self, name: &str) -> io::Result<File> {
-        match self.held() {
+        match self.memory_files() {
             Some(held) => held.create(name, false),
             None => self.create(name),
         }
@@ -267,7 +267,7 @@ impl Folder {
 
     /// Opens a file, or makes it.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
-        match self.held() {
+        match self.memory_files() {
             Some(held) => held.open_or_create(name),
             None => self.open_at(name, libc::O_RDWR | libc::O_CREAT),
         }
@@ -275,7 +275,7 @@ impl Folder {
 
     /// Opens a file for reading and writing.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        match self.held() {
+        match self.memory_files() {
             Some(held) => held.open_file(name),
             None => self.open_at(name, libc::O_RDWR),
         }
@@ -310,7 +310,7 @@ impl Folder {
 
     /// The result of stat(2) for a name, without following a link.
     pub fn status(&self, name: &str) -> io::Result<libc::stat> {
-        if let Some(held) = self.held() {
+        if let Some(held) = self.memory_files() {
             return held.status(name);
         }
         let name = c_string(name)?;
@@ -364,7 +364,7 @@ impl Folder {
 
     /// Removes a file; a missing file is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        if let Some(held) = self.held() {
+        if let Some(held) = self.memory_files() {
             held.remove(name);
             return Ok(());
         }
@@ -394,7 +394,7 @@ impl Folder {
 
     /// Removes a file by C name: one system call, usable in a signal handler.
     pub fn unlink_c(&self, name: &std::ffi::CStr) {
-        if let Some(held) = self.held() {
+        if let Some(held) = self.memory_files() {
             if let Some(keeper) = held.keeper() {
                 keeper.remove_async_signal_safe(name);
             }
@@ -406,7 +406,7 @@ impl Folder {
 
     /// Names of the files in the folder.
     pub fn names(&self) -> io::Result<Vec<String>> {
-        if let Some(held) = self.held() {
+        if let Some(held) = self.memory_files() {
             return Ok(held.names());
         }
         // The descriptor, not the path, so that the folder that was checked is the one that is read.
@@ -423,12 +423,12 @@ impl Folder {
 
     /// Whether the files survive this process. For files in memory that is true only while the keeper runs.
     pub fn outlives_process(&self) -> bool {
-        self.held().is_none_or(|held| held.keeper().is_some_and(Handover::is_kept))
+        self.memory_files().is_none_or(|held| held.keeper().is_some_and(Handover::is_kept))
     }
 
     /// Ends the keeper of files in memory: no further file will be made in the folder.
     pub fn finish(&self) {
-        if let Some(keeper) = self.held().and_then(HeldFiles::keeper) {
+        if let Some(keeper) = self.memory_files().and_then(MemoryFiles::keeper) {
             keeper.end();
         }
     }

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// Chosen: their descriptors count against the program's limit, which is often 1,024. The socket itself holds some 270
 /// messages, and a keeper that starts has room for both.
-const MOST_WAITING: usize = 128;
+const MAX_WAITING: usize = 128;
 
 /// Longest name in bytes, as in a folder.
 const NAME_BYTES: usize = 255;
@@ -80,7 +80,7 @@ impl Handover {
         let sent = if waiting.is_empty() { self.send(b'+', name.as_bytes(), Some(file)) } else { full() };
         let Err(error) = sent else { return };
         if is_full(&error)
-            && waiting.len() < MOST_WAITING
+            && waiting.len() < MAX_WAITING
             && let Ok(file) = file.try_clone()
         {
             waiting.push_back(Message::Added(name.to_owned(), file));
@@ -277,10 +277,10 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    use super::super::held::{HeldFiles, memory_file};
+    use super::super::memory_files::{MemoryFiles, memory_file};
     use super::*;
 
-    fn read_all(socket: &OwnedFd, into: &HeldFiles) -> io::Result<()> {
+    fn read_all(socket: &OwnedFd, into: &MemoryFiles) -> io::Result<()> {
         while let Some(message) = receive(socket.as_fd())? {
             into.apply(message);
         }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn the_other_side_has_the_files_under_their_names() {
         let (handover, socket) = Handover::pair().unwrap();
-        let (program, keeper) = (HeldFiles::handed_over(handover), HeldFiles::default());
+        let (program, keeper) = (MemoryFiles::with_keeper(handover), MemoryFiles::default());
         program.create("a", true).unwrap().write_all_at(b"text", 0).unwrap();
         program.create("b", false).unwrap();
         program.remove("b");
@@ -311,7 +311,7 @@ mod tests {
         let (handover, socket) = Handover::pair().unwrap();
         let file = memory_file().unwrap();
         let mut added = 0;
-        while handover.waiting.lock().unwrap().len() < MOST_WAITING {
+        while handover.waiting.lock().unwrap().len() < MAX_WAITING {
             handover.add(&format!("{added:04}"), &file);
             added += 1;
         }
@@ -320,7 +320,7 @@ mod tests {
         handover.remove("0000");
         assert!(handover.is_kept());
 
-        let keeper = HeldFiles::default();
+        let keeper = MemoryFiles::default();
         while read_all(&socket, &keeper).is_err() && !handover.waiting.lock().unwrap().is_empty() {
             assert!(handover.is_kept());
         }

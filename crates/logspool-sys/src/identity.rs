@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::gate::PerProcess;
+use crate::fork_safe_lock::PerProcess;
 
 /// A process, as identified by the names of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct ProcessIdentity {
 
 impl ProcessIdentity {
     /// This process. Read only once, because an emulator may report another start time for each thread.
-    pub fn of_this() -> Self {
+    pub fn current() -> Self {
         static THIS: PerProcess<Option<ProcessIdentity>> = PerProcess::new();
         THIS.with(|this| *this.get_or_insert_with(Self::look_up))
     }
@@ -52,13 +52,13 @@ impl ProcessIdentity {
     /// Whether it is this process. The start is not compared, because another copy of the library in this process may
     /// have read another value. So this process also spares the files of an earlier child of its parent with the
     /// same process id.
-    pub fn is_this(&self) -> bool {
-        let this = Self::of_this();
+    pub fn is_current(&self) -> bool {
+        let this = Self::current();
         (self.namespace, self.pid, self.image) == (this.namespace, this.pid, this.image)
     }
 
     /// Whether a process with this id and start runs in the pid namespace of this process.
-    pub fn is_there(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         let pid = self.pid;
         // Not /proc/PID/stat first: user-mode emulators answer that one themselves, and only for their own process.
         let start =
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn the_name_tells_the_process() {
-        let this = ProcessIdentity::of_this();
+        let this = ProcessIdentity::current();
         assert_eq!(Some(this), ProcessIdentity::parse(&this.to_string()));
         assert_eq!(std::process::id(), this.pid);
-        assert!(this.is_this() && this.is_there());
+        assert!(this.is_current() && this.is_running());
         for foreign in ["a-b", "1-2-3", "1-2-3-xyz", "1-2-3-4-5", ""] {
             assert!(ProcessIdentity::parse(foreign).is_none(), "{foreign}");
         }
@@ -115,22 +115,22 @@ mod tests {
 
     #[test]
     fn a_segment_of_this_process_is_its_own_whatever_start_its_name_tells() {
-        let this = ProcessIdentity::of_this();
-        assert!(ProcessIdentity { start: this.start + 1, ..this }.is_this());
-        assert!(!ProcessIdentity { image: this.image ^ 1, ..this }.is_this(), "a program that was here before exec");
-        assert!(!ProcessIdentity { pid: this.pid + 1, ..this }.is_this(), "a forked child");
-        assert!(!ProcessIdentity { namespace: this.namespace + 1, ..this }.is_this());
+        let this = ProcessIdentity::current();
+        assert!(ProcessIdentity { start: this.start + 1, ..this }.is_current());
+        assert!(!ProcessIdentity { image: this.image ^ 1, ..this }.is_current(), "a program that was here before exec");
+        assert!(!ProcessIdentity { pid: this.pid + 1, ..this }.is_current(), "a forked child");
+        assert!(!ProcessIdentity { namespace: this.namespace + 1, ..this }.is_current());
     }
 
     #[test]
     fn a_forked_child_is_another_process() {
-        let this = ProcessIdentity::of_this();
+        let this = ProcessIdentity::current();
         // SAFETY: the child allocates, reads /proc and ends by `_exit`. The only lock of another thread that it may
         // wait for is the allocator's, which the C library makes usable in children.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let child = ProcessIdentity::of_this();
-            let is_right = child.pid == std::process::id() && child.pid != this.pid && !this.is_this();
+            let child = ProcessIdentity::current();
+            let is_right = child.pid == std::process::id() && child.pid != this.pid && !this.is_current();
             // SAFETY: no preconditions.
             unsafe { libc::_exit(i32::from(!is_right)) };
         }

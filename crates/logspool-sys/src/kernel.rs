@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A system call that a guarantee depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum SystemCall {
     /// `fcntl` with `F_SETLK` and `F_GETLK`: shows whether the process that made a queue is alive.
     RecordLocks,
     /// `membarrier` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`: the rare side of a barrier, see `barrier.rs`.
@@ -29,23 +29,29 @@ pub enum Call {
 
 /// A system call that does not work here.
 #[derive(Debug, Clone, Copy)]
-pub struct Missing {
+pub struct MissingCall {
     /// The call.
-    pub call: Call,
+    pub call: SystemCall,
     /// The call with its arguments, as a user would look it up.
     pub name: &'static str,
     /// The guarantee that is weaker without it.
     pub weaker: &'static str,
     /// How to repair it.
-    pub mend: &'static str,
+    pub remedy: &'static str,
     /// Whether a killed program may lose records without it.
     pub costs_records: bool,
     /// The error of the call.
     pub errno: i32,
 }
 
-const CALLS: [Call; 6] =
-    [Call::RecordLocks, Call::Membarrier, Call::WipeOnFork, Call::DontFork, Call::Futex, Call::Memfd];
+const CALLS: [SystemCall; 6] = [
+    SystemCall::RecordLocks,
+    SystemCall::Membarrier,
+    SystemCall::WipeOnFork,
+    SystemCall::DontFork,
+    SystemCall::Futex,
+    SystemCall::Memfd,
+];
 
 /// Result of each call: [`UNKNOWN`], [`WORKS`], or the error number.
 static RESULTS: [AtomicI32; CALLS.len()] = [const { AtomicI32::new(UNKNOWN) }; CALLS.len()];
@@ -57,30 +63,30 @@ const PAGE: usize = 4096;
 
 /// Whether record locks work.
 pub fn has_record_locks() -> bool {
-    errno_of(Call::RecordLocks) == WORKS
+    errno_of(SystemCall::RecordLocks) == WORKS
 }
 
 /// Whether a thread can sleep on a futex word.
 pub fn has_futex() -> bool {
-    errno_of(Call::Futex) == WORKS
+    errno_of(SystemCall::Futex) == WORKS
 }
 
 /// Whether memfd_create(2) works.
 pub fn has_memfd() -> bool {
-    errno_of(Call::Memfd) == WORKS
+    errno_of(SystemCall::Memfd) == WORKS
 }
 
 /// The calls that do not work here, each with its effect.
-pub fn missing() -> Vec<Missing> {
-    let missing = |call: &Call| Some(describe(*call, errno_of(*call))).filter(|missing| missing.errno != WORKS);
+pub fn missing() -> Vec<MissingCall> {
+    let missing = |call: &SystemCall| Some(describe(*call, errno_of(*call))).filter(|missing| missing.errno != WORKS);
     CALLS.iter().filter_map(missing).collect()
 }
 
 /// Forks a child to test whether MADV_WIPEONFORK has an effect: user-mode emulators accept it without one. For small
 /// programs only, since a fork of a large one is slow.
 pub fn try_wipe_on_fork() {
-    if errno_of(Call::WipeOnFork) == WORKS && !is_wiped_in_child() {
-        RESULTS[Call::WipeOnFork as usize].store(libc::EOPNOTSUPP, Ordering::Relaxed);
+    if errno_of(SystemCall::WipeOnFork) == WORKS && !is_wiped_in_child() {
+        RESULTS[SystemCall::WipeOnFork as usize].store(libc::EOPNOTSUPP, Ordering::Relaxed);
     }
 }
 
@@ -105,7 +111,7 @@ fn is_wiped_in_child() -> bool {
     }
 }
 
-fn errno_of(call: Call) -> i32 {
+fn errno_of(call: SystemCall) -> i32 {
     let result = &RESULTS[call as usize];
     let known = result.load(Ordering::Relaxed);
     if known != UNKNOWN {
@@ -116,56 +122,56 @@ fn errno_of(call: Call) -> i32 {
     found
 }
 
-fn probe(call: Call) -> i32 {
+fn probe(call: SystemCall) -> i32 {
     match call {
-        Call::RecordLocks => probe_record_locks(),
-        Call::Membarrier => probe_membarrier(),
-        Call::WipeOnFork => probe_advice(libc::MADV_WIPEONFORK),
-        Call::DontFork => probe_advice(libc::MADV_DONTFORK),
-        Call::Futex => probe_futex(),
-        Call::Memfd => probe_memfd(),
+        SystemCall::RecordLocks => probe_record_locks(),
+        SystemCall::Membarrier => probe_membarrier(),
+        SystemCall::WipeOnFork => probe_advice(libc::MADV_WIPEONFORK),
+        SystemCall::DontFork => probe_advice(libc::MADV_DONTFORK),
+        SystemCall::Futex => probe_futex(),
+        SystemCall::Memfd => probe_memfd(),
     }
 }
 
-fn describe(call: Call, errno: i32) -> Missing {
+fn describe(call: SystemCall, errno: i32) -> MissingCall {
     let allow = "let the container's filter (seccomp) or sandbox allow the call, or use a kernel that has it";
     let (name, weaker, costs_records) = match call {
-        Call::RecordLocks => (
+        SystemCall::RecordLocks => (
             "fcntl(F_SETLK)",
-            "nobody can tell whether a program lives: its queue is in memory, and a killed program loses what is \
+            "no process can see whether a program lives: its queue is in memory, and a killed program loses what is \
              queued; nothing is recovered, and programs that share a log file do not take turns",
             true,
         ),
-        Call::Membarrier => (
+        SystemCall::Membarrier => (
             "membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)",
             "the end of the process and the close of an output wait 1 ms instead; nothing is lost",
             false,
         ),
-        Call::WipeOnFork => (
+        SystemCall::WipeOnFork => (
             "madvise(MADV_WIPEONFORK)",
             "a child is noticed only where fork() of the C library made it; one that a program makes by the system \
              call itself must not log",
             false,
         ),
-        Call::DontFork => (
+        SystemCall::DontFork => (
             "madvise(MADV_DONTFORK)",
             "forked children inherit the mapping of their parent's queue, which they never use; nothing is lost",
             false,
         ),
-        Call::Futex => (
+        SystemCall::Futex => (
             "futex(FUTEX_WAIT)",
             "the queue is looked at every millisecond while nothing is logged, which takes processor time; nothing is \
              lost",
             false,
         ),
-        Call::Memfd => (
+        SystemCall::Memfd => (
             "memfd_create",
             "where no tmpfs can be used, the queue is in plain memory, and a killed program loses what is queued; a \
              queue on tmpfs does not need the call",
             false,
         ),
     };
-    Missing { call, name, weaker, mend: allow, costs_records, errno }
+    MissingCall { call, name, weaker, remedy: allow, costs_records, errno }
 }
 
 /// The error number of a system call, or [`WORKS`] if it succeeded.
@@ -261,7 +267,7 @@ mod tests {
     fn every_missing_call_is_described() {
         for call in CALLS {
             let missing = describe(call, libc::ENOSYS);
-            assert!(!missing.name.is_empty() && !missing.weaker.is_empty() && !missing.mend.is_empty());
+            assert!(!missing.name.is_empty() && !missing.weaker.is_empty() && !missing.remedy.is_empty());
             assert_eq!((call, libc::ENOSYS), (missing.call, missing.errno));
         }
     }

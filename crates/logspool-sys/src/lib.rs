@@ -3,7 +3,7 @@
 //! Stop on the line: below it; every other layer of the core uses this one.
 //!
 //! Invariants: nothing here knows records, and only the C library is used. A forked child may meet a lock whose thread
-//! does not exist there, or a mapping that it does not have; [`gate`] and [`generation`] handle both.
+//! does not exist there, or a mapping that it does not have; [`fork_safe_lock`] and [`generation`] handle both.
 //!
 //! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 
@@ -11,8 +11,8 @@
 
 pub mod barrier;
 pub mod crossing;
+pub mod fork_safe_lock;
 pub mod futex;
-pub mod gate;
 #[cfg(not(loom))]
 pub mod generation;
 /// The models know one process.
@@ -23,9 +23,9 @@ pub mod generation {
         1
     }
 }
-pub mod nap;
 pub mod progress;
 pub mod published;
+pub mod sleep;
 pub mod sync;
 
 #[cfg(all(test, loom))]
@@ -39,12 +39,12 @@ pub mod clock;
 pub mod folder;
 #[cfg(not(loom))]
 pub mod handover;
-#[cfg(not(loom))]
-pub mod held;
 pub mod histogram;
 #[cfg(not(loom))]
 pub mod identity;
 #[cfg(not(loom))]
 pub mod kernel;
+#[cfg(not(loom))]
+pub mod memory_files;
 #[cfg(not(loom))]
 pub mod threads;

@@ -1,12 +1,12 @@
-//! Loom models of `published`, `crossing`, `barrier`, `gate` and `progress`: each fails when what it guards is weakened.
+//! Loom models of `published`, `crossing`, `barrier`, `fork_safe_lock` and `progress`: each fails when what it guards is weakened.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::barrier;
-use crate::crossing::{End, Rest, Runs};
-use crate::gate::Gate;
+use crate::crossing::{RunningFlag, Shutdown, WorkPause};
+use crate::fork_safe_lock::ForkSafeLock;
 use crate::progress::Steps;
 use crate::published::{Counted, Entered, Published};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -175,14 +175,14 @@ fn one_thread_at_a_time_is_inside() {
 #[test]
 fn a_thread_is_never_left_out() {
     model_that_reaches(|reached| {
-        let shared = Arc::new((Runs::new(), AtomicU32::new(1)));
-        assert!(shared.0.try_begin());
+        let shared = Arc::new((RunningFlag::new(), AtomicU32::new(1)));
+        assert!(shared.0.try_start());
         let runner = {
             let shared = shared.clone();
-            thread::spawn(move || shared.0.leave_unless(|| shared.1.load(Ordering::Relaxed) == 1))
+            thread::spawn(move || shared.0.stop_unless(|| shared.1.load(Ordering::Relaxed) == 1))
         };
         shared.1.store(0, Ordering::Relaxed);
-        let started = shared.0.try_begin();
+        let started = shared.0.try_start();
         let stayed = runner.join().unwrap();
         assert!(started != stayed, "started: {started}, stayed: {stayed}");
         if stayed {
@@ -192,9 +192,9 @@ fn a_thread_is_never_left_out() {
 }
 
 #[test]
-fn no_work_begins_in_a_rest() {
+fn no_work_begins_in_a_pause() {
     model_that_reaches(|reached| {
-        let shared = Arc::new(Rest::default());
+        let shared = Arc::new(WorkPause::default());
         let worker = {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -205,8 +205,8 @@ fn no_work_begins_in_a_rest() {
                 works
             })
         };
-        shared.rest_until(10);
-        let seen = shared.is_at_work();
+        shared.pause_until(10);
+        let seen = shared.is_working();
         let works = worker.join().unwrap();
         assert!(seen || !works, "it works in a rest, and was not seen");
         if works {
@@ -239,11 +239,11 @@ fn one_of_two_sides_of_the_barrier_sees_the_other() {
 }
 
 #[test]
-fn a_gate_shows_what_its_last_holder_did() {
+fn a_lock_shows_what_its_last_holder_did() {
     model_that_reaches(|reached| {
-        let about = About::new(Gate::new(()));
-        let add = |about: &About<Gate<()>>| {
-            let held = about.word.try_hold();
+        let about = About::new(ForkSafeLock::new(()));
+        let add = |about: &About<ForkSafeLock<()>>| {
+            let held = about.word.try_lock();
             if held.is_some() {
                 about.write(0, about.read(0) + 1);
             }
@@ -287,7 +287,7 @@ fn a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it() {
 #[test]
 fn an_end_sees_who_entered_before_it() {
     model_that_reaches(|reached| {
-        let end = Arc::new(End::new());
+        let end = Arc::new(Shutdown::new());
         let guest = {
             let end = end.clone();
             thread::spawn(move || {

@@ -81,7 +81,7 @@ pub fn steps() -> u32 {
 
 /// Waits for a step after `seen` without sleeping, until `end`. Returns whether it came.
 #[cfg(not(loom))]
-pub fn await_step(seen: u32, end: Instant) -> bool {
+pub fn spin_until_step(seen: u32, end: Instant) -> bool {
     while Instant::now() < end {
         if steps() != seen {
             return true;

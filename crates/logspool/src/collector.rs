@@ -16,12 +16,12 @@ use std::sync::atomic::Ordering;
 
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::manifest;
-use logspool_lanes::queue::merge::{Share, in_order};
-use logspool_lanes::queue::reader::{LaneReader, Lying};
+use logspool_lanes::queue::merge::{LaneShare, in_order};
+use logspool_lanes::queue::reader::{LaneReader, PeekedRecord};
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, ManifestHead, Table, level_class};
 use logspool_record::Values;
-use logspool_sys::clock::{self, Calibrator, Point};
+use logspool_sys::clock::{self, CalibrationPoint, Calibrator};
 use logspool_sys::progress;
 use logspool_sys::published::Published;
 
@@ -41,10 +41,10 @@ const BATCH_BYTES: u64 = 64 * 1024;
 ///
 /// Chosen: some hundred records, for which one wake-up and one write cost little compared with formatting. A program of
 /// 10,000 records a second used twice as much processor time when each handful was collected at once.
-const FEW_BYTES: u64 = 8 * 1024;
+const SMALL_BATCH_BYTES: u64 = 8 * 1024;
 
 /// Shortest time between two messages about refused records.
-const TELL_INTERVAL_NS: u64 = 1_000_000_000;
+const REPORT_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// A batch whose lane space is not released yet.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct InFlight {
 
 /// A flush in its first phase: it waits until the lanes are batched up to the heads that it found.
 #[derive(Debug)]
-struct Pass {
+struct FlushPass {
     ticket: u64,
     heads: Vec<(usize, u64)>,
 }
@@ -79,12 +79,12 @@ pub enum CollectorTurn {
 pub struct Collector {
     segment: Arc<Segment>,
     calibrator: Calibrator,
-    points: Vec<Point>,
+    points: Vec<CalibrationPoint>,
     renderer: Renderer,
-    filling: Filling,
+    open_chunks: OpenChunks,
     in_flight: VecDeque<InFlight>,
     newest_stamp: u64,
-    pass: Option<Pass>,
+    pass: Option<FlushPass>,
     seen_ticket: u64,
     tickets: VecDeque<(u64, u64)>,
     refusals_told: u64,
@@ -111,7 +111,7 @@ impl Collector {
             calibrator: Calibrator::new(first),
             points: vec![first],
             renderer: Renderer::default(),
-            filling: Filling::default(),
+            open_chunks: OpenChunks::default(),
             in_flight: VecDeque::new(),
             newest_stamp: 0,
             pass: None,
@@ -167,7 +167,7 @@ impl Collector {
         };
         if calls != self.seen_calls {
             self.seen_calls = calls;
-            for outlet in self.filling.outlets().filter(|outlet| outlet.nudge()) {
+            for outlet in self.open_chunks.outlets().filter(|outlet| outlet.nudge()) {
                 host.start_writer(outlet.clone());
             }
         }
@@ -181,7 +181,7 @@ impl Collector {
         if self.in_flight.is_empty() {
             return;
         }
-        let oldest = self.filling.outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
+        let oldest = self.open_chunks.outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
         while let Some(front) = self.in_flight.front()
             && front.batch < oldest
         {
@@ -214,11 +214,11 @@ impl Collector {
     fn capacity(&mut self, host: &dyn CollectorHost) -> Capacity {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
-        for outlet in self.filling.outlets() {
+        for outlet in self.open_chunks.outlets() {
             if outlet.wants_spool(now) {
                 host.ensure_spooler();
             }
-            match outlet.relieve(now) {
+            match outlet.spill_queued(now) {
                 Capacity::Free => free = true,
                 Capacity::Busy => busy = true,
                 Capacity::Saturated => saturated = true,
@@ -239,22 +239,22 @@ impl Collector {
         // Read before the heads: see the module documentation.
         let cut = clock::ticks();
         let lanes = segment.header().lanes.observe() as usize;
-        let mut shares: Vec<Share<'_>> = Vec::new();
+        let mut shares: Vec<LaneShare<'_>> = Vec::new();
         for lane in 0..lanes {
             if let Some(reader) = LaneReader::new(&segment, lane) {
                 let incarnation = segment.lane(lane).state.incarnation.load(Ordering::Relaxed);
-                shares.push(Share { from: reader.position(), reader, lane, incarnation });
+                shares.push(LaneShare { from: reader.position(), reader, lane, incarnation });
             }
         }
         if shares.is_empty() {
             return CollectorTurn::Idle;
         }
         let number = segment.header().batch.load(Ordering::Relaxed) + 1;
-        let mut tally = Tally::default();
-        in_order(&mut shares, cut, |lane, lying| {
-            self.take(host, lane, lying, &mut tally);
+        let mut batch_counts = BatchCounts::default();
+        in_order(&mut shares, cut, |lane, peeked| {
+            self.take(host, lane, peeked, &mut batch_counts);
             // Take records up to the cut, or until the batch is large enough.
-            if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if batch_counts.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let ranges: Vec<LaneRange> = shares
             .iter()
@@ -269,81 +269,97 @@ impl Collector {
         if ranges.is_empty() {
             return CollectorTurn::Idle;
         }
-        let turn = if tally.bytes < FEW_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
-        self.tell_refusals(host);
-        self.publish(number, ranges, tally);
-        self.hand_over(host, number);
+        let turn = if batch_counts.bytes < SMALL_BATCH_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
+        self.report_refusals(host);
+        self.publish(number, ranges, batch_counts);
+        self.send_chunks(host, number);
         turn
     }
 
-    fn take(&mut self, host: &dyn CollectorHost, lane: usize, lying: Lying<'_>, tally: &mut Tally) {
-        let head = lying.head;
-        tally.records += 1;
-        tally.counts[level_class(head.level)] += 1;
+    fn take(
+        &mut self,
+        host: &dyn CollectorHost,
+        lane: usize,
+        peeked: PeekedRecord<'_>,
+        batch_counts: &mut BatchCounts,
+    ) {
+        let head = peeked.head;
+        batch_counts.records += 1;
+        batch_counts.counts[level_class(head.level)] += 1;
         if head.ticks < self.newest_stamp {
-            tally.late += 1;
+            batch_counts.late += 1;
         } else {
             self.newest_stamp = head.ticks;
         }
         let point = clock::point_index(&self.points, head.ticks);
-        tally.point = tally.point.max(point as u32);
+        batch_counts.point = batch_counts.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
         let source = LiveSource { segment: &self.segment, blobs: &self.blobs };
-        let mut open = BatchChunks { filling: &mut self.filling, host, sinks: 0 };
-        let taken = self.renderer.take(&source, &mut open, lying, time_ns);
+        let mut open = BatchChunks { open_chunks: &mut self.open_chunks, host, sinks: 0 };
+        let taken = self.renderer.take(&source, &mut open, peeked, time_ns);
         if self.pending_sync.is_some() {
-            tally.reach(lane, open.sinks);
+            batch_counts.count_for_sinks(lane, open.sinks);
         }
         // Counts the large record that it refers to, so that a chunk is not much longer than its longest record.
-        tally.bytes += u64::from(head.len) + taken.blob_bytes as u64;
-        tally.blobs.extend(taken.blob);
+        batch_counts.bytes += u64::from(head.len) + taken.blob_bytes as u64;
+        batch_counts.blobs.extend(taken.blob);
     }
 
     /// Adds a message about the records refused since the last such message, at most once a second.
-    fn tell_refusals(&mut self, host: &dyn CollectorHost) {
+    fn report_refusals(&mut self, host: &dyn CollectorHost) {
         let refusals = host.refusals();
         let now = clock::monotonic_ns();
-        if refusals == self.refusals_told || now - self.told_at < TELL_INTERVAL_NS {
+        if refusals == self.refusals_told || now - self.told_at < REPORT_INTERVAL_NS {
             return;
         }
         let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
         self.refusals_told = refusals;
         self.told_at = now;
-        self.filling.is_telling = true;
-        self.renderer.tell(&mut BatchChunks { filling: &mut self.filling, host, sinks: 0 }, &text, clock::wall_ns());
-        self.filling.is_telling = false;
+        self.open_chunks.adds_message = true;
+        self.renderer.tell(
+            &mut BatchChunks { open_chunks: &mut self.open_chunks, host, sinks: 0 },
+            &text,
+            clock::wall_ns(),
+        );
+        self.open_chunks.adds_message = false;
     }
 
-    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
+    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, batch_counts: BatchCounts) {
         let header = self.segment.header();
         let first_seq = header.next_seq.load(Ordering::Relaxed);
-        let head =
-            ManifestHead { bytes: 0, lanes: 0, batch: number, first_seq, records: tally.records, point: tally.point };
+        let head = ManifestHead {
+            bytes: 0,
+            lanes: 0,
+            batch: number,
+            first_seq,
+            records: batch_counts.records,
+            point: batch_counts.point,
+        };
         let manifest_end = manifest::publish(&self.segment, head, &ranges);
-        header.next_seq.store(first_seq + u64::from(tally.records), Ordering::Relaxed);
+        header.next_seq.store(first_seq + u64::from(batch_counts.records), Ordering::Relaxed);
         header.batch.publish(number);
-        for (class, count) in tally.counts.iter().enumerate() {
+        for (class, count) in batch_counts.counts.iter().enumerate() {
             header.batched[class].fetch_add(*count, Ordering::Relaxed);
         }
-        header.late_records.fetch_add(tally.late, Ordering::Relaxed);
+        header.late_records.fetch_add(batch_counts.late, Ordering::Relaxed);
         for range in &ranges {
             self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
         }
         if let Some(pending_sync) = &self.pending_sync {
-            pending_sync.enter(number, ranges.iter().map(|range| tally.share(range)));
+            pending_sync.add_batch(number, ranges.iter().map(|range| batch_counts.share(range)));
         }
-        self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
+        self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: batch_counts.blobs });
     }
 
-    fn hand_over(&mut self, host: &dyn CollectorHost, number: u64) {
+    fn send_chunks(&mut self, host: &dyn CollectorHost, number: u64) {
         let now = clock::monotonic_ns();
-        let told = std::mem::take(&mut self.filling.told);
-        for (outlet, mut chunk) in self.filling.take_all() {
+        let with_message = std::mem::take(&mut self.open_chunks.sinks_with_message);
+        for (outlet, mut chunk) in self.open_chunks.take_all() {
             chunk.batch = number;
-            if told.contains(&outlet.id) {
-                outlet.note_told();
+            if with_message.contains(&outlet.id) {
+                outlet.note_message();
             }
-            if outlet.relieve(now) == Capacity::Saturated {
+            if outlet.spill_queued(now) == Capacity::Saturated {
                 host.fall_back(&outlet, &chunk);
                 outlet.drop_chunk(&chunk, DropReason::OverflowFull);
                 continue;
@@ -360,13 +376,13 @@ impl Collector {
             return;
         }
         self.seen_ticket = ticket;
-        for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
+        for outlet in self.open_chunks.outlets().filter(|outlet| outlet.wants_thread()) {
             host.start_writer(outlet.clone());
         }
         // The heads are read after the ticket was seen, so records pushed before the request are included.
         let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
-        self.pass = Some(Pass { ticket, heads });
+        self.pass = Some(FlushPass { ticket, heads });
     }
 
     fn end_pass(&mut self, host: &dyn CollectorHost) {
@@ -377,9 +393,9 @@ impl Collector {
             let (ticket, batch) = (pass.ticket, self.segment.header().batch.load(Ordering::Relaxed));
             self.tickets.push_back((ticket, batch));
             self.pass = None;
-            self.filling.refresh(host);
+            self.open_chunks.refresh(host);
             let mut is_answered = false;
-            for outlet in self.filling.outlets() {
+            for outlet in self.open_chunks.outlets() {
                 outlet.set_notify(true);
                 is_answered |= outlet.answer_after(ticket, batch);
             }
@@ -397,7 +413,7 @@ impl Collector {
         // Each front is read once. Otherwise a later value could answer the ticket for all sinks before its
         // outlet was answered.
         let mut oldest = NONE;
-        for outlet in self.filling.outlets() {
+        for outlet in self.open_chunks.outlets() {
             let front = outlet.front_batch();
             oldest = oldest.min(front);
             if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch)
@@ -413,7 +429,7 @@ impl Collector {
             self.tickets.pop_front();
         }
         if self.tickets.is_empty() {
-            for outlet in self.filling.outlets() {
+            for outlet in self.open_chunks.outlets() {
                 outlet.set_notify(false);
             }
         }
@@ -427,15 +443,15 @@ fn outlets_at_work(host: &dyn CollectorHost) -> usize {
 
 /// The outlets known to the collector, and the chunk of the current batch for each.
 #[derive(Debug, Default)]
-struct Filling {
+struct OpenChunks {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
     /// Whether a message about dropped records is being added, and the sinks whose chunks contain one.
-    is_telling: bool,
-    told: Vec<u32>,
+    adds_message: bool,
+    sinks_with_message: Vec<u32>,
 }
 
-impl Filling {
+impl OpenChunks {
     fn outlets(&self) -> impl Iterator<Item = &Arc<Outlet>> {
         self.known.iter().flatten()
     }
@@ -453,8 +469,8 @@ impl Filling {
             self.refresh(host);
         }
         let outlet = self.known.get(slot)?.as_ref().filter(|outlet| outlet.id == sink)?;
-        if self.is_telling {
-            self.told.push(sink);
+        if self.adds_message {
+            self.sinks_with_message.push(sink);
         }
         Some(self.chunks[slot].get_or_insert_with(|| outlet.spare_chunk()))
     }
@@ -485,7 +501,7 @@ impl Definitions for LiveSource<'_> {
 
 /// The chunks of the batch that is being made.
 struct BatchChunks<'a> {
-    filling: &'a mut Filling,
+    open_chunks: &'a mut OpenChunks,
     host: &'a dyn CollectorHost,
     /// Sinks whose chunks were requested.
     sinks: Sinks,
@@ -493,7 +509,7 @@ struct BatchChunks<'a> {
 
 impl Chunks for BatchChunks<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let chunk = self.filling.chunk(self.host, sink)?;
+        let chunk = self.open_chunks.chunk(self.host, sink)?;
         self.sinks |= 1 << Table::Sinks.slot(sink);
         Some(chunk)
     }
@@ -501,7 +517,7 @@ impl Chunks for BatchChunks<'_> {
 
 /// Counts of a batch.
 #[derive(Debug, Default)]
-struct Tally {
+struct BatchCounts {
     bytes: u64,
     records: u32,
     counts: [u64; LEVEL_CLASSES],
@@ -513,8 +529,8 @@ struct Tally {
     reached: Vec<(u32, Sinks)>,
 }
 
-impl Tally {
-    fn reach(&mut self, lane: usize, sinks: Sinks) {
+impl BatchCounts {
+    fn count_for_sinks(&mut self, lane: usize, sinks: Sinks) {
         if self.reached.len() <= lane {
             self.reached.resize(lane + 1, (0, 0));
         }
@@ -523,9 +539,9 @@ impl Tally {
         *all |= sinks;
     }
 
-    fn share(&self, range: &LaneRange) -> durable::Share {
+    fn share(&self, range: &LaneRange) -> durable::BatchShare {
         let lane = range.lane as usize;
         let (records, sinks) = self.reached.get(lane).copied().unwrap_or_default();
-        durable::Share { lane, from: range.from, to: range.to, records, sinks }
+        durable::BatchShare { lane, from: range.from, to: range.to, records, sinks }
     }
 }

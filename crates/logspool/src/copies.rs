@@ -21,25 +21,25 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::level_class;
-use logspool_sys::gate::PerProcess;
-use logspool_sys::nap::nap;
+use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use crate::stats::PerLevel;
 
 const NAME: &CStr = c"logspool-core";
 /// Names of the two kinds of page in /proc/self/maps.
-const SHOWN: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
+const MAPPING_NAMES: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
 const PATH_BYTES: usize = PAGE - 24;
 
 /// First word of a page: its copy is looking for others, has claimed the process, or has withdrawn.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
 const CLAIMED: u64 = u64::from_le_bytes(*b"LOGSCORE");
-const GIVEN_UP: u64 = 0;
+const WITHDRAWN: u64 = 0;
 
 /// How long a copy waits for another one that looks at the same time. Chosen: a hundred times the duration of a look.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The page that a copy maps.
 #[repr(C)]
@@ -75,25 +75,25 @@ impl fmt::Display for OtherCopy {
 
 impl std::error::Error for OtherCopy {}
 
-/// Result of the claim: null before the first try, [`OURS`], or the other copy.
+/// Result of the claim: null before the first try, [`THIS_COPY`], or the other copy.
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
 /// Represents this copy in [`CLAIM`]; never read.
-static OURS: OtherCopy = OtherCopy { library: String::new() };
+static THIS_COPY: OtherCopy = OtherCopy { library: String::new() };
 
 /// Identifies this copy in the process.
 fn this_copy() -> u64 {
     std::ptr::from_ref(&CLAIM) as u64
 }
 
-fn ours() -> *mut OtherCopy {
-    std::ptr::from_ref(&OURS).cast_mut()
+fn this_copy_pointer() -> *mut OtherCopy {
+    std::ptr::from_ref(&THIS_COPY).cast_mut()
 }
 
 /// The other copy, if this one was refused.
 pub(crate) fn other() -> Option<&'static OtherCopy> {
     let claim = CLAIM.observe();
     // SAFETY: a stored copy is never freed.
-    if claim == ours() { None } else { unsafe { claim.as_ref() } }
+    if claim == this_copy_pointer() { None } else { unsafe { claim.as_ref() } }
 }
 
 /// Claims this process for this copy of the library. Later calls return the same result.
@@ -107,7 +107,8 @@ pub fn claim() -> Result<(), &'static OtherCopy> {
     if CLAIM.observe().is_null() {
         CLAIMING.with(|()| {
             if CLAIM.observe().is_null() {
-                let claim = try_claim().map_or(ours(), |library| Box::into_raw(Box::new(OtherCopy { library })));
+                let claim =
+                    try_claim().map_or(this_copy_pointer(), |library| Box::into_raw(Box::new(OtherCopy { library })));
                 CLAIM.publish(claim);
             }
         });
@@ -123,13 +124,13 @@ fn try_claim() -> Option<String> {
     let own = map_page(this_copy())?;
     // From here on other copies find this page: of two that look at the same time, at least one finds the other. The
     // kernel's lock of the mappings orders that; the state of a page is one word.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         // One look at each page: a copy that claims between two looks would be seen in neither state.
         let states: Vec<_> = pages().into_iter().map(|page| (page, page.state.observe())).collect();
         let find = |wanted: u64| states.iter().find(|(_, state)| *state == wanted).map(|(page, _)| *page);
         if let Some(page) = find(CLAIMED) {
-            own.state.publish(GIVEN_UP);
+            own.state.publish(WITHDRAWN);
             return Some(page.library());
         }
         match find(TRYING) {
@@ -139,10 +140,10 @@ fn try_claim() -> Option<String> {
             }
             // Of two pages the one with the higher address withdraws, and the lower one waits for that.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
-                own.state.publish(GIVEN_UP);
+                own.state.publish(WITHDRAWN);
                 return Some(page.library());
             }
-            Some(_) => nap(Duration::from_micros(50)),
+            Some(_) => sleep_interruptibly(Duration::from_micros(50)),
         }
     }
 }
@@ -168,10 +169,12 @@ pub(crate) fn refuse_for(folder: &Path) {
 }
 
 /// Reports once on standard error that this copy is refused.
-pub(crate) fn tell() {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if let Some(other) = other().filter(|_| !TOLD.swap(true, Ordering::Relaxed)) {
-        crate::fallback::tell(&format!("{other}; records that go through the refused copy are refused and counted\n"));
+pub(crate) fn report_once() {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if let Some(other) = other().filter(|_| !REPORTED.swap(true, Ordering::Relaxed)) {
+        crate::fallback::report(&format!(
+            "{other}; records that go through the refused copy are refused and counted\n"
+        ));
     }
 }
 
@@ -204,7 +207,7 @@ fn claimed_page() -> Option<&'static CopyPage> {
 fn pages() -> Vec<&'static CopyPage> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
-    let named = lines.filter(|line| SHOWN.iter().any(|shown| line.contains(shown)));
+    let named = lines.filter(|line| MAPPING_NAMES.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
     // SAFETY: a page with this name is a `CopyPage` and is never unmapped. Its path was written before it got the name or
     // was mapped; its state is an atomic.
@@ -288,7 +291,7 @@ mod tests {
         other.state.publish(CLAIMED);
         assert_eq!(Some(own_library()), try_claim());
         for page in [own, other] {
-            page.state.publish(GIVEN_UP);
+            page.state.publish(WITHDRAWN);
         }
         assert_eq!(None, try_claim());
     }

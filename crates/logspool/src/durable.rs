@@ -53,10 +53,10 @@ const _: () = assert!(MAX_SINKS <= Sinks::BITS as usize);
 /// Number of failed shares that are remembered, for calls that have not looked yet.
 ///
 /// Chosen: a call looks as soon as its thread runs; far more threads than lanes would have to be late.
-const REMEMBERED: usize = 4 * MAX_LANES;
+const MAX_FAILED_SHARES: usize = 4 * MAX_LANES;
 
 /// How often a waiting call restarts the native threads, which leave for a fork of another thread.
-const LOOK: Duration = Duration::from_millis(50);
+const RESTART_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Which calls wait for durability.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub enum WaitRule {
 
 /// The records of one lane in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct BatchShare {
     /// Index of the lane.
     pub lane: usize,
     /// First position.
@@ -95,7 +95,7 @@ pub enum SyncOutcome {
 
 #[derive(Debug, Clone, Copy)]
 struct PendingBatch {
-    share: Share,
+    share: BatchShare,
     failed: bool,
 }
 
@@ -157,7 +157,7 @@ impl PendingSync {
     }
 
     /// Call after a push that found no room.
-    pub fn take_back(&self) {
+    pub fn uncount(&self) {
         self.begun.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -196,7 +196,7 @@ impl PendingSync {
     }
 
     /// Enters a batch. Call it before any sink gets the batch.
-    pub fn enter(&self, batch: u64, shares: impl Iterator<Item = Share>) {
+    pub fn add_batch(&self, batch: u64, shares: impl Iterator<Item = BatchShare>) {
         let mut state = self.lock();
         let PendingSyncState { batched, pending, batches, .. } = &mut *state;
         let mut ends = Vec::new();
@@ -257,7 +257,7 @@ impl PendingSync {
             settled += u64::from(found.share.records);
             if found.failed {
                 failed.push_back((*lane, found.share.from, *to));
-                if failed.len() > REMEMBERED {
+                if failed.len() > MAX_FAILED_SHARES {
                     failed.pop_front();
                 }
             }
@@ -300,12 +300,12 @@ impl PendingSync {
             if let Some(outcome) = returns(&state) {
                 break Some(outcome);
             }
-            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map_or(RESTART_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break None;
             }
             let (guard, timeout) =
-                self.changed.wait_timeout(state, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait_timeout(state, left.min(RESTART_INTERVAL)).unwrap_or_else(PoisonError::into_inner);
             state = guard;
             if timeout.timed_out() {
                 drop(state);
@@ -347,8 +347,8 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    fn share(lane: usize, from: u64, to: u64, sinks: Sinks) -> Share {
-        Share { lane, from, to, records: 1, sinks }
+    fn share(lane: usize, from: u64, to: u64, sinks: Sinks) -> BatchShare {
+        BatchShare { lane, from, to, records: 1, sinks }
     }
 
     fn outcome(pending_sync: &PendingSync, lane: usize, position: u64) -> Option<SyncOutcome> {
@@ -359,7 +359,7 @@ mod tests {
     fn a_share_is_durable_when_each_of_its_sinks_has_synced_it() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         assert_eq!(None, outcome(&pending_sync, 0, 8), "not batched yet");
-        pending_sync.enter(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
         assert_eq!(None, outcome(&pending_sync, 0, 8));
         pending_sync.settle(1, [1].into_iter(), SyncOutcome::Durable);
 
@@ -373,8 +373,8 @@ mod tests {
     #[test]
     fn a_later_batch_of_another_lane_does_not_wait_for_an_earlier_one() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
-        pending_sync.enter(1, [share(0, 0, 8, 0b1)].into_iter());
-        pending_sync.enter(2, [share(1, 0, 8, 0b10)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 0b1)].into_iter());
+        pending_sync.add_batch(2, [share(1, 0, 8, 0b10)].into_iter());
         pending_sync.settle(1, [2].into_iter(), SyncOutcome::Durable);
 
         assert_eq!(None, outcome(&pending_sync, 0, 8));
@@ -384,8 +384,8 @@ mod tests {
     #[test]
     fn a_record_that_one_sink_could_not_sync_is_not_durable() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
-        pending_sync.enter(1, [share(0, 0, 8, 0b11)].into_iter());
-        pending_sync.enter(2, [share(0, 8, 16, 0b11)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 0b11)].into_iter());
+        pending_sync.add_batch(2, [share(0, 8, 16, 0b11)].into_iter());
         pending_sync.settle(0, [1].into_iter(), SyncOutcome::Failed);
         pending_sync.settle(0, [2].into_iter(), SyncOutcome::Durable);
         pending_sync.settle(1, [1, 2].into_iter(), SyncOutcome::Durable);
@@ -399,8 +399,8 @@ mod tests {
     #[test]
     fn a_sink_that_is_gone_holds_nobody() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
-        pending_sync.enter(1, [share(0, 0, 8, 0b100)].into_iter());
-        pending_sync.enter(2, [share(1, 0, 8, 0b1)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 0b100)].into_iter());
+        pending_sync.add_batch(2, [share(1, 0, 8, 0b1)].into_iter());
         pending_sync.forget_sink(2);
 
         assert_eq!(Some(SyncOutcome::Failed), outcome(&pending_sync, 0, 8));
@@ -416,11 +416,11 @@ mod tests {
         assert!(pending_sync.must_wait(50), "its level asks for it");
         pending_sync.begin();
         assert!(pending_sync.must_wait(20));
-        pending_sync.take_back();
+        pending_sync.uncount();
         assert!(!pending_sync.must_wait(20));
         pending_sync.begin();
 
-        pending_sync.enter(1, [share(0, 0, 8, 1)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 1)].into_iter());
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| pending_sync.wait_until(1, 24, 20, Some(Instant::now() + SOON), || {}));
             while !pending_sync.has_waiters() {
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn a_wait_ends_at_its_deadline_and_the_call_is_counted_by_its_level() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
-        pending_sync.enter(1, [share(0, 0, 8, 1)].into_iter());
+        pending_sync.add_batch(1, [share(0, 0, 8, 1)].into_iter());
 
         assert_eq!(None, pending_sync.wait_until(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
         pending_sync.count_not_durable(40);

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::format::entry;
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::gate::Gate;
+use logspool_sys::fork_safe_lock::ForkSafeLock;
 
 use crate::chunk::Chunk;
-use crate::sinks::{self, Place, Takes};
+use crate::sinks::{self, Place, SinkInput};
 use crate::writer::Outlet;
 pub use printer::finish;
 
@@ -30,15 +30,15 @@ pub fn printed() -> u64 {
 const LINES_A_SECOND: u32 = 10;
 
 #[derive(Debug, Clone, Copy)]
-struct Rate {
+struct RateLimit {
     second: u64,
     lines: u32,
     withheld: u64,
 }
 
-impl Rate {
+impl RateLimit {
     /// Starts a new second if one has begun, and prints how many lines the last one withheld.
-    fn turn(&mut self) {
+    fn start_second(&mut self) {
         let second = monotonic_ns() / 1_000_000_000;
         if second != self.second {
             if self.withheld > 0 {
@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-static RATE: Gate<Rate> = Gate::new(Rate { second: 0, lines: 0, withheld: 0 });
+static RATE: ForkSafeLock<RateLimit> = ForkSafeLock::new(RateLimit { second: 0, lines: 0, withheld: 0 });
 
 /// Whether the outlet writes to standard error itself.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
@@ -58,8 +58,8 @@ pub fn is_standard_error(outlet: &Outlet) -> bool {
 
 /// Whether a line would be printed now. If not, it counts as withheld.
 pub fn has_room() -> bool {
-    let Some(mut rate) = RATE.try_hold() else { return false };
-    rate.turn();
+    let Some(mut rate) = RATE.try_lock() else { return false };
+    rate.start_second();
     let room = rate.lines < LINES_A_SECOND;
     rate.withheld += u64::from(!room);
     room
@@ -70,7 +70,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     if is_standard_error(outlet) {
         return;
     }
-    let Some(mut rate) = RATE.try_hold() else { return };
+    let Some(mut rate) = RATE.try_lock() else { return };
     let mut start = 0;
     for mark in &chunk.marks {
         let line = &chunk.bytes[start..mark.end as usize];
@@ -78,10 +78,10 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
         if usize::from(mark.class) < level_class(logspool_lanes::queue::producer::ERROR) {
             continue;
         }
-        rate.turn();
+        rate.start_second();
         let shown = match outlet.traits.takes {
-            Takes::Entries => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
-            Takes::Lines => Cow::Borrowed(line),
+            SinkInput::Entries => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
+            SinkInput::Lines => Cow::Borrowed(line),
         };
         if rate.lines < LINES_A_SECOND && print(&shown) {
             rate.lines += 1;
@@ -93,7 +93,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
 }
 
 /// Prints a message about logspool itself. It is lost if a pipe or terminal does not accept it at once.
-pub fn tell(text: &str) {
+pub fn report(text: &str) {
     print(text.as_bytes());
 }
 

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use independent::{WATCHED, become_independent, fork};
 
@@ -40,7 +40,7 @@ use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 /// Chosen: a kill of a whole group reaches the last process within milliseconds. A worker that checks for its parent
 /// each second ends by itself, and needs no recovery. Double keeps the keeper of a cleanly ended program longer if
 /// other processes use the same folder.
-const LOOKED_AFTER: Duration = Duration::from_secs(2);
+const MAX_SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// First and longest pause between two looks.
 const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(100);
@@ -57,19 +57,19 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     become_independent(watched, None)?;
     fork()?;
     wait::await_end(WATCHED, folder)?;
-    look_after(folder);
+    deliver_after_end(folder);
     Ok(())
 }
 
 /// Delivers the records of the program, and of other processes that end with it.
-fn look_after(folder: &Path) {
-    let end = Instant::now() + LOOKED_AFTER;
+fn deliver_after_end(folder: &Path) {
+    let end = Instant::now() + MAX_SEARCH_TIME;
     let mut pause = *PAUSES.start();
     while let Ok(report) = recover::recover(folder, |_| true, RecoverOptions { undeliverable: Undeliverable::Keep }) {
         if is_settled(folder, &report) || Instant::now() >= end {
             break;
         }
-        nap(pause);
+        sleep_interruptibly(pause);
         pause = (pause * 2).min(*PAUSES.end());
     }
     if let Ok(folder) = Folder::open_existing(folder) {

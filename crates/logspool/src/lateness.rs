@@ -10,9 +10,9 @@ use logspool_sys::clock::monotonic_ns;
 /// A wait that begins this soon after a timeout belongs to the earlier wait.
 ///
 /// Chosen: an interpreter spends milliseconds between its last hooks; after a longer time the program has continued.
-const TOGETHER_NS: u64 = 1_000_000_000;
+const SAME_WAIT_NS: u64 = 1_000_000_000;
 /// Least duration of such a wait. Chosen: enough to see that everything was written meanwhile.
-const MOMENT: Duration = Duration::from_millis(50);
+const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// When a wait timed out, and how long it had waited.
 #[derive(Debug, Default)]
@@ -24,12 +24,12 @@ pub struct Lateness {
 
 impl Lateness {
     /// How long to wait, if `timeout` covers all waits that belong together.
-    pub fn share(&self, timeout: Duration) -> Duration {
-        timeout.saturating_sub(self.spent()).max(MOMENT.min(timeout))
+    pub fn remaining(&self, timeout: Duration) -> Duration {
+        timeout.saturating_sub(self.spent()).max(MIN_WAIT.min(timeout))
     }
 
     /// Notes that a wait timed out after `spent`.
-    pub fn note(&self, spent: Duration) {
+    pub fn note_timeout(&self, spent: Duration) {
         let spent = self.spent() + spent;
         self.spent_ns.store(spent.as_nanos().min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
         self.late_ns.store(monotonic_ns(), Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Lateness {
 
     fn spent(&self) -> Duration {
         let late_ns = self.late_ns.load(Ordering::Relaxed);
-        let is_recent = late_ns != 0 && monotonic_ns() < late_ns + TOGETHER_NS;
+        let is_recent = late_ns != 0 && monotonic_ns() < late_ns + SAME_WAIT_NS;
         Duration::from_nanos(if is_recent { self.spent_ns.load(Ordering::Relaxed) } else { 0 })
     }
 }
@@ -50,14 +50,14 @@ mod tests {
     fn only_waits_right_behind_each_other_share_their_time() {
         let [two, five] = [2, 5].map(Duration::from_secs);
         let lateness = Lateness::default();
-        assert_eq!(five, lateness.share(five));
-        lateness.note(two);
-        assert_eq!(five - two, lateness.share(five));
-        lateness.note(two);
-        assert_eq!((five - two - two, MOMENT), (lateness.share(five), lateness.share(two)));
-        assert_eq!(Duration::ZERO, lateness.share(Duration::ZERO));
+        assert_eq!(five, lateness.remaining(five));
+        lateness.note_timeout(two);
+        assert_eq!(five - two, lateness.remaining(five));
+        lateness.note_timeout(two);
+        assert_eq!((five - two - two, MIN_WAIT), (lateness.remaining(five), lateness.remaining(two)));
+        assert_eq!(Duration::ZERO, lateness.remaining(Duration::ZERO));
 
-        lateness.late_ns.store(monotonic_ns() - TOGETHER_NS, Ordering::Relaxed);
-        assert_eq!(five, lateness.share(five));
+        lateness.late_ns.store(monotonic_ns() - SAME_WAIT_NS, Ordering::Relaxed);
+        assert_eq!(five, lateness.remaining(five));
     }
 }

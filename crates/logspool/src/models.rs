@@ -7,8 +7,8 @@ use logspool_lanes::queue::cursor::announce_sleep;
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicBool, AtomicU32, Ordering};
 
-use crate::durable::{PendingSync, Share, SyncOutcome, WaitRule};
-use crate::sidecar::place::{HandlerPlace, Named};
+use crate::durable::{BatchShare, PendingSync, SyncOutcome, WaitRule};
+use crate::sidecar::place::{HandlerPlace, NamedSidecar};
 
 /// Runs a model with at most three switches that the threads did not ask for, and checks that an interleaving reached the
 /// state that it is about.
@@ -26,13 +26,13 @@ fn reach(reached: &std::sync::atomic::AtomicBool) {
 }
 
 /// The share of a batch that holds one record, which ends at position 8 of lane 0.
-fn one_record() -> impl Iterator<Item = Share> {
-    std::iter::once(Share { lane: 0, from: 0, to: 8, records: 1, sinks: 1 })
+fn one_record() -> impl Iterator<Item = BatchShare> {
+    std::iter::once(BatchShare { lane: 0, from: 0, to: 8, records: 1, sinks: 1 })
 }
 
 /// The collector enters a batch with the record, and its only sink syncs it.
 fn make_durable(pending_sync: &PendingSync) {
-    pending_sync.enter(1, one_record());
+    pending_sync.add_batch(1, one_record());
     pending_sync.settle(0, std::iter::once(1), SyncOutcome::Durable);
 }
 
@@ -43,7 +43,7 @@ fn a_call_returns_when_its_record_is_durable_and_sleeps_over_no_end() {
         let native = {
             let pending_sync = pending_sync.clone();
             thread::spawn(move || {
-                pending_sync.0.enter(1, one_record());
+                pending_sync.0.add_batch(1, one_record());
                 pending_sync.1.store(true, Ordering::Relaxed);
                 pending_sync.0.settle(0, std::iter::once(1), SyncOutcome::Durable);
             })
@@ -135,7 +135,8 @@ fn a_call_wakes_the_collector_or_is_seen() {
 fn a_descriptor_comes_with_its_name() {
     model_that_reaches(|reached| {
         let place = Arc::new(HandlerPlace::free());
-        let named = |number: i32| Named { descriptor: number, folder: number + 1, device: 3, inode: number as u64 };
+        let named =
+            |number: i32| NamedSidecar { descriptor: number, folder: number + 1, device: 3, inode: number as u64 };
         assert!(place.is_free(1));
         let handler = {
             let place = place.clone();
@@ -148,7 +149,7 @@ fn a_descriptor_comes_with_its_name() {
             assert_eq!(named(5), found);
             reach(reached);
         }
-        place.give_back();
+        place.free_place();
         assert!(place.is_free(1) && place.named(1).is_none());
     });
 }

@@ -6,14 +6,14 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let folded: Vec<char> = word.to_lowercase().chars().collect();
     let with_distance = known.into_iter().filter_map(|each| {
         let other: Vec<char> = each.to_lowercase().chars().collect();
-        let changes = changes(&folded, &other);
+        let changes = edit_distance(&folded, &other);
         (2 * changes < folded.len().max(other.len())).then_some((changes, each))
     });
     with_distance.min_by_key(|(changes, _)| *changes).map(|(_, each)| each)
 }
 
 /// Number of letters to insert, remove, replace or swap with their neighbour (Damerau-Levenshtein distance).
-fn changes(one: &[char], other: &[char]) -> usize {
+fn edit_distance(one: &[char], other: &[char]) -> usize {
     let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
     for (index, row) in rows.iter_mut().enumerate() {
         row[0] = index;

@@ -51,7 +51,7 @@ fn levels(page: &mut MetricsPage, snapshot: &Snapshot) {
 }
 
 fn drops(page: &mut MetricsPage, snapshot: &Snapshot) {
-    page.family("records_dropped", "counter", "Records refused at the call or given up at a sink.");
+    page.family("records_dropped", "counter", "Records refused at the call or dropped at a sink.");
     let refused = REFUSAL_REASONS.iter().zip(&snapshot.refused);
     let dropped: Vec<_> = DROP_REASONS
         .iter()
@@ -75,12 +75,12 @@ fn drops(page: &mut MetricsPage, snapshot: &Snapshot) {
 
 fn queue(page: &mut MetricsPage, snapshot: &Snapshot) {
     let queued: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.queued)).sum();
-    page.family("queue_records", "gauge", "Records waiting, in lanes and behind them.");
+    page.family("queue_records", "gauge", "Records waiting, in lanes and after them.");
     page.sample("queue_records", &[("queue", "lanes")], total(&snapshot.in_lanes));
     page.sample("queue_records", &[("queue", "sinks")], queued);
     let spooled: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.spooled)).sum();
     page.sample("queue_records", &[("queue", "spool")], spooled);
-    page.family("queue_bytes", "gauge", "Bytes waiting behind the lanes.");
+    page.family("queue_bytes", "gauge", "Bytes waiting after the lanes.");
     page.sample("queue_bytes", &[("queue", "overflow")], snapshot.overflow_bytes);
     let spool_bytes: u64 = snapshot.sinks.iter().map(|sink| sink.counts.spool_bytes).sum();
     page.sample("queue_bytes", &[("queue", "spool")], spool_bytes);

@@ -9,7 +9,7 @@ mod row;
 
 pub use field::{FOR_EVER, OptionField, next_field};
 pub use logspool_record::definition::OptionValue;
-pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, meant, ordered};
+pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, ordered, suggestion};
 
 /// A struct of options, declared by [`options!`](crate::options).
 pub trait OptionTable: Sized {

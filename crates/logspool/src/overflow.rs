@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
-use logspool_sys::held::memory_file;
+use logspool_sys::memory_files::memory_file;
 
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::sink::Mark;
@@ -37,7 +37,7 @@ impl Budget {
         Self { limit, taken: AtomicU64::new(0) }
     }
 
-    fn take(&self, bytes: u64) -> bool {
+    fn reserve(&self, bytes: u64) -> bool {
         self.taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                 (taken + bytes <= self.limit).then_some(taken + bytes)
@@ -45,7 +45,7 @@ impl Budget {
             .is_ok()
     }
 
-    fn give(&self, bytes: u64) {
+    fn release(&self, bytes: u64) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -55,13 +55,13 @@ impl Budget {
     }
 
     /// Bytes in use.
-    pub fn taken(&self) -> u64 {
+    pub fn used(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
     /// Whether half of the budget is in use.
-    pub fn is_pressing(&self) -> bool {
-        self.taken() >= self.limit / 2
+    pub fn is_half_used(&self) -> bool {
+        self.used() >= self.limit / 2
     }
 }
 
@@ -77,7 +77,7 @@ pub struct OverflowFile {
 
 impl Drop for OverflowFile {
     fn drop(&mut self) {
-        self.budget.give(self.bytes.load(Ordering::Relaxed));
+        self.budget.release(self.bytes.load(Ordering::Relaxed));
         if let Some((folder, _)) = self.segment.home() {
             // The next start finds a file that stays, and sees that its entries are written.
             let _ = folder.remove(&self.name);
@@ -116,12 +116,12 @@ impl Overflow {
     /// `StorageFull` if the budget is used up; also when a system call fails. The chunk is then not stored.
     pub fn append(&mut self, chunk: &Chunk) -> io::Result<OverflowPlace> {
         let entry_bytes = entry_bytes(chunk.bytes.len(), chunk.marks.len()) as u64;
-        if !self.budget.take(entry_bytes) {
+        if !self.budget.reserve(entry_bytes) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         let stored = self.store(chunk, entry_bytes);
         if stored.is_err() {
-            self.budget.give(entry_bytes);
+            self.budget.release(entry_bytes);
         }
         stored
     }

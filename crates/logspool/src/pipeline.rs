@@ -9,7 +9,7 @@
 //! - `options`, `settings`: the options, and those in force;
 //! - `routes`, `spooler`, `watcher`, `idle_writer`, then `state`: the fields of a pipeline;
 //! - `slot`: which pipeline the process has; `waiting`, `door`: waits, and the door that pushes find closed;
-//! - `opened_anew`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
+//! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
 //! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
 //! - `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
 //! - `in_handler`, `crash`, `signals`, `life`: signals, forks and the end.
@@ -24,7 +24,6 @@ mod hosting;
 mod idle_writer;
 mod in_handler;
 mod life;
-mod opened_anew;
 mod options;
 mod outlets;
 mod place;
@@ -42,6 +41,7 @@ mod spooler;
 mod spooling;
 mod state;
 mod threads;
+mod truncated;
 mod waiting;
 mod watch;
 mod watcher;
@@ -53,12 +53,11 @@ pub use door::settle;
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::{Flush, flush, flush_local};
 pub use life::{
-    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, end, go_on, watch_after_fork,
+    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, end, revert_end, watch_after_fork,
 };
-pub use opened_anew::{opened_anew, program_begins};
-pub use options::{BlockingTimeout, Durability, Fallback, MOST_QUEUE_BYTES, Options, OptionsError};
+pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};
-pub use place::LEAST_FREE_BYTES;
+pub use place::MIN_FREE_BYTES;
 pub use recovery::{orphans, recover, recover_targets, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
@@ -67,3 +66,4 @@ pub use signals::install_signal_drain;
 pub use slot::{id_epoch, is_running};
 pub use snapshot::snapshot;
 pub use state::Pipeline;
+pub use truncated::{note_truncated, program_begins};

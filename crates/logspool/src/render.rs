@@ -3,10 +3,10 @@
 //! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process. A
 //! definition is decoded when its id is first met, so any process that has the segment can render its records.
 
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{Table, level_class};
 use logspool_record::definition::{RouteDefinition, SiteDefinition};
-use logspool_record::format::{CompiledSite, Format, FormatSpec, OpenRecord, RecordView, RenderError, RenderState};
+use logspool_record::format::{CompiledSite, Format, FormatSpec, ParsedRecord, RecordView, RenderError, RenderState};
 use logspool_record::{Context, Encoder, Entry, Value, Values, flags, tag};
 
 use crate::chunk::Chunk;
@@ -99,18 +99,18 @@ impl Renderer {
         &mut self,
         definitions: &impl Definitions,
         chunks: &mut impl Chunks,
-        lying: Lying<'_>,
+        peeked: PeekedRecord<'_>,
         time_ns: i64,
     ) -> TakenRecord {
-        if lying.head.flags & flags::BLOB == 0 {
-            let whole = self.render(definitions, chunks, lying, time_ns);
+        if peeked.head.flags & flags::BLOB == 0 {
+            let whole = self.render(definitions, chunks, peeked, time_ns);
             return TakenRecord { blob: None, blob_bytes: 0, whole };
         }
-        let blob = blob_number(&lying);
+        let blob = blob_number(&peeked);
         let Some(values) = blob.and_then(|number| definitions.blob(number)) else {
             return TakenRecord { blob, blob_bytes: 0, whole: false };
         };
-        let whole = self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns);
+        let whole = self.render(definitions, chunks, PeekedRecord { values: &values, ..peeked }, time_ns);
         TakenRecord { blob, blob_bytes: values.len(), whole }
     }
 
@@ -119,12 +119,12 @@ impl Renderer {
         &mut self,
         definitions: &impl Definitions,
         chunks: &mut impl Chunks,
-        lying: Lying<'_>,
+        peeked: PeekedRecord<'_>,
         time_ns: i64,
     ) -> bool {
-        let head = lying.head;
+        let head = peeked.head;
         if head.flags & flags::TEXT != 0 {
-            let Some(Value::Bytes(line)) = Values::new(lying.values).next_value() else { return false };
+            let Some(Value::Bytes(line)) = Values::new(peeked.values).next_value() else { return false };
             if let Some(chunk) = chunks.chunk(head.route) {
                 chunk.bytes.extend_from_slice(line);
                 mark(chunk, head.level, time_ns);
@@ -149,7 +149,7 @@ impl Renderer {
             level: head.level,
             logger: &route.logger,
             site: site.as_deref(),
-            values: Values::new(lying.values),
+            values: Values::new(peeked.values),
         };
         let mut room = max_bytes.unwrap_or(usize::MAX);
         for target in &route.targets {
@@ -171,8 +171,8 @@ impl Renderer {
             }
             newest_format[slot] = (target.sink, target.format);
             let start = chunk.bytes.len();
-            let record = OpenRecord::new(&view).within(room);
-            let rendered = compiled.format.render_open(&record, &mut compiled.state, &mut chunk.bytes);
+            let record = ParsedRecord::new(&view).with_limit(room);
+            let rendered = compiled.format.render_parsed(&record, &mut compiled.state, &mut chunk.bytes);
             if max_bytes.is_some() {
                 compiled.state.shrink(chunk.bytes.len() - start);
             }
@@ -193,8 +193,8 @@ impl Renderer {
 impl Renderer {
     /// Adds a message of logspool itself, at WARNING, to every sink that had records.
     pub fn tell(&mut self, chunks: &mut impl Chunks, message: &str, time_ns: i64) {
-        let values = message_alone(message);
-        let view = told(Values::new(&values.bytes), time_ns);
+        let values = message_line(message);
+        let view = message_record(Values::new(&values.bytes), time_ns);
         for (sink, format) in &self.newest_format {
             let Some(Slot::Ready(_, compiled)) = self.formats.get_mut(*format as usize) else { continue };
             let Some(chunk) = chunks.chunk(*sink) else { continue };
@@ -206,27 +206,27 @@ impl Renderer {
 
 /// Adds a message of logspool itself, at WARNING, to a chunk.
 pub fn tell(chunk: &mut Chunk, format: &FormatSpec, message: &str, time_ns: i64) {
-    let values = message_alone(message);
+    let values = message_line(message);
     if let Ok(format) = Format::compile(format) {
-        let view = told(Values::new(&values.bytes), time_ns);
+        let view = message_record(Values::new(&values.bytes), time_ns);
         let _ = format.render(&view, &mut RenderState::default(), &mut chunk.bytes);
         mark(chunk, WARNING, time_ns);
     }
 }
 
-fn message_alone(message: &str) -> Encoder {
+fn message_line(message: &str) -> Encoder {
     let mut values = Encoder::new();
     values.context_str(tag::MESSAGE, message);
     values
 }
 
-fn told(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
+fn message_record(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
     RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values }
 }
 
 /// Number of the blob to which a record with [`flags::BLOB`] refers.
-pub fn blob_number(lying: &Lying<'_>) -> Option<u64> {
-    match Values::new(lying.values).next_entry() {
+pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
+    match Values::new(peeked.values).next_entry() {
         Some(Entry::Context(Context::Blob(number))) => Some(number),
         _ => None,
     }

@@ -57,20 +57,20 @@ mod intent;
 mod list;
 pub(crate) mod locks;
 mod log_file;
-mod mend;
 mod place;
+mod repair;
 mod shared_file;
 mod side;
 pub mod steps;
 mod table;
 
 pub use identity::Identity;
-pub use list::{Listed, list};
-pub(crate) use list::{Verdict, settle, sweep};
-pub(crate) use mend::count_torn;
-pub use mend::torn_lines;
+pub(crate) use list::{IntentVerdict, settle, sweep};
+pub use list::{ListedSidecar, list};
+pub(crate) use repair::count_torn;
+pub use repair::torn_lines;
 pub use shared_file::SharedFile;
-pub(crate) use table::{leave_all, unlink_async_signal_safe};
+pub(crate) use table::{close_all, unlink_async_signal_safe};
 
 /// Most sidecars in a folder.
 ///

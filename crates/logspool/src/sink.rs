@@ -132,8 +132,8 @@ pub trait Sink: Send {
     fn keep_unsynced(&mut self) {}
 
     /// Called when nothing was queued for a while: releases descriptors that the program itself has closed. Returns
-    /// whether to call it again. Only for sinks that [are lent](crate::sinks::is_lent).
-    fn rest(&mut self) -> bool {
+    /// whether to call it again. Only for sinks that [borrow a descriptor](crate::sinks::is_borrowed).
+    fn release_closed_descriptors(&mut self) -> bool {
         false
     }
 
@@ -175,9 +175,9 @@ pub trait Courier: Send {
     fn take(&mut self, lines: Lines<'_>);
 
     /// Does all work that is possible without waiting, except opening a connection.
-    fn carry(&mut self, pace: Pace) -> Carried;
+    fn carry(&mut self, pace: Pace) -> CarryOutcome;
 
-    /// Waits for the destination, at most for `longest`. Called after [`Next::Answer`].
+    /// Waits for the destination, at most for `longest`. Called after [`NextCarry::OnAnswer`].
     fn wait(&self, longest: Duration);
 }
 
@@ -201,26 +201,26 @@ pub enum Pace {
 
 /// Result of [`Courier::carry`].
 #[derive(Debug)]
-pub struct Carried {
+pub struct CarryOutcome {
     /// Number of batches that have arrived since the last call, oldest first.
     pub arrived: usize,
     /// Error, if any.
     pub error: Option<io::Error>,
     /// When to call again.
-    pub next: Next,
+    pub next: NextCarry,
 }
 
 /// When a courier must be called again, unless it gets another batch first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextCarry {
     /// Not at all: it has no work.
     Idle,
     /// At this time; until then it gathers records.
-    Gathers(Instant),
+    AtTime(Instant),
     /// As soon as the destination answers or accepts more.
-    Answer,
+    OnAnswer,
     /// At this time: the destination is unreachable, and the next try is due then.
-    Away(Instant),
+    Unreachable(Instant),
 }
 
 #[cfg(test)]

@@ -45,9 +45,9 @@ use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
 use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
-use entries::{Order, QueuedChunk};
+use entries::{QueuedChunk, TransitFacts};
 pub use outlet::{NONE, Outlet};
-use outlet::{TEXT, Waiting};
+use outlet::{OutletState, TEXT};
 pub use sink_spool::{BacklogRead, SinkSpool};
 pub use spool_state::{Bell, SpoolHome, SpoolTurn};
 pub use syncs::{SyncRule, Syncs};
@@ -60,23 +60,23 @@ pub const STUCK_NS: u64 = 20_000_000;
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
 ///
 /// Chosen: a hundred commits of a healthy service. Double would alert an operator later; half would report busy disks.
-const SILENT_NS: u64 = 5_000_000_000;
+const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 
-/// If a write takes longer than this while another chunk waits, with [`PRESSING_BYTES`] in all, the waiting chunks move
+/// If a write takes longer than this while another chunk waits, with [`SPILL_ABOVE_BYTES`] in all, the waiting chunks move
 /// to overflow.
 ///
 /// Chosen: a healthy write of a batch takes a tenth of it. A lane at 200,000 records a second fills in 15 ms, so
 /// callers do not notice. Half would spill on a busy disk; double shows in the longest call of a burst.
-const PRESSING_NS: u64 = 500_000;
-/// See [`PRESSING_NS`]: half a batch, so that a lane never waits for a second one.
-const PRESSING_BYTES: usize = 32 * 1024;
+const SPILL_AFTER_NS: u64 = 500_000;
+/// See [`SPILL_AFTER_NS`]: half a batch, so that a lane never waits for a second one.
+const SPILL_ABOVE_BYTES: usize = 32 * 1024;
 
 /// If overflow files hold earlier chunks, a chunk on the heap moves there too after this time, even while the writer
 /// works. It occupies lane space until it is written, which the earlier chunks delay.
 ///
 /// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in
 /// less.
-const BEHIND_NS: u64 = 1_000_000;
+const LAG_NS: u64 = 1_000_000;
 
 /// Bytes of unconfirmed batches on the heap, which occupy lane space until they are confirmed or spilled.
 ///
@@ -89,7 +89,7 @@ const UNCONFIRMED_NS: u64 = 1_000_000_000;
 /// The same while calls wait until their record is durable, which a spool can make it.
 ///
 /// Chosen: a commit of a busy service takes less. If the service is away, a waiting call is delayed by this much.
-const HURRIED_NS: u64 = 100_000_000;
+const AWAITED_NS: u64 = 100_000_000;
 
 /// Bytes of finished chunks on the heap for one sink.
 ///
@@ -145,7 +145,8 @@ impl Outlet {
 
     /// Whether the current write or sync takes too long.
     pub fn is_stuck(&self, now: u64) -> bool {
-        self.writes_longer_than(if self.confirms { SILENT_NS } else { STUCK_NS }, now) || self.hangs_in_sync(now)
+        self.writes_longer_than(if self.confirms { UNCONFIRMED_STUCK_NS } else { STUCK_NS }, now)
+            || self.hangs_in_sync(now)
     }
 
     fn writes_longer_than(&self, nanoseconds: u64, now: u64) -> bool {
@@ -165,16 +166,16 @@ impl Outlet {
 
     /// Publishes the sink's progress for the collector and for waiting flushes. Call it after every change of the
     /// entries, when the counters match the change.
-    fn publish_fronts(&self, waiting: &mut Waiting) {
-        let front = waiting.entries.first_batch().unwrap_or(NONE);
-        let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
+    fn publish_fronts(&self, state: &mut OutletState) {
+        let front = state.entries.first_batch().unwrap_or(NONE);
+        let unspilled = state.entries.unstored().map_or(NONE, |entry| entry.batch);
         // Pairs with `observe` above: the collector frees lane space up to these batches, whose bytes were read or stored before.
         self.front_batch.publish(front);
         self.unspilled_batch.publish(unspilled);
         if self.bell.is_some() {
-            self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
+            self.overflowing_since.store(state.entries.overflowing_since(), Ordering::Relaxed);
         }
-        if self.answer_flushes(waiting, front) {
+        if self.answer_flushes(state, front) {
             progress::note();
         }
     }
@@ -186,21 +187,21 @@ impl Outlet {
 
     /// Queues a chunk. Returns whether a writer thread must be started.
     pub fn push(&self, chunk: Chunk, now: u64) -> bool {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         count(&self.head().accepted, chunk.counts);
         // The sink was closed while these records were on their way. Python's logging would have raised for them.
-        if waiting.dead || self.is_closed() {
+        if state.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
             self.settle(&[chunk.batch], SyncOutcome::Failed);
             return false;
         }
-        if self.is_unread() {
+        if self.has_no_reader() {
             self.settle(&[chunk.batch], SyncOutcome::Failed);
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
-        let order = std::mem::take(&mut waiting.order);
-        waiting.entries.push(QueuedChunk {
+        let order = std::mem::take(&mut state.transit_facts);
+        state.entries.push(QueuedChunk {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
@@ -211,26 +212,26 @@ impl Outlet {
             is_loaded: false,
             order,
         });
-        self.publish_fronts(&mut waiting);
-        let start = !waiting.thread_runs;
-        waiting.thread_runs = true;
-        drop(waiting);
+        self.publish_fronts(&mut state);
+        let start = !state.thread_runs;
+        state.thread_runs = true;
+        drop(state);
         self.changed.notify_one();
         start
     }
 
     /// Counts a batch's records for this sink as dropped without queueing them.
     pub fn drop_chunk(&self, chunk: &Chunk, reason: DropReason) {
-        let mut waiting = self.lock();
-        waiting.order = Order { follows_dropped: true, is_told: false };
+        let mut state = self.lock();
+        state.transit_facts = TransitFacts { follows_dropped: true, ends_with_message: false };
         count(&self.head().accepted, chunk.counts);
         self.count_dropped(reason, chunk.counts);
         self.settle(&[chunk.batch], SyncOutcome::Failed);
     }
 
     /// Notes that the last record of the next chunk is a message on dropped records.
-    pub fn note_told(&self) {
-        self.lock().order.is_told = true;
+    pub fn note_message(&self) {
+        self.lock().transit_facts.ends_with_message = true;
     }
 
     fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {
@@ -238,46 +239,47 @@ impl Outlet {
     }
 
     /// Moves chunks that the writer does not accept to overflow files. Returns whether there is room for more.
-    pub fn relieve(&self, now: u64) -> Capacity {
+    pub fn spill_queued(&self, now: u64) -> Capacity {
         if self.unspilled_batch() == NONE {
             return Capacity::Free;
         }
-        let mut waiting = self.lock();
-        let oldest = waiting.entries.unstored().map_or(now, |entry| entry.queued_at);
-        let heap_bytes = waiting.entries.heap_bytes();
+        let mut state = self.lock();
+        let oldest = state.entries.unstored().map_or(now, |entry| entry.queued_at);
+        let heap_bytes = state.entries.heap_bytes();
         let full = heap_bytes >= HEAP_BYTES;
         let (pressing, stands) = if self.confirms {
-            let patience = if self.hurries() { HURRIED_NS } else { UNCONFIRMED_NS };
+            let patience = if self.has_durability_waiters() { AWAITED_NS } else { UNCONFIRMED_NS };
             (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > patience)
         } else {
-            let pressing =
-                waiting.entries.len() > 1 && heap_bytes >= PRESSING_BYTES && self.writes_longer_than(PRESSING_NS, now);
+            let pressing = state.entries.len() > 1
+                && heap_bytes >= SPILL_ABOVE_BYTES
+                && self.writes_longer_than(SPILL_AFTER_NS, now);
             // The writer neither finished an entry nor got a new one for this long: its write hangs, or the thread gets
             // no processor.
-            (pressing, now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS)
+            (pressing, now.saturating_sub(oldest.max(state.finished_at)) > STUCK_NS)
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
         let is_stuck = pressing || stands || late;
         let is_behind = !self.confirms
-            && heap_bytes >= PRESSING_BYTES
-            && waiting.entries.follows_stored()
-            && now.saturating_sub(oldest) > BEHIND_NS;
+            && heap_bytes >= SPILL_ABOVE_BYTES
+            && state.entries.follows_stored()
+            && now.saturating_sub(oldest) > LAG_NS;
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let Waiting { entries, overflow, .. } = &mut *waiting;
+        let OutletState { entries, overflow, .. } = &mut *state;
         entries.store(|chunk| {
             let place = overflow.append(chunk).ok()?;
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
         });
-        self.publish_fronts(&mut waiting);
+        self.publish_fronts(&mut state);
         if !is_stuck {
-            return if waiting.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
+            return if state.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
         }
-        let is_full = waiting.entries.heap_bytes() >= HEAP_BYTES || waiting.entries.unstored().is_some();
+        let is_full = state.entries.heap_bytes() >= HEAP_BYTES || state.entries.unstored().is_some();
         let is_at_work = self.is_at_large_chunk(now);
-        match (is_full, is_at_work || self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
+        match (is_full, is_at_work || self.bell.is_some() && state.spool.is_making_room(is_full, now)) {
             (false, _) => Capacity::Free,
             (true, true) => Capacity::Busy,
             (true, false) => Capacity::Saturated,
@@ -286,8 +288,8 @@ impl Outlet {
 
     /// Counters and queue at one moment.
     pub fn counts(&self) -> SinkCounts {
-        let waiting = self.lock();
-        let Waiting { entries, spool, .. } = &*waiting;
+        let state = self.lock();
+        let OutletState { entries, spool, .. } = &*state;
         SinkCounts {
             queued: entries.queued(),
             spooled: entries.spooled(),
@@ -347,7 +349,7 @@ mod tests {
     }
 
     fn chunk(batch: u64) -> Chunk {
-        Chunk { batch, bytes: vec![b'x'; 2 * PRESSING_BYTES], ..Chunk::default() }
+        Chunk { batch, bytes: vec![b'x'; 2 * SPILL_ABOVE_BYTES], ..Chunk::default() }
     }
 
     #[test]
@@ -355,15 +357,15 @@ mod tests {
         let outlet = outlet();
         let stalled = monotonic_ns();
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
-        assert_eq!(Capacity::Free, outlet.relieve(stalled + 2 * STUCK_NS));
+        assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
         // The sink accepts records again: the writer finished the first chunk, and has two more before the next one.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);
-        assert_eq!((Capacity::Free, 4), (outlet.relieve(now), outlet.unspilled_batch()));
+        assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now), outlet.unspilled_batch()));
 
-        assert_eq!(Capacity::Free, outlet.relieve(now + 2 * BEHIND_NS));
+        assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LAG_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
     }
 
@@ -373,6 +375,6 @@ mod tests {
         let now = monotonic_ns();
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), now)));
 
-        assert_eq!((Capacity::Free, 1), (outlet.relieve(now + 2 * BEHIND_NS), outlet.unspilled_batch()));
+        assert_eq!((Capacity::Free, 1), (outlet.spill_queued(now + 2 * LAG_NS), outlet.unspilled_batch()));
     }
 }

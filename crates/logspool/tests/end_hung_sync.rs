@@ -29,7 +29,7 @@ fn log_and_wait(route: u32) -> DurableWait {
         place.write(tag::MESSAGE);
         place.add(1).cast::<u32>().write_unaligned(0);
     });
-    assert_eq!(Push::Undurable, pushed);
+    assert_eq!(Push::MustWaitForSync, pushed);
     DurableWait::begin(20).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn a_record_whose_sync_hangs_is_not_durable_where_the_end_did_not_come() {
             begun.send(()).unwrap();
             loop {
                 // As a binding that most of the time does something else in between.
-                match wait.share(Duration::ZERO) {
+                match wait.wait_slice(Duration::ZERO) {
                     None => std::thread::sleep(Duration::from_millis(1)),
                     Some(durable) => return durable,
                 }
@@ -61,7 +61,7 @@ fn a_record_whose_sync_hangs_is_not_durable_where_the_end_did_not_come() {
         }
         let sync = SyncWait::begin(None).unwrap();
         assert_eq!(0, pipeline::end(Duration::from_millis(200)), "all is written");
-        pipeline::go_on();
+        pipeline::revert_end();
 
         assert!(!waits.join().unwrap(), "its sync hangs");
         assert!(sync.wait(DEADLINE) && !sync.succeeded());

@@ -29,7 +29,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     assert!(!has_segment());
     // Logged by the thread that ends the process.
     assert!(log(route, 20, "between"));
-    pipeline::go_on();
+    pipeline::revert_end();
 
     assert_ne!(generation, pipeline::id_epoch());
     let begun = Instant::now();
@@ -44,5 +44,5 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     assert_eq!("before\nbetween\nafter\n", std::fs::read_to_string(&path).unwrap());
     assert_eq!(0, pipeline::end(DEADLINE));
     assert!(!has_segment());
-    pipeline::go_on();
+    pipeline::revert_end();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use logspool::pipeline::{self, Options};
 use logspool::recover::{PendingPlace, Reason};
-use logspool::sidecar::steps::{self, Step};
+use logspool::sidecar::steps::{self, AppendStep};
 use orphan::{DEADLINE, Scene, Task, await_that, await_within, check, file_sink, freeze_full, log, route_to};
 
 #[test]
@@ -21,8 +21,8 @@ static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// Holds up the first thread that is about to append, until the test releases it.
-fn hang_once(step: Step, bytes: usize) -> usize {
-    if step == Step::Intended && bytes == 0 && !HAS_HUNG.swap(true, Ordering::Relaxed) {
+fn hang_once(step: AppendStep, bytes: usize) -> usize {
+    if step == AppendStep::Intended && bytes == 0 && !HAS_HUNG.swap(true, Ordering::Relaxed) {
         while !GOES_ON.load(Ordering::Relaxed) {
             std::thread::park_timeout(Duration::from_millis(1));
         }

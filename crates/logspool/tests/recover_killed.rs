@@ -20,7 +20,7 @@ fn rounds() -> u32 {
 
 /// A pipe has no sidecar: the part that it took of the unfinished batch is delivered again. A batch is 64 KiB of
 /// records, of at least 40 bytes each here.
-const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
+const MAX_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 fn kill_and_recover(task: Task) {
     let mut dice = Dice::new();
@@ -70,7 +70,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
         assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
         text += &std::fs::read_to_string(&scene.target).unwrap();
         let checked = check(Task::Log, &text, &witnessed);
-        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
+        assert!(checked.repeated <= MAX_REPEATED, "round {round}: {checked:?}");
         sum = Checked { lines: sum.lines + checked.lines, repeated: sum.repeated + checked.repeated };
     }
     println!("frozen sink: {} kills, {} lines, {} twice", rounds(), sum.lines, sum.repeated);

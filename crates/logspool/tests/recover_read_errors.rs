@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use logspool::recover::{Reason, Report};
-use logspool::sidecar::steps::{self, Step};
+use logspool::sidecar::steps::{self, AppendStep};
 use orphan::{Scene, Task, check};
 
 #[test]
@@ -90,8 +90,8 @@ thread_local! {
     static SPOILED_LATER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-fn spoil_when_entered(step: Step, bytes: usize) -> usize {
-    if step == Step::Entered
+fn spoil_when_entered(step: AppendStep, bytes: usize) -> usize {
+    if step == AppendStep::Entered
         && let Some(path) = SPOILED_LATER.take()
     {
         spoil(&path);

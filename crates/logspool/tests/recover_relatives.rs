@@ -2,7 +2,7 @@
 
 mod orphan;
 
-use logspool::recover::{self, Deliver, FoundRelatives, Reason, Want};
+use logspool::recover::{self, Deliver, FileAction, FoundRelatives, Reason};
 use logspool_sys::folder::{Folder, Times};
 use orphan::{Scene, Task, check};
 
@@ -24,7 +24,7 @@ fn dead_process() -> (Scene, std::collections::HashMap<u32, u32>) {
 
 fn deliver(scene: &Scene, which: Deliver) -> FoundRelatives {
     let folder = Folder::open_existing(scene.queue.path()).unwrap();
-    recover::deliver_relatives(&folder, which, |_| Want::Append, || false).unwrap()
+    recover::deliver_relatives(&folder, which, |_| FileAction::Append, || false).unwrap()
 }
 
 fn lock_times(scene: &Scene) -> (Folder, String, Times) {

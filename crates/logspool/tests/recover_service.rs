@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logspool::recover::{self, AdoptedRecords, Adopter, Want};
+use logspool::recover::{self, AdoptedRecords, Adopter, FileAction};
 use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
 use logspool_record::msgpack::Reader;
 use orphan::exact::judge;
@@ -201,8 +201,8 @@ impl Adopter for Taker<'_> {
         true
     }
 
-    fn want(&self, _: &Path) -> Want {
-        Want::Take
+    fn action(&self, _: &Path) -> FileAction {
+        FileAction::Take
     }
 
     fn take(&self, given: &AdoptedRecords<'_>) -> io::Result<()> {

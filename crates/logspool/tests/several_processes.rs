@@ -89,7 +89,7 @@ fn every_line_is_there_once_in_files_that_several_killed_processes_rotate() {
 fn a_rotation_that_was_cut_is_made_good_by_the_next_process() {
     for time in 1..=6 {
         let scene = Scene::new();
-        let renamed = Order { deed: Deed::Die(sidecar::steps::Step::Renamed), time };
+        let renamed = Order { deed: Deed::Die(sidecar::steps::AppendStep::Renamed), time };
         let (mut accepted, _) = scene.spawn_as(Task::LogRotating, 0, Some(renamed)).await_end();
         let second = scene.spawn_as(Task::LogRotating, 1, None);
         second.await_report();

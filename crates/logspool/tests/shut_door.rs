@@ -65,6 +65,6 @@ fn the_process_ends_behind_the_record_that_is_being_pushed() {
     let folder = tempfile::tempdir().unwrap();
     end_in_the_middle("ended.log", folder.path(), Duration::ZERO, |_| {
         assert_eq!(0, pipeline::end(DEADLINE));
-        pipeline::go_on();
+        pipeline::revert_end();
     });
 }

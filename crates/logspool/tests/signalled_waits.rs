@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, BlockingTimeout, Options};
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 /// Less than the slack of 50 us that the kernel gives each sleep.
 const EVERY_NS: libc::c_long = 20_000;
 
@@ -47,7 +47,7 @@ fn waits_end_though_signals_come_all_the_time() {
     begin(Options {
         queue_bytes: 32 * 1024,
         overflow_bytes: Some(0),
-        blocking_timeout: BlockingTimeout(PATIENCE),
+        blocking_timeout: BlockingTimeout(TIMEOUT),
         blocking_levels: Some(vec![20]),
         ..Options::default()
     });
@@ -60,15 +60,15 @@ fn waits_end_though_signals_come_all_the_time() {
     let waiter = std::thread::spawn(move || {
         have_signals_come();
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            nap(PATIENCE);
+        while begun.elapsed() < TIMEOUT {
+            sleep_interruptibly(TIMEOUT);
         }
         done.send("a nap").unwrap();
         while log(route, 20, &"x".repeat(500)) {}
         done.send("a call that finds the queue full").unwrap();
-        assert!(!pipeline::flush(Some(sink), Some(PATIENCE)));
+        assert!(!pipeline::flush(Some(sink), Some(TIMEOUT)));
         done.send("a flush").unwrap();
-        pipeline::close_sink(sink, PATIENCE);
+        pipeline::close_sink(sink, TIMEOUT);
         done.send("a close").unwrap();
     });
     for awaited in ["a nap", "a call that finds the queue full", "a flush", "a close"] {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use feeding::Feed;
 use logspool::option::OptionError;
 use logspool::sink::{Lines, Sink, SinkError};
-use logspool::sinks::{self, Place, SinkRow, TABLE, Takes};
+use logspool::sinks::{self, Place, SinkInput, SinkRow, TABLE};
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 use logspool_record::msgpack;
 use service::Service;
@@ -123,10 +123,10 @@ fn message(number: usize) -> String {
 }
 
 /// Records as a sink takes them, six to a second.
-fn records(takes: Takes, count: usize) -> Vec<(i64, Vec<u8>)> {
+fn records(takes: SinkInput, count: usize) -> Vec<(i64, Vec<u8>)> {
     let record = |number: usize| match takes {
-        Takes::Lines => format!("{}\n", message(number)).into_bytes(),
-        Takes::Entries => entry(number),
+        SinkInput::Lines => format!("{}\n", message(number)).into_bytes(),
+        SinkInput::Entries => entry(number),
     };
     (0..count).map(|number| (number as i64 / 6, record(number))).collect()
 }
@@ -149,7 +149,7 @@ fn borrowed(records: &[(i64, Vec<u8>)]) -> impl Iterator<Item = (i64, &[u8])> {
 }
 
 /// Feeds a sink with 300 records and checks each count that it reports, and what arrives.
-fn everything_arrives(sink: &mut dyn Sink, takes: Takes, receiver: &mut Receiver, what: &str) {
+fn everything_arrives(sink: &mut dyn Sink, takes: SinkInput, receiver: &mut Receiver, what: &str) {
     let (mut given, mut taken) = (Vec::new(), 0);
     for part in records(takes, 300).chunks(70) {
         part.iter().for_each(|(_, record)| given.extend_from_slice(record));
@@ -210,7 +210,7 @@ impl Sink for Mistaken {
 fn a_sink_that_reports_no_bytes_or_too_many_fails() {
     let run = |off_by| {
         catch_unwind(AssertUnwindSafe(|| {
-            everything_arrives(&mut Mistaken { off_by }, Takes::Lines, &mut Receiver::Nothing, "mistaken");
+            everything_arrives(&mut Mistaken { off_by }, SinkInput::Lines, &mut Receiver::Nothing, "mistaken");
         }))
     };
 
@@ -238,9 +238,11 @@ fn a_row_says_how_its_sinks_behave_and_where_they_write() {
         match sinks::place(&sample) {
             Place::File(path) => {
                 assert!(sink.shared().is_some(), "other processes write to files as well: {sample:?}");
-                assert_eq!((Some(path.clone()), None), (sample.lasting.clone(), sinks::at(&path)));
+                assert_eq!((Some(path.clone()), None), (sample.lasting.clone(), sinks::from_recovery_address(&path)));
             }
-            Place::Address(_) => assert_eq!(Some(&sample), sinks::at(sample.lasting.as_ref().unwrap()).as_ref()),
+            Place::Address(_) => {
+                assert_eq!(Some(&sample), sinks::from_recovery_address(sample.lasting.as_ref().unwrap()).as_ref())
+            }
             Place::Descriptor(_) | Place::Nowhere => assert_eq!(None, sample.lasting),
         }
         let given = row.options.iter().map(|row| row.name.to_owned()).zip(sample.options.clone());
@@ -277,7 +279,7 @@ fn names_are_told_apart_and_a_misspelt_one_is_refused_with_the_nearest() {
 
 #[test]
 fn a_reader_that_falls_behind_gets_everything_once() {
-    let records = records(Takes::Lines, 6000);
+    let records = records(SinkInput::Lines, 6000);
     let given: Vec<u8> = records.iter().flat_map(|(_, line)| line.clone()).collect();
     for index in 0..count() {
         let (mut reader, writer) = pipe();

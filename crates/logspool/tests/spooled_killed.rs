@@ -22,7 +22,7 @@ fn rounds() -> u32 {
 }
 
 /// As for a pipe in `recover_killed.rs`: the part that it took of the unfinished batch is delivered again.
-const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
+const MAX_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 #[test]
 fn what_lies_in_a_spool_survives_a_kill() {
@@ -47,7 +47,7 @@ fn what_lies_in_a_spool_survives_a_kill() {
         assert_eq!(0, walk(&scene.spool_folder()).len(), "round {round}: the spool is gone");
         text += &std::fs::read_to_string(&scene.target).unwrap();
         let checked = check(Task::LogSpooled, &text, &witnessed);
-        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
+        assert!(checked.repeated <= MAX_REPEATED, "round {round}: {checked:?}");
         sum = Checked { lines: sum.lines + checked.lines, repeated: sum.repeated + checked.repeated };
     }
     assert!(spooled > 0);
@@ -83,7 +83,7 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
         text += &std::fs::read_to_string(&scene.target).unwrap_or_default();
         recovered += report.records();
         let checked = check(Task::LogSpooled, &text, &witnessed);
-        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
+        assert!(checked.repeated <= MAX_REPEATED, "round {round}: {checked:?}");
         lines += checked.lines;
     }
     println!("draining spool: {} kills, {lines} lines, {recovered} of them by recovery", rounds());
@@ -147,7 +147,7 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     text += &std::fs::read_to_string(&scene.target).unwrap();
     let checked = check(Task::LogSpooled, &text, &HashMap::new());
     assert!(report.records() > 1000 && checked.lines >= report.records(), "{report:?} {checked:?}");
-    assert!(checked.repeated <= MOST_REPEATED, "{checked:?}");
+    assert!(checked.repeated <= MAX_REPEATED, "{checked:?}");
     assert_eq!(Report::default(), recover());
 }
 
@@ -169,5 +169,5 @@ fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
     let checked = check(Task::LogSpooled, &text, &HashMap::new());
     println!("{taken} records while the disk was full, {} after it, {checked:?}", report.records());
     // One chunk may be cut by the kill, and one by the lack of room.
-    assert!(taken > 2 * MOST_REPEATED && checked.repeated <= 2 * MOST_REPEATED, "{taken}, {checked:?}");
+    assert!(taken > 2 * MAX_REPEATED && checked.repeated <= 2 * MAX_REPEATED, "{taken}, {checked:?}");
 }

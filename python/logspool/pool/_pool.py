@@ -33,7 +33,7 @@ _numbers = itertools.count()
 # waiting values only take more memory.
 _STREAM_VALUES = 1000
 # Interval in seconds at which the end of the interpreter checks for jobs that wait for a consumer that is gone.
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 class BrokenPool(BrokenExecutor):
@@ -206,12 +206,12 @@ class Pool(PoolCore, Executor):
         thread = threading.Thread(target=_work, args=arguments, name=name, daemon=True)
         try:
             self._keep(thread)
-            _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
+            _running_workers[thread] = _RunningWorker(reference, worker, self._at_exit, self._exit_timeout)
             thread.start()
         except BaseException:
             # Ctrl-C may arrive after the thread has started.
             if worker.give_back():
-                _at_work.pop(thread, None)
+                _running_workers.pop(thread, None)
                 self._forget(thread)
             raise
 
@@ -260,7 +260,7 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
     return call_soon
 
 
-class _AtWork(NamedTuple):
+class _RunningWorker(NamedTuple):
     """Facts about a worker thread for the end of the interpreter; its pool may be gone by then."""
 
     pool: weakref.ref[Pool]
@@ -269,7 +269,7 @@ class _AtWork(NamedTuple):
     exit_timeout: float | None
 
 
-def _breathe() -> None:
+def _let_threads_switch() -> None:
     """Give the interpreter a chance to switch threads: it checks for requests inside Python functions."""
     for _ in (0, 1):
         pass
@@ -298,14 +298,14 @@ def _work(
                 del pool
                 worker.give_up(BrokenPool(reason))
                 return
-        worker.run(threading.current_thread().name, _breathe)
+        worker.run(threading.current_thread().name, _let_threads_switch)
         if finalizer is not None:
             finalizer()
     finally:
         pool = pool_reference()
         if pool is not None:
             pool._forget(threading.current_thread())
-        _at_work.pop(threading.current_thread(), None)
+        _running_workers.pop(threading.current_thread(), None)
 
 
 def by_name() -> list[tuple[str, Pool]]:
@@ -335,7 +335,7 @@ def all_of(pools: weakref.WeakValueDictionary[int, _T]) -> list[_T]:
 # Key: `id` of the pool.
 _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 # Strong references: the interpreter freezes threads in their jobs unless its end waits for them.
-_at_work: dict[threading.Thread, _AtWork] = {}
+_running_workers: dict[threading.Thread, _RunningWorker] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
 _exiting = False
@@ -351,37 +351,37 @@ def _end_all() -> None:
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
     # Threads whose pool was garbage-collected; such a pool takes no more jobs.
-    alone = {thread: each for thread, each in _at_work.copy().items() if each.pool() is None}
+    alone = {thread: each for thread, each in _running_workers.copy().items() if each.pool() is None}
     for each in alone.values():
         if each.at_exit != "finish":
             each.worker.cancel()
     # The timeouts of all pools begin here, not one after the other.
     began = time.monotonic()
     for pool in pools:
-        if pool._at_exit == "abandon" or _ends(pool._join, pool._exit_timeout, began):
+        if pool._at_exit == "abandon" or _ended(pool._join, pool._exit_timeout, began):
             continue
         counts = pool.stats()
         undone = f"{counts.busy} jobs that run and {counts.depth} that wait are left undone"
-        _say_that_it_goes_on(repr(pool), pool._exit_timeout, undone)
+        _report_unfinished(repr(pool), pool._exit_timeout, undone)
     for thread, each in alone.items():
-        if each.at_exit == "abandon" or _ends(functools.partial(_join_thread, thread), each.exit_timeout, began):
+        if each.at_exit == "abandon" or _ended(functools.partial(_join_thread, thread), each.exit_timeout, began):
             continue
-        undone = "its pool, which nobody holds, leaves jobs undone"
-        _say_that_it_goes_on(f"the thread {thread.name}", each.exit_timeout, undone)
+        undone = "its pool has no references left and leaves jobs undone"
+        _report_unfinished(f"the thread {thread.name}", each.exit_timeout, undone)
 
 
-def _ends(join: Callable[[float], bool], timeout: float | None, began: float) -> bool:
+def _ended(join: Callable[[float], bool], timeout: float | None, began: float) -> bool:
     """Wait with `join` until `timeout` seconds after `began`; release jobs that wait for a consumer that is gone."""
     while True:
-        left = _left(timeout, began)
-        if join(min(left, _LOOK_SECONDS)):
+        left = _seconds_left(timeout, began)
+        if join(min(left, _POLL_SECONDS)):
             return True
         if left == 0:
             return False
         _forget_takers(began)
 
 
-def _left(timeout: float | None, began: float) -> float:
+def _seconds_left(timeout: float | None, began: float) -> float:
     return math.inf if timeout is None else max(0.0, began + timeout - time.monotonic())
 
 
@@ -399,8 +399,8 @@ def _forget_takers(began: float) -> None:
         return
     awaited = [
         each.worker
-        for each in _at_work.copy().values()
-        if each.at_exit != "abandon" and _left(each.exit_timeout, began) > 0
+        for each in _running_workers.copy().values()
+        if each.at_exit != "abandon" and _seconds_left(each.exit_timeout, began) > 0
     ]
     if all(worker.waits_for_takers() for worker in awaited):
         for worker in awaited:
@@ -426,19 +426,19 @@ def _is_idle(thread: threading.Thread) -> bool:
     return frame is not None and not thread.pending_work_items
 
 
-def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
+def _report_unfinished(what: str, timeout: float | None, undone: str) -> None:
     print(f"logspool: {what} did not end within exit_timeout={timeout} s: {undone}", file=sys.stderr)
 
 
-def _begin_anew_after_fork() -> None:
+def _reset_after_fork() -> None:
     """Reset the pools in a forked child: no threads, no jobs. Takes no lock: a thread of the parent may hold it."""
     global _event_loops_lock
     _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
-    for each in _at_work.values():
+    for each in _running_workers.values():
         each.worker.fail_after_fork(reason)
-    _at_work.clear()
+    _running_workers.clear()
     for pool in all_of(_pools):
         pool._threads = frozenset()
         pool._threads_lock = threading.Lock()
@@ -447,4 +447,4 @@ def _begin_anew_after_fork() -> None:
 
 # Runs before the interpreter waits for threads; `atexit` functions run after that.
 threading._register_atexit(_end_all)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_begin_anew_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""The one thread that waits for all that pools do later."""
+"""The thread that waits for the delayed jobs of all pools."""
 
 import threading
 
@@ -7,5 +7,5 @@ from logspool.pool._pool import start_worker
 
 
 def start() -> None:
-    """Start it. Called by native code when there is something to wait for; it ends when there is nothing."""
+    """Start the thread. Native code calls this for the first delayed job; the thread ends when no job waits."""
     threading.Thread(target=run_timers, args=(start_worker,), name="logspool-timers", daemon=True).start()

@@ -265,7 +265,7 @@ def test_what_a_queue_in_memory_still_holds_at_the_end_is_said_to_be_given_up(ru
 
     assert outcome.status == 0
     assert (folder / "app.log").read_text() == "".join(f"{number}\n" for number in range(10))
-    assert outcome.err == b"logspool: 100 records were not written within 0.5 s and are given up\n"
+    assert outcome.err == b"logspool: 100 records were not written within 0.5 s and are dropped\n"
 
 
 WITNESSED = """\

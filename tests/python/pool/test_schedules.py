@@ -76,7 +76,7 @@ def test_a_cancelled_schedule_has_ended_and_holds_nothing(pool):
     schedule = pool.schedule(1000, job.set)
     del job
     assert (schedule.cancelled, schedule.when > time.monotonic(), pool.stats().delayed) == (False, True, 1)
-    assert repr(schedule) == "<Schedule every 1000 s, 0 runs, goes on>"
+    assert repr(schedule) == "<Schedule every 1000 s, 0 runs, active>"
 
     assert schedule.cancel()
     assert not schedule.cancel()

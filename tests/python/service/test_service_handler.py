@@ -320,7 +320,7 @@ def test_a_program_ends_in_time_where_the_service_does_not_answer_and_says_what_
     assert outcome.expect_success().seconds < 15
     assert b"ERROR:shop:b 7\n" in outcome.err
     told = [line for line in outcome.err.splitlines() if line.startswith(b"logspool: ")]
-    given_up = f"logspool: {receiver.address} did not confirm 2 records within 0.5 s; they are given up".encode()
+    given_up = f"logspool: {receiver.address} did not confirm 2 records within 0.5 s; they are dropped".encode()
     kept = b"logspool: 2 records were not written within 0.5 s; they are kept"
     assert [line[: len(kept)] for line in told] == [kept] if mode != "memory" else told == [given_up]
 

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::reader::{LaneReader, Lying};
+use super::reader::{LaneReader, PeekedRecord};
 
 /// One lane's part of a batch.
 #[derive(Debug)]
-pub struct Share<'a> {
+pub struct LaneShare<'a> {
     /// The records.
     pub reader: LaneReader<'a>,
     /// Index of the lane.
@@ -26,13 +26,17 @@ pub struct Share<'a> {
 /// Passes the records with a stamp up to `cut` to `take` in order, each with the index of its lane, until `take`
 /// breaks.
 #[inline]
-pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(usize, Lying<'a>) -> ControlFlow<()>) {
+pub fn in_order<'a>(
+    shares: &mut [LaneShare<'a>],
+    cut: u64,
+    mut take: impl FnMut(usize, PeekedRecord<'a>) -> ControlFlow<()>,
+) {
     let mut order = BinaryHeap::with_capacity(shares.len());
-    let enqueue = |order: &mut BinaryHeap<_>, index: usize, share: &mut Share<'a>| {
-        if let Some(lying) = share.reader.peek()
-            && lying.head.ticks <= cut
+    let enqueue = |order: &mut BinaryHeap<_>, index: usize, share: &mut LaneShare<'a>| {
+        if let Some(peeked) = share.reader.peek()
+            && peeked.head.ticks <= cut
         {
-            order.push(Reverse((lying.head.ticks, share.incarnation, index)));
+            order.push(Reverse((peeked.head.ticks, share.incarnation, index)));
         }
     };
     for (index, share) in shares.iter_mut().enumerate() {
@@ -42,13 +46,13 @@ pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(usi
         let next = order.peek().map(|Reverse((ticks, incarnation, _))| (*ticks, *incarnation));
         let share = &mut shares[index];
         // A run: records of this lane until another lane has an earlier one.
-        while let Some(lying) = share.reader.peek() {
-            let stamp = lying.head.ticks;
+        while let Some(peeked) = share.reader.peek() {
+            let stamp = peeked.head.ticks;
             if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {
                 break;
             }
-            let flow = take(share.lane, lying);
-            share.reader.pass(lying.head);
+            let flow = take(share.lane, peeked);
+            share.reader.move_past(peeked.head);
             if flow.is_break() {
                 return;
             }

@@ -10,7 +10,7 @@ use logspool_sys::published::Entered;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state};
-use super::ring::{NoPush, ReadPlace, Ring, Slot, WritePlace};
+use super::ring::{ReadPosition, RecordOffsets, Ring, RingError, WritePosition};
 use crate::segment::layout::LaneHead;
 
 /// A lane of two one-record rings.
@@ -223,7 +223,7 @@ impl Rings {
             first: std::array::from_fn(|_| UnsafeCell::new(0)),
             second: std::array::from_fn(|_| UnsafeCell::new(0)),
         };
-        rings.head.give_ring(1, 8 * FIRST_WORDS as u64);
+        rings.head.set_first_ring(1, 8 * FIRST_WORDS as u64);
         Arc::new(rings)
     }
 
@@ -245,9 +245,9 @@ impl Rings {
     }
 
     /// Pushes a record whose words are all `value`, except for the length in its head.
-    fn push(&self, place: &mut WritePlace, value: u64) -> Result<(), NoPush> {
+    fn push(&self, place: &mut WritePosition, value: u64) -> Result<(), RingError> {
         let ring = if place.start == 0 { Ring::First } else { Ring::Second };
-        let write = |slot: Slot| {
+        let write = |slot: RecordOffsets| {
             if let Some((offset, bytes)) = slot.filler {
                 self.write(ring, offset / 8, u64::from(flags::PAD) << 32 | bytes);
             }
@@ -260,7 +260,7 @@ impl Rings {
     /// Takes every record that is published, and frees its bytes. Returns the values.
     fn drain(&self) -> Vec<u64> {
         let mut values = Vec::new();
-        let Some((mut place, _)) = ReadPlace::look_up(&self.head) else { return values };
+        let Some((mut place, _)) = ReadPosition::look_up(&self.head) else { return values };
         let read = |ring, offset: u64| {
             let word = self.read(ring, offset / 8);
             Head { len: word as u32, site: 0, route: 0, level: 20, flags: (word >> 32) as u16, ticks: 0 }
@@ -269,7 +269,7 @@ impl Rings {
             let words = (1..WORDS as u64).map(|index| self.read(ring, offset / 8 + index)).collect::<Vec<_>>();
             assert!(words.iter().all(|word| *word == words[0]), "a record of two pushes: {words:?}");
             values.push(words[0]);
-            place.pass(head);
+            place.move_past(head);
         }
         assert_eq!(0, place.unread);
         self.head.consumer.batched.store(place.position, Ordering::Relaxed);
@@ -285,7 +285,7 @@ fn records_of_a_ring_that_wraps_are_whole_and_in_order() {
         let producer = {
             let rings = rings.clone();
             thread::spawn(move || {
-                let (mut place, _) = WritePlace::look_up(&rings.head, 0);
+                let (mut place, _) = WritePosition::look_up(&rings.head, 0);
                 assert_eq!(Ok(()), rings.push(&mut place, 1));
                 // The second record goes to the start of the ring, once the first one is read.
                 (0..2).any(|_| rings.push(&mut place, 2).is_ok())
@@ -307,13 +307,13 @@ fn records_of_a_lane_that_grows_are_whole_and_in_order() {
         let producer = {
             let rings = rings.clone();
             thread::spawn(move || {
-                let (mut place, _) = WritePlace::look_up(&rings.head, 0);
+                let (mut place, _) = WritePosition::look_up(&rings.head, 0);
                 assert_eq!(Ok(()), rings.push(&mut place, 1));
                 if rings.push(&mut place, 2) == Ok(()) {
                     return false;
                 }
                 place.grow(&rings.head, 2, 8 * SECOND_WORDS as u64);
-                (place, _) = WritePlace::look_up(&rings.head, place.head);
+                (place, _) = WritePosition::look_up(&rings.head, place.head);
                 assert_eq!(Ok(()), rings.push(&mut place, 2));
                 true
             })
@@ -336,9 +336,9 @@ fn threads_that_share_a_lane_push_one_after_the_other() {
             let entered = lock.try_enter();
             if entered {
                 let head = rings.head.producer.head.load(Ordering::Relaxed);
-                let (mut place, _) = WritePlace::look_up(&rings.head, head);
+                let (mut place, _) = WritePosition::look_up(&rings.head, head);
                 let pushed = rings.push(&mut place, value);
-                assert_eq!(if head == 0 { Ok(()) } else { Err(NoPush::Full) }, pushed);
+                assert_eq!(if head == 0 { Ok(()) } else { Err(RingError::Full) }, pushed);
                 lock.leave();
             }
             entered

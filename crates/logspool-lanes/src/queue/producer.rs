@@ -12,11 +12,11 @@ use logspool_record::{HEAD_BYTES, Head, advance, flags, tag};
 use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::kernel;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Entered;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::cursor::NOT_GROWN;
-use super::ring::{NoPush, WritePlace};
+use super::ring::{RingError, WritePosition};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
@@ -29,7 +29,7 @@ pub const ERROR: u16 = 40;
 
 /// Interval of reading the collector's wake-up word on systems without futex. Chosen: a flush that waits for the
 /// collector takes up to that long; half would double the cost for a program that logs nothing.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const WAKE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Producer {
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
     ring: *mut u8,
-    place: WritePlace,
+    place: WritePosition,
     wake_at: u64,
     shared: bool,
     /// Every id of this segment is larger.
@@ -69,9 +69,9 @@ pub struct Producer {
 
 /// Why a record could not be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum PushError {
     /// The process forked or paused; this producer can no longer be used.
-    Turn,
+    StaleGeneration,
     /// The push interrupted another push of this thread.
     Reentrant,
     /// Another thread holds the shared lane right now.
@@ -95,7 +95,7 @@ impl Producer {
             lane,
             sleeping: &segment.header().sleeping,
             ring: std::ptr::null_mut(),
-            place: WritePlace { head: lane.producer.head.load(Ordering::Relaxed), ..WritePlace::default() },
+            place: WritePosition { head: lane.producer.head.load(Ordering::Relaxed), ..WritePosition::default() },
             wake_at: 0,
             shared,
             first_id: segment.first_id(),
@@ -118,7 +118,7 @@ impl Producer {
     /// Selects the ring for the next record.
     fn look_up_ring(&mut self, segment: &Segment) {
         let Some(lane) = self.lane() else { return };
-        let (place, offset) = WritePlace::look_up(lane, self.place.head);
+        let (place, offset) = WritePosition::look_up(lane, self.place.head);
         self.ring = segment.at(offset);
         self.wake_at = place.head + place.bytes / 2;
         self.place = place;
@@ -153,18 +153,18 @@ impl Producer {
     }
 
     /// The obstacle for a record of `needed` bytes, if there is one.
-    pub fn obstacle(&mut self, needed: u64, level: u16) -> Option<Obstacle> {
-        let Some(lane) = self.lane() else { return Some(Obstacle::Turn) };
+    pub fn push_error(&mut self, needed: u64, level: u16) -> Option<PushError> {
+        let Some(lane) = self.lane() else { return Some(PushError::StaleGeneration) };
         if self.shared {
             if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
-                return Some(Obstacle::Contended);
+                return Some(PushError::Contended);
             }
             self.place.head = lane.producer.head.load(Ordering::Relaxed);
         } else if lane.producer.is_busy() {
-            return Some(Obstacle::Reentrant);
+            return Some(PushError::Reentrant);
         }
         self.refresh();
-        (!self.place.has_room(needed, self.reserved(level))).then_some(Obstacle::Full)
+        (!self.place.has_room(needed, self.reserved(level))).then_some(PushError::Full)
     }
 
     /// Bytes that a record of this level must leave free.
@@ -224,16 +224,16 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// The [`Obstacle`]; then `fill` was not called.
+    /// The [`PushError`]; then `fill` was not called.
     #[inline]
-    pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+    pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
         if !self.is_current() {
-            return Err(Obstacle::Turn);
+            return Err(PushError::StaleGeneration);
         }
         // A record without a site has site 0, which wraps to a number above all ids here.
         if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
             self.stale_ids = true;
-            return Err(Obstacle::StaleIds);
+            return Err(PushError::StaleIds);
         }
         if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_SHARE {
             return self.push_large(head, value_bytes, fill);
@@ -242,9 +242,9 @@ impl Producer {
     }
 
     #[cold]
-    fn push_large(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+    fn push_large(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
         let Some(large) = self.large.take_if(|large| large.bytes == value_bytes) else {
-            return Err(Obstacle::TooLong);
+            return Err(PushError::TooLong);
         };
         let (number, place) = (large.number, large.place);
         head.flags |= flags::BLOB;
@@ -263,15 +263,15 @@ impl Producer {
     }
 
     #[inline]
-    fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+    fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
         // SAFETY: the generation is current, so the segment is mapped.
         let lane = unsafe { &*self.lane };
         if lane.producer.is_busy() && !self.shared {
-            return Err(Obstacle::Reentrant);
+            return Err(PushError::Reentrant);
         }
         if self.shared {
             if !lane.producer.shared_lock.try_enter() {
-                return Err(Obstacle::Contended);
+                return Err(PushError::Contended);
             }
             self.place.head = lane.producer.head.load(Ordering::Relaxed);
             self.place.refresh(lane);
@@ -293,7 +293,7 @@ impl Producer {
         head: &mut Head,
         value_bytes: usize,
         fill: impl FnOnce(*mut u8),
-    ) -> Result<(), Obstacle> {
+    ) -> Result<(), PushError> {
         let record_bytes = HEAD_BYTES + value_bytes;
         let needed = advance(record_bytes) as u64;
         let (generation, generation_word, ring, reserved) =
@@ -314,8 +314,8 @@ impl Producer {
             }
         });
         pushed.map_err(|refused| match refused {
-            NoPush::Full => Obstacle::Full,
-            NoPush::Shut => Obstacle::Turn,
+            RingError::Full => PushError::Full,
+            RingError::Shut => PushError::StaleGeneration,
         })
     }
 
@@ -365,7 +365,7 @@ pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     } else {
         let end = clock::monotonic_ns() + nanoseconds;
         while sleeping.load(Ordering::Relaxed) == 1 && clock::monotonic_ns() < end {
-            nap(LOOK_AGAIN);
+            sleep_interruptibly(WAKE_POLL_INTERVAL);
         }
     }
     sleeping.store(0, Ordering::Relaxed);
@@ -380,9 +380,9 @@ mod tests {
     fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();
-        segment.lane(0).give_ring(offset, 4096);
+        segment.lane(0).set_first_ring(offset, 4096);
         let mut producer = Producer::new(&segment, 0, false, 1);
-        assert!(producer.refresh() > 0 && producer.can_grow() && producer.obstacle(100, 20).is_none());
+        assert!(producer.refresh() > 0 && producer.can_grow() && producer.push_error(100, 20).is_none());
 
         // SAFETY: the child does nothing but system calls, loads and stores, and ends by `_exit`.
         let child = unsafe { libc::fork() };
@@ -392,8 +392,8 @@ mod tests {
             let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
             let is_void = producer.refresh() == 0
                 && !producer.can_grow()
-                && producer.obstacle(100, 20) == Some(Obstacle::Turn)
-                && producer.push(head, 0, |_| ()) == Err(Obstacle::Turn);
+                && producer.push_error(100, 20) == Some(PushError::StaleGeneration)
+                && producer.push(head, 0, |_| ()) == Err(PushError::StaleGeneration);
             // SAFETY: no preconditions.
             unsafe { libc::_exit(i32::from(!is_void)) };
         }

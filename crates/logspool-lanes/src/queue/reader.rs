@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use logspool_record::{HEAD_BYTES, Head};
 
 use super::cursor::NOT_GROWN;
-use super::ring::{ReadPlace, Ring};
+use super::ring::{ReadPosition, Ring};
 use crate::segment::Segment;
 
 /// The rings of one lane up to a published head, as the reader sees them.
@@ -16,7 +16,7 @@ use crate::segment::Segment;
 pub struct LaneReader<'a> {
     first: *const u8,
     second: *const u8,
-    place: ReadPlace,
+    place: ReadPosition,
     rings: PhantomData<&'a [u8]>,
 }
 
@@ -36,7 +36,7 @@ const MAX_POSITION: u64 = 1 << 62;
 
 /// A record that is still in its lane.
 #[derive(Debug, Clone, Copy)]
-pub struct Lying<'a> {
+pub struct PeekedRecord<'a> {
     /// Its head.
     pub head: Head,
     /// Its tagged values.
@@ -47,13 +47,13 @@ impl<'a> LaneReader<'a> {
     /// A reader of lane `index` from the batched position to the published one. `None`: there is no record between
     /// them.
     pub fn new(segment: &'a Segment, index: usize) -> Option<Self> {
-        let (place, offsets) = ReadPlace::look_up(segment.lane(index))?;
+        let (place, offsets) = ReadPosition::look_up(segment.lane(index))?;
         let at = |offset: u64| if offset == 0 { std::ptr::null() } else { segment.at(offset).cast_const() };
         Some(Self { first: at(offsets[0]), second: at(offsets[1]), place, rings: PhantomData })
     }
 
     /// A reader of copied rings from position `from` to position `to`. `None`: the positions do not fit the rings.
-    pub fn over(rings: Rings<'a>, from: u64, to: u64) -> Option<Self> {
+    pub fn from_copies(rings: Rings<'a>, from: u64, to: u64) -> Option<Self> {
         let Rings { first, second, switch } = rings;
         let in_first = to.min(switch).saturating_sub(from);
         let in_second = to.saturating_sub(from.max(switch));
@@ -63,7 +63,7 @@ impl<'a> LaneReader<'a> {
             return None;
         }
         let (first_bytes, second_bytes) = (first.len() as u64, second.len() as u64);
-        let place = ReadPlace { first_bytes, second_bytes, switch, position: from, head: to, unread: 0 };
+        let place = ReadPosition { first_bytes, second_bytes, switch, position: from, head: to, unread: 0 };
         Some(Self { first: first.as_ptr(), second: second.as_ptr(), place, rings: PhantomData })
     }
 
@@ -81,13 +81,13 @@ impl<'a> LaneReader<'a> {
 
     /// The next record; the reader stays before it. Filler is skipped.
     #[inline]
-    pub fn peek(&mut self) -> Option<Lying<'a>> {
+    pub fn peek(&mut self) -> Option<PeekedRecord<'a>> {
         let (first, second) = (self.first, self.second);
         let at = |ring: Ring, offset: u64| match ring {
             Ring::First => first.wrapping_add(offset as usize),
             Ring::Second => second.wrapping_add(offset as usize),
         };
-        // SAFETY: `ReadPlace` gives offsets with room for a head before the end of a ring that is there. The producer
+        // SAFETY: `ReadPosition` gives offsets with room for a head before the end of a ring that is there. The producer
         // published these bytes (`head` was loaded with Acquire) and does not overwrite them before `tail` passes them.
         // A copied ring may have any address, so the read must not ask for alignment; it costs the same.
         let read = |ring, offset| unsafe { at(ring, offset).cast::<Head>().read_unaligned() };
@@ -95,26 +95,26 @@ impl<'a> LaneReader<'a> {
         let len = head.len as usize - HEAD_BYTES;
         // SAFETY: `peek` compared `len` with the bytes that the ring has from `offset` on, and they are published.
         let values = unsafe { std::slice::from_raw_parts(at(ring, offset).wrapping_add(HEAD_BYTES), len) };
-        Some(Lying { head, values })
+        Some(PeekedRecord { head, values })
     }
 
     /// Moves past the record that `peek` returned.
     #[inline]
-    pub fn pass(&mut self, head: Head) {
-        self.place.pass(head);
+    pub fn move_past(&mut self, head: Head) {
+        self.place.move_past(head);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::producer::{Obstacle, Producer};
+    use crate::queue::producer::{Producer, PushError};
     use crate::segment::FIRST_RING_BYTES;
 
     const RING_BYTES: u64 = 4096;
 
     /// Pushes a record with `bytes` bytes of `value`.
-    fn push(producer: &mut Producer, value: u8, bytes: usize) -> Result<(), Obstacle> {
+    fn push(producer: &mut Producer, value: u8, bytes: usize) -> Result<(), PushError> {
         let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
         // SAFETY: `push` gives room for `bytes` bytes.
         producer.push(head, bytes, |place| unsafe { place.write_bytes(value, bytes) })
@@ -124,10 +124,10 @@ mod tests {
     fn drain(segment: &Segment) -> Vec<(u8, usize)> {
         let mut found = Vec::new();
         let Some(mut reader) = LaneReader::new(segment, 0) else { return found };
-        while let Some(lying) = reader.peek() {
-            assert!(lying.values.iter().all(|byte| *byte == lying.values[0]));
-            found.push((lying.values[0], lying.values.len()));
-            reader.pass(lying.head);
+        while let Some(peeked) = reader.peek() {
+            assert!(peeked.values.iter().all(|byte| *byte == peeked.values[0]));
+            found.push((peeked.values[0], peeked.values.len()));
+            reader.move_past(peeked.head);
         }
         assert_eq!(0, reader.unread());
         let consumer = &segment.lane(0).consumer;
@@ -140,12 +140,12 @@ mod tests {
     fn records_come_back_whole_across_wraps_and_a_growth() {
         let segment = Segment::in_memory(Some(2 * FIRST_RING_BYTES)).unwrap();
         let first = segment.take_ring(RING_BYTES).unwrap();
-        segment.lane(0).give_ring(first, RING_BYTES);
+        segment.lane(0).set_first_ring(first, RING_BYTES);
         let mut producer = Producer::new(&segment, 0, false, 1);
         let (mut pushed, mut read) = (Vec::new(), Vec::new());
         for value in 0..40 {
             let bytes = 1 + 23 * usize::from(value) % 700;
-            if push(&mut producer, value, bytes) == Err(Obstacle::Full) {
+            if push(&mut producer, value, bytes) == Err(PushError::Full) {
                 read.extend(drain(&segment));
                 assert_eq!(Ok(()), push(&mut producer, value, bytes));
             }

@@ -1,6 +1,6 @@
 //! The algorithm of a lane's rings, without their bytes: where the next record goes, and where the next one is read.
 //!
-//! [`WritePlace`] is the producer's, [`ReadPlace`] the reader's. Both work on the positions of a [`LaneHead`] and give
+//! [`WritePosition`] is the producer's, [`ReadPosition`] the reader's. Both work on the positions of a [`LaneHead`] and give
 //! offsets in a ring to a closure that stores or loads the bytes there. `producer.rs` and `reader.rs` pass closures over
 //! the mapping; the models pass closures over cells that the model checker watches. The closures are inlined.
 //!
@@ -12,9 +12,9 @@ use logspool_sys::sync::Ordering;
 use super::cursor::NOT_GROWN;
 use crate::segment::layout::LaneHead;
 
-/// The producer's place in the ring that it writes now. All are bytes.
+/// The position of the producer in its current ring. All fields are in bytes.
 #[derive(Debug, Default)]
-pub struct WritePlace {
+pub struct WritePosition {
     /// Position at which the ring begins.
     pub start: u64,
     /// Length of the ring, a power of two.
@@ -27,7 +27,7 @@ pub struct WritePlace {
 
 /// Offsets in the ring for one record.
 #[derive(Debug, Clone, Copy)]
-pub struct Slot {
+pub struct RecordOffsets {
     /// Where the record begins.
     pub record: u64,
     /// Where filler begins that needs a head, and its bytes.
@@ -36,15 +36,15 @@ pub struct Slot {
 
 /// Why nothing was pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoPush {
+pub enum RingError {
     /// The ring has no room.
     Full,
     /// The window was refused.
     Shut,
 }
 
-impl WritePlace {
-    /// The place after position `head` of a lane, and the offset of its ring in the segment.
+impl WritePosition {
+    /// The position after `head` of a lane, and the offset of its ring in the segment.
     pub fn look_up(lane: &LaneHead, head: u64) -> (Self, u64) {
         let switch = lane.producer.switch();
         let (start, offset, bytes) = if switch == NOT_GROWN {
@@ -96,7 +96,7 @@ impl WritePlace {
     ///
     /// # Errors
     ///
-    /// [`NoPush`]; nothing was stored then.
+    /// [`RingError`]; nothing was stored then.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -104,21 +104,21 @@ impl WritePlace {
         needed: u64,
         reserved: u64,
         may: impl FnOnce() -> bool,
-        write: impl FnOnce(Slot),
-    ) -> Result<(), NoPush> {
+        write: impl FnOnce(RecordOffsets),
+    ) -> Result<(), RingError> {
         if !self.has_room(needed, reserved) {
             self.refresh(lane);
             if !self.has_room(needed, reserved) {
-                return Err(NoPush::Full);
+                return Err(RingError::Full);
             }
         }
         // The window: a signal handler that logs on this thread must find it marked, and the thread that ends this generation
         // waits for its end.
         if !lane.producer.open_window(may) {
-            return Err(NoPush::Shut);
+            return Err(RingError::Shut);
         }
         let (offset, skipped) = (self.offset(), self.skipped(needed));
-        write(Slot {
+        write(RecordOffsets {
             record: if skipped == 0 { offset } else { 0 },
             filler: (skipped >= HEAD_BYTES as u64).then_some((offset, skipped)),
         });
@@ -132,15 +132,15 @@ impl WritePlace {
 /// The two rings of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
-    /// The ring that the lane began with.
+    /// The first ring of the lane.
     First,
-    /// The ring that it grew by.
+    /// The ring that was added when the lane grew.
     Second,
 }
 
-/// A reader's place in a lane, up to a published head.
+/// The position of a reader in a lane, up to a published head.
 #[derive(Debug, Clone, Copy)]
-pub struct ReadPlace {
+pub struct ReadPosition {
     /// Bytes of the first ring, 0 if there is none.
     pub first_bytes: u64,
     /// Bytes of the second ring, 0 if there is none.
@@ -155,7 +155,7 @@ pub struct ReadPlace {
     pub unread: u64,
 }
 
-impl ReadPlace {
+impl ReadPosition {
     /// The place after the batched records of a lane, and the offsets of its rings in the segment; 0 for no ring.
     /// `None`: nothing is published after them.
     pub fn look_up(lane: &LaneHead) -> Option<(Self, [u64; 2])> {
@@ -191,7 +191,7 @@ impl ReadPlace {
                 (Ring::Second, self.switch, self.second_bytes, self.head)
             };
             if bytes == 0 {
-                return self.drop_rest();
+                return self.stop_reading();
             }
             let offset = (self.position - start) & (bytes - 1);
             let to_end = bytes - offset;
@@ -204,7 +204,7 @@ impl ReadPlace {
             if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
                 // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
                 // writer. The loss shows as a difference of positions.
-                return self.drop_rest();
+                return self.stop_reading();
             }
             if head.flags & flags::PAD != 0 {
                 self.position += step;
@@ -215,7 +215,7 @@ impl ReadPlace {
     }
 
     #[cold]
-    fn drop_rest<T>(&mut self) -> Option<T> {
+    fn stop_reading<T>(&mut self) -> Option<T> {
         self.unread += self.head - self.position;
         self.position = self.head;
         None
@@ -223,7 +223,7 @@ impl ReadPlace {
 
     /// Moves past the record that `peek` returned.
     #[inline]
-    pub fn pass(&mut self, head: Head) {
+    pub fn move_past(&mut self, head: Head) {
         self.position += advance(head.len as usize) as u64;
     }
 }

@@ -169,7 +169,7 @@ pub struct LaneHead {
 
 impl LaneHead {
     /// Gives a new lane its first ring.
-    pub fn give_ring(&self, offset: u64, bytes: u64) {
+    pub fn set_first_ring(&self, offset: u64, bytes: u64) {
         self.first_bytes.store(bytes, Ordering::Relaxed);
         self.first_offset.store(offset, Ordering::Relaxed);
         self.producer.switch.store(NOT_GROWN, Ordering::Relaxed);
@@ -204,33 +204,39 @@ pub struct SinkHead {
     /// Epoch of the stream. 0: the sink sends no stream, or the process does not record it.
     pub epoch: AtomicU64,
     /// Stream number of the last record up to a batch. Of the two, the entry whose batch equals `batch` is valid.
-    pub numbered: [Numbered; 2],
+    pub numbered: [BatchNumber; 2],
     /// Last batch that was sent to the service with one record more than its lanes hold: a message of logspool itself,
     /// after all others. Everything before it had arrived by then.
-    pub told: AtomicU64,
+    pub message_batch: AtomicU64,
 }
 
 /// Stream number of the last record up to a batch.
 #[repr(C)]
-pub struct Numbered {
+pub struct BatchNumber {
     /// The batch, or [`NO_BATCH`].
     pub batch: AtomicU64,
     /// The number; records are numbered from 1.
     pub number: AtomicU64,
 }
 
-/// Value of [`Numbered::batch`] that no batch has.
+/// Value of [`BatchNumber::batch`] that no batch has.
 pub const NO_BATCH: u64 = u64::MAX;
 
 impl SinkHead {
     /// Resets the head for another sink, whose first batch follows `batch`.
     ///
     /// At no moment does the head report a batch up to `batch` as unwritten.
-    pub fn begin_anew(&self, batch: u64) {
+    pub fn reset_for_next_sink(&self, batch: u64) {
         self.epoch.publish(0);
         self.note_arrival(batch, 0);
-        for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors, &self.told]
-        {
+        for word in [
+            &self.writing,
+            &self.offset,
+            &self.overflowed_batch,
+            &self.bytes_written,
+            &self.errors,
+            &self.message_batch,
+        ] {
             word.publish(0);
         }
         for counter in self.accepted.iter().chain(&self.written).chain(self.dropped.iter().flatten()) {

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use logspool_sys::clock::Point;
+use logspool_sys::clock::CalibrationPoint;
 
 use super::*;
 use crate::manifest;
@@ -122,13 +122,13 @@ fn lanes_beyond_the_last_take_no_rings() {
 fn calibration_points_wait_for_memory() {
     let segment = on_tmpfs();
     segment.set_full(true);
-    let point = |ticks| Point { ticks, wall_ns: 0, ns_per_tick: 1.0 };
+    let point = |ticks| CalibrationPoint { ticks, wall_ns: 0, ns_per_tick: 1.0 };
     let mut points = 1;
     while segment.has_room_for_point() {
         points += 1;
         segment.push_point(point(points));
     }
-    assert_eq!(4096 / size_of::<Point>() as u64, points);
+    assert_eq!(4096 / size_of::<CalibrationPoint>() as u64, points);
     segment.set_full(false);
     assert!(segment.has_room_for_point());
     segment.push_point(point(points + 1));

@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 
 use layout::{Header, LaneHead, SinkHead, Table};
 use logspool_record::{Encoder, Value, Values};
-use logspool_sys::clock::{self, Point};
+use logspool_sys::clock::{self, CalibrationPoint};
 use logspool_sys::folder::Folder;
 use logspool_sys::identity::ProcessIdentity;
 use logspool_sys::kernel;
@@ -39,7 +39,7 @@ pub struct Segment {
     base: NonNull<u8>,
     bytes: u64,
     ring_limit: u64,
-    home: Option<Home>,
+    home: Option<SegmentFiles>,
     pages: Pages,
     /// Bytes of rings that have memory.
     ring_bytes: AtomicU64,
@@ -58,7 +58,7 @@ static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The files of a segment on tmpfs.
 #[derive(Debug)]
-struct Home {
+struct SegmentFiles {
     folder: Folder,
     name: String,
     file: File,
@@ -113,7 +113,7 @@ impl Segment {
         let free = folder.free_bytes()?;
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
         let bytes = layout::RINGS + ring_limit;
-        let name = ProcessIdentity::of_this().to_string();
+        let name = ProcessIdentity::current().to_string();
         let (lock, file) = own_files::make(&folder, &name)?;
         let pages = Pages::default();
         let made = (|| {
@@ -145,7 +145,7 @@ impl Segment {
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
-            home: Some(Home { folder, signal_names, name, file, _lock: lock }),
+            home: Some(SegmentFiles { folder, signal_names, name, file, _lock: lock }),
         };
         segment.initialize();
         Ok(segment)
@@ -177,7 +177,7 @@ impl Segment {
 
     fn initialize(&self) {
         let header = self.base.as_ptr().cast::<Header>();
-        let this = ProcessIdentity::of_this();
+        let this = ProcessIdentity::current();
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
         unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
@@ -255,8 +255,8 @@ impl Segment {
     /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
     pub fn is_linked(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        let is_linked = |home: &Home| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
-        self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
+        let is_linked = |home: &SegmentFiles| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        self.home.as_ref().is_none_or(|home| home.folder.memory_files().is_some() || is_linked(home))
     }
 
     /// Makes ids start above all ids that this process, or its ancestors before the fork, have handed out. So a stale
@@ -406,7 +406,7 @@ impl Segment {
         let from = layout::DEFINITIONS + start / DEFINITION_STEP * DEFINITION_STEP;
         let to = layout::DEFINITIONS + (start + bytes).next_multiple_of(DEFINITION_STEP);
         if !self.has_memory(layout::DEFINITIONS + start, bytes) && !self.ensure(from, to - from) {
-            give_back(used, start, bytes);
+            free_range(used, start, bytes);
             return None;
         }
         Some(layout::DEFINITIONS + start)
@@ -444,26 +444,26 @@ impl Segment {
     /// Makes room for another calibration point. `false`: there is no memory for it.
     pub fn has_room_for_point(&self) -> bool {
         let slot = self.header().points.load(Ordering::Relaxed) as usize % layout::MAX_POINTS;
-        let bytes = size_of::<Point>() as u64;
+        let bytes = size_of::<CalibrationPoint>() as u64;
         self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
     }
 
     /// Appends a calibration point; a full list loses its oldest point. Call [`Self::has_room_for_point`] first.
-    pub fn push_point(&self, point: Point) {
+    pub fn push_point(&self, point: CalibrationPoint) {
         let count = &self.header().points;
         let index = count.load(Ordering::Relaxed);
         let slot = index as usize % layout::MAX_POINTS;
         // SAFETY: inside the fixed part; only the collector (or the maker) appends.
-        unsafe { self.at(layout::POINTS).cast::<Point>().add(slot).write(point) };
+        unsafe { self.at(layout::POINTS).cast::<CalibrationPoint>().add(slot).write(point) };
         // Pairs with `observe` in `last_point`.
         count.publish(index + 1);
     }
 
     /// The newest calibration point.
-    pub fn last_point(&self) -> Point {
+    pub fn last_point(&self) -> CalibrationPoint {
         let index = self.header().points.observe() - 1;
         // SAFETY: below the published count; a segment is made with its first point.
-        unsafe { self.at(layout::POINTS).cast::<Point>().add(index as usize % layout::MAX_POINTS).read() }
+        unsafe { self.at(layout::POINTS).cast::<CalibrationPoint>().add(index as usize % layout::MAX_POINTS).read() }
     }
 
     /// Removes segment and lock with async-signal-safe calls only. Overflow and blob files are already gone when
@@ -493,7 +493,7 @@ impl Segment {
 }
 
 /// Frees a range that was reserved and got no memory. If another range was reserved after it, it stays unused.
-fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
+fn free_range(end: &AtomicU64, start: u64, bytes: u64) {
     let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
 }
 
@@ -544,9 +544,9 @@ mod tests {
     fn a_range_that_could_not_be_allocated_is_free_again() {
         let end = AtomicU64::new(300);
 
-        give_back(&end, 200, 100);
+        free_range(&end, 200, 100);
         assert_eq!(200, end.load(Ordering::Relaxed));
-        give_back(&end, 50, 100);
+        free_range(&end, 50, 100);
         assert_eq!(200, end.load(Ordering::Relaxed), "another range was taken behind it");
     }
 

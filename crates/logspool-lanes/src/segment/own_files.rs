@@ -11,16 +11,16 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::{Folder, try_lock};
-use logspool_sys::gate::PerProcess;
-use logspool_sys::nap::nap;
+use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::sleep::sleep_interruptibly;
 
 /// Time for which the own lock is tried, and the pause between two tries. A recoverer holds it for microseconds.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Device and inode of the files that this copy has made in this process. They stay open as long as their segment is in
 /// use, so no other file gets the same numbers.
-static MADE: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
+static OWN_FILES: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
 
 /// Takes this process's lock in a folder, and makes the file of its segment.
 ///
@@ -31,12 +31,12 @@ static MADE: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
 pub fn make(folder: &Folder, name: &str) -> io::Result<(File, File)> {
     let (lock_name, segment_name) = (format!("{name}.lock"), format!("{name}.seg"));
     let lock = take_lock(folder, &lock_name)?;
-    if is_made_here(folder, &segment_name)? {
+    if is_made_by_this_copy(folder, &segment_name)? {
         folder.remove(&segment_name)?;
     }
     let segment = folder.create(&segment_name).inspect_err(|_| _ = folder.remove(&lock_name))?;
     let made = [id_of(&lock)?, id_of(&segment)?];
-    MADE.with(|all| all.extend(made));
+    OWN_FILES.with(|all| all.extend(made));
     Ok((lock, segment))
 }
 
@@ -46,21 +46,21 @@ fn id_of(file: &File) -> io::Result<(u64, u64)> {
 }
 
 /// Whether the file `name` exists and was made by this copy.
-fn is_made_here(folder: &Folder, name: &str) -> io::Result<bool> {
+fn is_made_by_this_copy(folder: &Folder, name: &str) -> io::Result<bool> {
     match folder.status(name) {
-        Ok(status) => Ok(MADE.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
+        Ok(status) => Ok(OWN_FILES.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Takes the lock, and retries for [`PATIENCE`]. A recoverer that looks for leftovers may hold the lock while it is new
+/// Takes the lock, and retries for [`TIMEOUT`]. A recoverer that looks for leftovers may hold the lock while it is new
 /// and unlocked, or while it removes the rest of an abandoned segment.
 fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut failure = ErrorKind::AlreadyExists;
     loop {
-        let taken = if is_made_here(folder, lock_name)? {
+        let taken = if is_made_by_this_copy(folder, lock_name)? {
             folder.take_lock(lock_name)
         } else {
             folder.create(lock_name).and_then(|lock| {
@@ -82,7 +82,7 @@ fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
             };
             return Err(io::Error::new(failure, text));
         }
-        nap(PAUSE);
+        sleep_interruptibly(PAUSE);
     }
 }
 

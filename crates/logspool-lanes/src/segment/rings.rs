@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::layout::{self, LaneHead};
-use super::{FIRST_RING_BYTES, Segment, give_back, punch};
+use super::{FIRST_RING_BYTES, Segment, free_range, punch};
 use logspool_sys::published::Published;
 
 use crate::queue::cursor::state;
@@ -34,7 +34,7 @@ impl Segment {
     pub fn take_ring(&self, bytes: u64) -> Option<u64> {
         let offset = self.reserve_ring(bytes)?;
         if !self.allocate_ring(offset, bytes) {
-            give_back(&self.header().ring_end, offset, bytes);
+            free_range(&self.header().ring_end, offset, bytes);
             return None;
         }
         Some(offset)
@@ -64,19 +64,19 @@ impl Segment {
     }
 
     /// Frees a ring that no lane uses.
-    fn give_ring_back(&self, offset: u64, bytes: u64) {
+    fn free_ring(&self, offset: u64, bytes: u64) {
         if let Some(home) = &self.home {
             punch(&home.file, offset, bytes);
         }
         self.ring_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        give_back(&self.header().ring_end, offset, bytes);
+        free_range(&self.header().ring_end, offset, bytes);
     }
 
     /// Reserves the rings of a new segment's shared lanes, and opens the first lane.
     pub fn prepare_shared_lanes(&self) {
         for index in 0..SHARED_LANES {
             if let Some(offset) = self.reserve_ring(FIRST_RING_BYTES) {
-                self.lane(index).give_ring(offset, FIRST_RING_BYTES);
+                self.lane(index).set_first_ring(offset, FIRST_RING_BYTES);
             }
         }
         self.header().lanes.publish(SHARED_LANES as u32);
@@ -117,12 +117,12 @@ impl Segment {
         while let Err(now) = lanes.publish_over(index as u32, index as u32 + 1) {
             index = now as usize;
             if !has_head(index) {
-                self.give_ring_back(offset, FIRST_RING_BYTES);
+                self.free_ring(offset, FIRST_RING_BYTES);
                 return None;
             }
         }
         let lane = self.lane(index);
-        lane.give_ring(offset, FIRST_RING_BYTES);
+        lane.set_first_ring(offset, FIRST_RING_BYTES);
         lane.state.make_owned();
         Some(index)
     }

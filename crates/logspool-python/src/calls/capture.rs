@@ -14,16 +14,16 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::calls::keywords::Keywords;
-use crate::calls::pieces::{self, Pieces, Queued, small_int};
+use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
 use crate::calls::stock::{Method, call_stock, call_stock_with};
 use crate::calls::{context, message, site};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
-use crate::plans::plan::{self, Gate, Route};
+use crate::plans::plan::{self, LevelState, Route};
 use crate::plans::planning::{self, PlanOutcome};
-use crate::plans::table::{self, Lender};
+use crate::plans::table::{self, BorrowedPlan};
 use crate::plans::{environment, text_stream, tries};
 
 /// What the caller has to do next.
@@ -56,20 +56,20 @@ struct Level<'a, 'py> {
 fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
     let py = call.py();
     let Some(plan) = table::find(py, logger) else { return plan_first(logger, level, call) };
-    // SAFETY: no foreign code runs while the plan is borrowed: `take` copies the route before any does.
+    // SAFETY: no foreign code runs while the plan is borrowed: `capture_with_plan` copies the route before any does.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.gate_holds() {
         return plan_first(logger, level, call);
     }
     match plan.gate(level.gate, level.object) {
-        Gate::On => {}
-        Gate::Off => return Outcome::Done,
-        Gate::Ask => return plan_first(logger, level, call),
+        LevelState::On => {}
+        LevelState::Off => return Outcome::Done,
+        LevelState::Ask => return plan_first(logger, level, call),
     }
     if !plan.fresh(py) {
         return plan_first(logger, level, call);
     }
-    take(plan, level, call)
+    capture_with_plan(plan, level, call)
 }
 
 /// Makes a plan, then uses it for the call.
@@ -89,16 +89,16 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
     // SAFETY: no foreign code runs before the plan is looked up again.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
-        tries::in_vain();
+        tries::count_unused();
         return Outcome::Stock;
     }
     if plan.level_cache.is_none() && !plan.disabled {
         return Outcome::Stock;
     }
     match plan.gate(level.gate, level.object) {
-        Gate::On => {}
-        Gate::Off => return Outcome::Done,
-        Gate::Ask => match ask(logger, level.object) {
+        LevelState::On => {}
+        LevelState::Off => return Outcome::Done,
+        LevelState::Ask => match is_enabled_for(logger, level.object) {
             Some(true) => {}
             Some(false) => return Outcome::Done,
             None => return Outcome::Raised,
@@ -113,14 +113,14 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: no foreign code runs while the plan is borrowed: `take` copies the route before any does.
+    // SAFETY: no foreign code runs while the plan is borrowed: `capture_with_plan` copies the route before any does.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
-        tries::in_vain();
+        tries::count_unused();
         return Outcome::Stock;
     }
     tries::used();
-    take(plan, level, call)
+    capture_with_plan(plan, level, call)
 }
 
 /// Outcome of a call for which no plan was made; `None` if a plan was made.
@@ -134,13 +134,13 @@ fn without_plan(made: PlanOutcome) -> Option<Outcome> {
 
 /// Calls `logger.isEnabledFor(level)`, which fills the logger's cache. The logger's class has the stock method. `None`:
 /// a Python exception is set.
-fn ask(logger: Object<'_, '_>, level: Object<'_, '_>) -> Option<bool> {
+fn is_enabled_for(logger: Object<'_, '_>, level: Object<'_, '_>) -> Option<bool> {
     let answer = leaving::method_of_one(logger, &names().is_enabled_for, level)?;
     leaving::is_true(answer.bind(logger.py()))
 }
 
 #[inline(always)]
-fn take(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
+fn capture_with_plan(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
     let route = match &plan.route {
         Some(route) if u32::from(level.number) < route.stock_from => *route,
         _ => {
@@ -149,12 +149,12 @@ fn take(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome
         }
     };
     let counts = plan.counts;
-    let lender = Lender::of(plan);
+    let borrowed_plan = BorrowedPlan::of(plan);
     // From here on foreign code may remove `plan`.
     let outcome = if call.has_keywords() {
-        read_keywords(&route, &lender, level.number, call)
+        read_keywords(&route, &borrowed_plan, level.number, call)
     } else {
-        deliver(&route, &lender, level.number, call, None)
+        deliver(&route, &borrowed_plan, level.number, call, None)
     };
     plan::count(if outcome == Outcome::Stock { &counts.stock } else { &counts.native });
     outcome
@@ -163,9 +163,9 @@ fn take(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome
 /// Delivers a call with keywords. The keywords are read even if no handler takes the record, because wrong keywords
 /// raise.
 #[inline(never)]
-fn read_keywords(route: &Route, lender: &Lender, level: u16, call: &Call<'_, '_>) -> Outcome {
+fn read_keywords(route: &Route, borrowed_plan: &BorrowedPlan, level: u16, call: &Call<'_, '_>) -> Outcome {
     match Keywords::read(*call) {
-        Ok(keywords) => deliver(route, lender, level, call, Some(&keywords)),
+        Ok(keywords) => deliver(route, borrowed_plan, level, call, Some(&keywords)),
         Err(Failure::Stock) => Outcome::Stock,
         Err(Failure::Raised) => Outcome::Raised,
     }
@@ -174,14 +174,14 @@ fn read_keywords(route: &Route, lender: &Lender, level: u16, call: &Call<'_, '_>
 #[inline(always)]
 fn deliver(
     route: &Route,
-    lender: &Lender,
+    borrowed_plan: &BorrowedPlan,
     level: u16,
     call: &Call<'_, '_>,
     keywords: Option<&Keywords<'_, '_>>,
 ) -> Outcome {
     let Some(id) = route.id.filter(|_| level >= route.lowest) else { return Outcome::Done };
     // A panic must not cross into the interpreter; after one, stock logging does the call.
-    let sent = catch_unwind(AssertUnwindSafe(|| send(route, lender, id, level, call, keywords)));
+    let sent = catch_unwind(AssertUnwindSafe(|| queue_call(route, borrowed_plan, id, level, call, keywords)));
     match sent.unwrap_or_else(panicked) {
         Ok(outcome) => outcome,
         Err(Failure::Raised) => Outcome::Raised,
@@ -198,9 +198,9 @@ fn panicked(payload: Box<dyn Any + Send>) -> Result<Outcome, Failure> {
 }
 
 #[inline(always)]
-fn send(
+fn queue_call(
     route: &Route,
-    lender: &Lender,
+    borrowed_plan: &BorrowedPlan,
     id: u32,
     level: u16,
     call: &Call<'_, '_>,
@@ -229,21 +229,21 @@ fn send(
         keywords.add_exception(&mut pieces)?;
     }
     let site = message::add(&mut pieces, &site, route.made_under.id_epoch, *call)?;
-    // SAFETY: the plan that owns the streams is in the table or held by `lender`; no foreign code runs in between.
-    unsafe { text_stream::empty_buffers(py, lender.streams(py, route.streams))? };
+    // SAFETY: the plan that owns the streams is in the table or held by `borrowed_plan`; no foreign code runs in between.
+    unsafe { text_stream::empty_buffers(py, borrowed_plan.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {
         return Err(Failure::Stock);
     }
     let head = Head { len: 0, site, route: id, level, flags: 0, ticks: 0 };
     match pieces::queue(py, head, route.made_under, &pieces) {
-        Queued::Done => {
+        QueueOutcome::Done => {
             if let Some(terminal) = route.terminal {
-                pieces::show(py, terminal);
+                pieces::wait_for_terminal(py, terminal);
             }
             Ok(Outcome::Done)
         }
-        Queued::Stale => Err(Failure::Stock),
-        Queued::Raised => Err(Failure::Raised),
+        QueueOutcome::Stale => Err(Failure::Stock),
+        QueueOutcome::Raised => Err(Failure::Raised),
     }
 }
 

@@ -14,8 +14,8 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
-use crate::calls::pieces::{self, Pieces, Queued, bytes_of};
-use crate::calls::record::{self, ByValue, Destination, PassedBy};
+use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
+use crate::calls::record::{self, ByValueOutcome, Destination, PassedBy};
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
 use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
@@ -23,8 +23,8 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-use crate::plans::adoption::{self, Adoption, State, Verdict};
-use crate::plans::environment::{self, MadeUnder};
+use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
+use crate::plans::environment::{self, IdValidity};
 use crate::plans::python_half::{installed, stands_alone};
 use crate::plans::text_stream;
 
@@ -32,22 +32,22 @@ use crate::plans::text_stream;
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(record) = call.only() else { return call_stock(method, handler, call) };
     let mut line = queue_line(method, handler, record);
-    for _ in 1..MOST_TRIES {
-        if matches!(line, Line::Again) {
+    for _ in 1..MAX_TRIES {
+        if matches!(line, LineOutcome::Again) {
             line = queue_line(method, handler, record);
         }
     }
     match line {
-        Line::Queued => return object::none(call.py()),
-        Line::Raised => return std::ptr::null_mut(),
-        Line::Stock | Line::StockAfterQueue | Line::Uninstalling | Line::Again => {}
+        LineOutcome::Queued => return object::none(call.py()),
+        LineOutcome::Raised => return std::ptr::null_mut(),
+        LineOutcome::Stock | LineOutcome::StockAfterQueue | LineOutcome::Uninstalling | LineOutcome::Again => {}
     }
     let barrier = match line {
-        Line::Stock => flush_beside_stream(method, handler),
-        Line::StockAfterQueue | Line::Again if method != Method::SinkEmit => {
-            adoption::give_back(&handler, pipeline::shutdown_timeout())
+        LineOutcome::Stock => flush_beside_stream(method, handler),
+        LineOutcome::StockAfterQueue | LineOutcome::Again if method != Method::SinkEmit => {
+            adoption::hand_back(&handler, pipeline::shutdown_timeout())
         }
-        Line::Uninstalling => adoption::give_back(&handler, pipeline::shutdown_timeout())
+        LineOutcome::Uninstalling => adoption::hand_back(&handler, pipeline::shutdown_timeout())
             .and_then(|()| flush_beside_stream(method, handler)),
         // No other method writes without going through the queue.
         _ => Ok(()),
@@ -68,9 +68,9 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
         }
         if is_adopted(handler) {
             return match queue_by_value(handler, record) {
-                ByValue::Done => passed_filters(record),
-                ByValue::Raised => std::ptr::null_mut(),
-                ByValue::No => with_made_text(record, || call_stock(Method::HandlerHandle, handler, call)),
+                ByValueOutcome::Done => passed_filters(record),
+                ByValueOutcome::Raised => std::ptr::null_mut(),
+                ByValueOutcome::No => with_made_text(record, || call_stock(Method::HandlerHandle, handler, call)),
             };
         }
     }
@@ -91,9 +91,9 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
 /// How often an entry is tried.
 ///
 /// Chosen: a second try is enough, unless a program keeps closing handlers in another thread.
-const MOST_TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
-enum Line {
+enum LineOutcome {
     /// In the queue, or refused and counted.
     Queued,
     /// Stock logging writes the line: the handler is not adopted.
@@ -110,121 +110,121 @@ enum Line {
 }
 
 /// The state of a handler, or the reason why it has none.
-fn known(handler: Object<'_, '_>) -> Result<Arc<State>, Line> {
+fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> {
     if !installed() && !stands_alone(&handler) {
-        return Err(Line::Uninstalling);
+        return Err(LineOutcome::Uninstalling);
     }
     environment::refresh(handler.py());
     match adoption::handler_state(&handler) {
         Ok(state) => state.ok_or_else(|| stock(handler)),
-        Err(()) => Err(Line::Raised),
+        Err(()) => Err(LineOutcome::Raised),
     }
 }
 
 /// Why stock logging writes a line of a handler that is not adopted (any more).
-fn stock(handler: Object<'_, '_>) -> Line {
-    if installed() || stands_alone(&handler) { Line::Stock } else { Line::Uninstalling }
+fn stock(handler: Object<'_, '_>) -> LineOutcome {
+    if installed() || stands_alone(&handler) { LineOutcome::Stock } else { LineOutcome::Uninstalling }
 }
 
 /// The sink of an adopted handler, and the id epoch and epoch under which it was found.
-fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder)> {
+fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32, IdValidity)> {
     // Read before the sink is looked up, so that closing it from here on makes this value stale. The id epoch is read
     // afterwards, because opening the first sink begins it.
-    let before = MadeUnder::now();
+    let before = IdValidity::now();
     // If `uninstall()` begins, either this check sees it or it makes the value just read stale. `uninstall()` leaves
     // each sink in its state until the sink is closed.
-    if matches!(stock(handler), Line::Uninstalling) {
+    if matches!(stock(handler), LineOutcome::Uninstalling) {
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { id_epoch: pipeline::id_epoch(), ..before }))
+    Some((sink, IdValidity { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
 /// True if the handler was adopted at the last check.
 fn is_adopted(handler: Object<'_, '_>) -> bool {
-    adoption::known(&handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_)))
+    adoption::known(&handler).is_some_and(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))
 }
 
-fn queue_by_value(handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValue {
+fn queue_by_value(handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValueOutcome {
     let state = match known(handler) {
         Ok(state) => state,
-        Err(Line::Raised) => return ByValue::Raised,
-        Err(_) => return ByValue::No,
+        Err(LineOutcome::Raised) => return ByValueOutcome::Raised,
+        Err(_) => return ByValueOutcome::No,
     };
-    let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
+    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return ByValueOutcome::No };
     if !adoption.may_go_by_value() || !state.holds() {
-        return ByValue::No;
+        return ByValueOutcome::No;
     }
-    let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
+    let Some((sink, made_under)) = destination(&state, handler) else { return ByValueOutcome::No };
     record::queue(PassedBy::Handle, &Destination { state: &state, adoption, sink, made_under }, handler, record)
 }
 
-fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -> Line {
+fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -> LineOutcome {
     let py = record.py();
     let state = match known(handler) {
         Ok(state) => state,
         Err(line) => return line,
     };
-    let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
+    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return LineOutcome::Stock };
     if adoption.rotates() && matches!(method, Method::FileEmit | Method::StreamEmit) {
         // The stock `emit` of a subclass has just decided about a rollover: the sink must not decide again.
-        return Line::StockAfterQueue;
+        return LineOutcome::StockAfterQueue;
     }
     let Some((sink, made_under)) = destination(&state, handler) else {
-        return if state.is_gone() { Line::Again } else { stock(handler) };
+        return if state.is_gone() { LineOutcome::Again } else { stock(handler) };
     };
     if adoption.may_go_by_value() && state.holds() {
-        message::take_broken();
+        message::take_format_failure();
         let destination = Destination { state: &state, adoption, sink, made_under };
         match record::queue(PassedBy::Emit, &destination, handler, record) {
-            ByValue::Done => return Line::Queued,
+            ByValueOutcome::Done => return LineOutcome::Queued,
             // The formatter would raise as well: stock logging reports the error and makes the text only once.
-            ByValue::No if message::take_broken() => return Line::StockAfterQueue,
-            ByValue::No => {}
-            ByValue::Raised => return Line::Raised,
+            ByValueOutcome::No if message::take_format_failure() => return LineOutcome::StockAfterQueue,
+            ByValueOutcome::No => {}
+            ByValueOutcome::Raised => return LineOutcome::Raised,
         }
         if !made_under.may_push() {
-            return Line::StockAfterQueue;
+            return LineOutcome::StockAfterQueue;
         }
     }
     let made = if adoption.takes_entries() { entry(handler, record) } else { line(adoption, handler, record) };
     let Some(line) = made else {
         if object::has_error(py) && matches!(Failure::of_error(py), Failure::Raised) {
-            return Line::Raised;
+            return LineOutcome::Raised;
         }
-        return Line::StockAfterQueue;
+        return LineOutcome::StockAfterQueue;
     };
     if !adoption.stream.text.is_null() {
         // SAFETY: `adoption` holds the stream and its buffer.
         match unsafe { text_stream::empty_buffers(py, &[adoption.text_stream(sink)]) } {
             Ok(()) => {}
-            Err(Failure::Stock) => return Line::StockAfterQueue,
-            Err(Failure::Raised) => return Line::Raised,
+            Err(Failure::Stock) => return LineOutcome::StockAfterQueue,
+            Err(Failure::Raised) => return LineOutcome::Raised,
         }
     }
-    let Some(level) = level(record) else { return Line::StockAfterQueue };
+    let Some(level) = level(record) else { return LineOutcome::StockAfterQueue };
     let line = line.bind(py);
-    let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return Line::StockAfterQueue };
+    let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return LineOutcome::StockAfterQueue };
     // The line is finished, so later changes do not affect it.
     if !made_under.may_push() && adoption.takes_entries() {
-        return Line::Again;
+        return LineOutcome::Again;
     }
     let mut pieces = Pieces::new();
     if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
-        return Line::StockAfterQueue;
+        return LineOutcome::StockAfterQueue;
     }
     let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
     match pieces::queue(py, head, made_under, &pieces) {
-        Queued::Done => {
+        QueueOutcome::Done => {
             if adoption.interactive {
-                pieces::show(py, sink);
+                pieces::wait_for_terminal(py, sink);
             }
-            Line::Queued
+            LineOutcome::Queued
         }
-        Queued::Raised => Line::Raised,
+        QueueOutcome::Raised => LineOutcome::Raised,
         // The handler changed, or the process forked: everything queued before is written first, then this line.
-        Queued::Stale if adoption.takes_entries() => Line::Again,
-        Queued::Stale => Line::StockAfterQueue,
+        QueueOutcome::Stale if adoption.takes_entries() => LineOutcome::Again,
+        QueueOutcome::Stale => LineOutcome::StockAfterQueue,
     }
 }
 

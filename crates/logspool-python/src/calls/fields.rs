@@ -4,7 +4,7 @@
 //! two cases: a value that the formats would not show as Python does, and a record without a field that a text format
 //! names.
 
-use logspool_record::format::{Acceptance, ArgumentKind};
+use logspool_record::format::{ArgumentKind, RenderedBy};
 use logspool_record::tag;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ pub fn add<'a, 'py: 'a>(
     // The code below may run foreign code that changes the program's own dict, so a copy is read.
     let extra = match extra {
         Some(extra) if dict::is_empty(extra.bind(py)) => None,
-        Some(extra) if OWN_COPY => Some(extra.again(py)),
+        Some(extra) if OWN_COPY => Some(extra.clone_ref(py)),
         Some(extra) => Some(dict::copy(extra.bind(py))?),
         None => None,
     };
@@ -110,15 +110,15 @@ fn add_one<'a, 'py: 'a>(
     let kind = argument_kind(value)?;
     let acceptance = match accepts {
         Some(accepts) => accepts[kind as usize],
-        None if kind == ArgumentKind::Other => Acceptance::RenderInCaller,
-        None => Acceptance::Deferred,
+        None if kind == ArgumentKind::Other => RenderedBy::RenderInCaller,
+        None => RenderedBy::Deferred,
     };
     let key = object::utf8(key).ok_or(Failure::Stock)?;
-    if acceptance == Acceptance::Mismatch || !pieces.bytes(tag::FIELD, key) {
+    if acceptance == RenderedBy::Mismatch || !pieces.bytes(tag::FIELD, key) {
         return Err(Failure::Stock);
     }
     let as_text = match (acceptance, kind) {
-        (Acceptance::RenderInCaller, _) => Some(tag::STR),
+        (RenderedBy::RenderInCaller, _) => Some(tag::STR),
         (_, ArgumentKind::BigInt) => Some(tag::BIG_INT),
         _ => None,
     };

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::calls::stock::{Method, call_stock};
 use crate::calls::{emit, prepare};
 use crate::interpreter::failure::passed;
-use crate::interpreter::object::{self, Call, ErrorKept, Object, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
 use crate::plans::adoption;
 
@@ -46,7 +46,7 @@ fn after_barrier(
     before: impl FnOnce(Object<'_, '_>, Duration) -> PyResult<()>,
 ) -> *mut PyObject {
     let barrier = {
-        let _error = ErrorKept::take(call.py());
+        let _error = SavedError::take(call.py());
         before(handler, pipeline::shutdown_timeout())
     };
     if !passed(call.py(), barrier) {

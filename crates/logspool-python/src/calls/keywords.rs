@@ -33,7 +33,7 @@ pub struct Keywords<'a, 'py> {
 }
 
 /// Python functions and names that the keywords need.
-pub struct Makers {
+pub struct KeywordFunctions {
     /// `exception_text(exc_info) -> str`
     pub exception_text: Owned,
     /// `stack_text(frame) -> str | None`
@@ -42,15 +42,15 @@ pub struct Makers {
     pub record_names: Owned,
 }
 
-static MAKERS: OnceLock<Makers> = OnceLock::new();
+static FUNCTIONS: OnceLock<KeywordFunctions> = OnceLock::new();
 
-/// Sets the makers. Later calls change nothing.
-pub fn set_makers(makers: Makers) {
-    let _ = MAKERS.set(makers);
+/// Sets the functions. Later calls change nothing.
+pub fn set_keyword_functions(functions: KeywordFunctions) {
+    let _ = FUNCTIONS.set(functions);
 }
 
-fn makers() -> Result<&'static Makers, Failure> {
-    MAKERS.get().ok_or(Failure::Stock)
+fn keyword_functions() -> Result<&'static KeywordFunctions, Failure> {
+    FUNCTIONS.get().ok_or(Failure::Stock)
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
@@ -95,7 +95,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
     #[inline(always)]
     pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match self.exc_info {
-            Some(exc_info) => add_made(pieces, tag::EXCEPTION, &makers()?.exception_text, exc_info),
+            Some(exc_info) => add_made(pieces, tag::EXCEPTION, &keyword_functions()?.exception_text, exc_info),
             None => Ok(()),
         }
     }
@@ -106,7 +106,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
     ///
     /// Making the text raised.
     pub fn add_stack(&self, py: Python<'_>, pieces: &mut Pieces<'_>, frame: &Frame) -> Result<(), Failure> {
-        add_made(pieces, tag::STACK, &makers()?.stack_text, frame.object().bind(py))
+        add_made(pieces, tag::STACK, &keyword_functions()?.stack_text, frame.object().bind(py))
     }
 }
 
@@ -132,7 +132,7 @@ fn extra(value: Object<'_, '_>) -> Result<Option<Owned>, Failure> {
     // The keys are exact `str`, so hashing and comparing them runs no foreign code that could change the dict. Without
     // a GIL another thread could change it, so a copy is read there.
     let fields = if cfg!(Py_GIL_DISABLED) { dict::copy(value)? } else { Owned::of(&value) };
-    let reserved = makers()?.record_names.as_ptr();
+    let reserved = keyword_functions()?.record_names.as_ptr();
     let mut walk = DictWalk::of(fields.bind(value.py()));
     while let Some((key, _)) = walk.next() {
         // SAFETY: our own frozenset and a live exact `str`.

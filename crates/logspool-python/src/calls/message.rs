@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use logspool_record::format::Acceptance;
+use logspool_record::format::RenderedBy;
 use logspool_record::tag;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ thread_local! {
     /// calls, so that a thread that ends, and is not attached then, drops nothing.
     static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
     /// True if the last message could not be formatted.
-    static BROKEN: Cell<bool> = const { Cell::new(false) };
+    static FORMAT_FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The object that replaces `message` in the stock call, if its text was made before formatting failed.
@@ -57,13 +57,13 @@ pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
 }
 
 /// True if the last message could not be formatted. Resets the answer.
-pub fn take_broken() -> bool {
-    BROKEN.try_with(Cell::take).unwrap_or(false)
+pub fn take_format_failure() -> bool {
+    FORMAT_FAILED.try_with(Cell::take).unwrap_or(false)
 }
 
 /// Marks the message as broken, because formatting raises; stock logging takes the call.
 fn broken() -> Failure {
-    let _ = BROKEN.try_with(|broken| broken.set(true));
+    let _ = FORMAT_FAILED.try_with(|broken| broken.set(true));
     Failure::Stock
 }
 
@@ -123,14 +123,14 @@ fn add_deferred<'a>(
         if kind == Kind::AsciiStr {
             let Some(bytes) = object::utf8(argument) else { return Err(Failure::Stock) };
             match directive.accepts(if is_ascii(argument, bytes) { Kind::AsciiStr } else { Kind::Str }) {
-                Acceptance::Deferred if pieces.bytes(tag::STR, bytes) => {}
-                Acceptance::RenderInCaller => add_rendered(pieces, argument, directive)?,
+                RenderedBy::Deferred if pieces.bytes(tag::STR, bytes) => {}
+                RenderedBy::RenderInCaller => add_rendered(pieces, argument, directive)?,
                 _ => return Err(Failure::Stock),
             }
             continue;
         }
         match directive.accepts(kind) {
-            Acceptance::Deferred => {
+            RenderedBy::Deferred => {
                 if kind == Kind::Int {
                     match small_int(argument) {
                         Some(number) => pieces.word(tag::INT, number as u64),
@@ -140,7 +140,7 @@ fn add_deferred<'a>(
                     return Err(Failure::Stock);
                 }
             }
-            Acceptance::RenderInCaller => {
+            RenderedBy::RenderInCaller => {
                 // Rendering may run foreign code. If a later argument cannot be formatted, stock logging would run that
                 // code again.
                 if kind == Kind::Other && !fit(bound, arguments) {
@@ -148,7 +148,7 @@ fn add_deferred<'a>(
                 }
                 add_rendered(pieces, argument, directive)?;
             }
-            Acceptance::Mismatch => return Err(broken()),
+            RenderedBy::Mismatch => return Err(broken()),
         }
     }
     Ok(())
@@ -164,7 +164,7 @@ pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
 /// True if each argument is of a kind that its directive accepts.
 fn fit(bound: &BoundTemplate, arguments: &[Object<'_, '_>]) -> bool {
     let accepts = |(directive, argument): (&Directive, &Object<'_, '_>)| {
-        directive.accepts(kind_of(*argument)) != Acceptance::Mismatch
+        directive.accepts(kind_of(*argument)) != RenderedBy::Mismatch
     };
     bound.template.directives.iter().zip(arguments).all(accepts)
 }
@@ -229,7 +229,7 @@ fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>])
     }
     let failed = Failure::of_error(py);
     if matches!(failed, Failure::Stock) {
-        let _ = BROKEN.try_with(|broken| broken.set(true));
+        let _ = FORMAT_FAILED.try_with(|broken| broken.set(true));
         keep_made(message, text.bind(py));
     }
     Err(failed)

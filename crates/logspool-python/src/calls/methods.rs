@@ -23,7 +23,7 @@ const LOGGING_METHODS: usize = 15;
 type WithKeywords =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
-struct Declared {
+struct MethodRow {
     class: &'static str,
     name: &'static CStr,
     doc: &'static CStr,
@@ -34,163 +34,163 @@ struct Declared {
 const LOG_DOC: &CStr =
     c"debug($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with the severity of this method's name.";
 
-static DECLARED: [Declared; stock::METHODS] = [
-    Declared { class: "Logger", name: c"debug", doc: LOG_DOC, method: Method::Debug, function: capture::debug },
-    Declared {
+static DECLARED: [MethodRow; stock::METHODS] = [
+    MethodRow { class: "Logger", name: c"debug", doc: LOG_DOC, method: Method::Debug, function: capture::debug },
+    MethodRow {
         class: "Logger",
         name: c"info",
         doc: c"info($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'INFO'.",
         method: Method::Info,
         function: capture::info,
     },
-    Declared {
+    MethodRow {
         class: "Logger",
         name: c"warning",
         doc: c"warning($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'WARNING'.",
         method: Method::Warning,
         function: capture::warning,
     },
-    Declared {
+    MethodRow {
         class: "Logger",
         name: c"error",
         doc: c"error($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'ERROR'.",
         method: Method::Error,
         function: capture::error,
     },
-    Declared {
+    MethodRow {
         class: "Logger",
         name: c"critical",
         doc: c"critical($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'CRITICAL'.",
         method: Method::Critical,
         function: capture::critical,
     },
-    Declared {
+    MethodRow {
         class: "Logger",
         name: c"log",
         doc: c"log($self, level, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with the integer severity 'level'.",
         method: Method::Log,
         function: capture::log,
     },
-    Declared {
+    MethodRow {
         class: "Logger",
         name: c"removeHandler",
         doc: c"removeHandler($self, hdlr, /)\n--\n\nRemove the specified handler, once everything queued for it is written.",
         method: Method::RemoveHandler,
         function: handler_methods::remove_handler,
     },
-    Declared {
+    MethodRow {
         class: "StreamHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nEmit a record.",
         method: Method::StreamEmit,
         function: handler_methods::stream_emit,
     },
-    Declared {
+    MethodRow {
         class: "FileHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nEmit a record.",
         method: Method::FileEmit,
         function: handler_methods::file_emit,
     },
-    Declared {
+    MethodRow {
         class: "StreamHandler",
         name: c"flush",
         doc: c"flush($self, /)\n--\n\nWait until everything queued is written, then flush the stream.",
         method: Method::StreamFlush,
         function: handler_methods::stream_flush,
     },
-    Declared {
+    MethodRow {
         class: "StreamHandler",
         name: c"setStream",
         doc: c"setStream($self, stream, /)\n--\n\nSet the stream, once everything queued for the old one is written.",
         method: Method::SetStream,
         function: handler_methods::set_stream,
     },
-    Declared {
+    MethodRow {
         class: "FileHandler",
         name: c"close",
         doc: c"close($self, /)\n--\n\nWait until everything queued is written, then close the stream.",
         method: Method::FileClose,
         function: handler_methods::file_close,
     },
-    Declared {
+    MethodRow {
         class: "Handler",
         name: c"close",
         doc: c"close($self, /)\n--\n\nWait until everything queued is written, then tidy up.",
         method: Method::HandlerClose,
         function: handler_methods::handler_close,
     },
-    Declared {
+    MethodRow {
         class: "Handler",
         name: c"handleError",
         doc: c"handleError($self, record)\n--\n\nReport an error of emit(), after what is queued for standard error.",
         method: Method::HandleError,
         function: handler_methods::handle_error,
     },
-    Declared {
+    MethodRow {
         class: "Handler",
         name: c"handle",
         doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
         method: Method::HandlerHandle,
         function: handler_methods::handler_handle,
     },
-    Declared {
+    MethodRow {
         class: "BaseRotatingHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nEmit a record.",
         method: Method::RotatingEmit,
         function: handler_methods::rotating_emit,
     },
-    Declared {
+    MethodRow {
         class: "WatchedFileHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nEmit a record.",
         method: Method::WatchedEmit,
         function: handler_methods::watched_emit,
     },
-    Declared {
+    MethodRow {
         class: "RotatingFileHandler",
         name: c"doRollover",
         doc: ROLLOVER_DOC,
         method: Method::SizeRollover,
         function: handler_methods::size_rollover,
     },
-    Declared {
+    MethodRow {
         class: "TimedRotatingFileHandler",
         name: c"doRollover",
         doc: ROLLOVER_DOC,
         method: Method::TimeRollover,
         function: handler_methods::time_rollover,
     },
-    Declared {
+    MethodRow {
         class: "RotatingFileHandler",
         name: c"shouldRollover",
         doc: QUESTION_DOC,
         method: Method::SizeQuestion,
         function: handler_methods::size_question,
     },
-    Declared {
+    MethodRow {
         class: "TimedRotatingFileHandler",
         name: c"shouldRollover",
         doc: QUESTION_DOC,
         method: Method::TimeQuestion,
         function: handler_methods::time_question,
     },
-    Declared {
+    MethodRow {
         class: "SinkHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nQueue a record.",
         method: Method::SinkEmit,
         function: handler_methods::sink_emit,
     },
-    Declared {
+    MethodRow {
         class: "SinkHandler",
         name: c"flush",
         doc: c"flush($self, /)\n--\n\nWait until the sink has everything that is queued.",
         method: Method::SinkFlush,
         function: handler_methods::sink_flush,
     },
-    Declared {
+    MethodRow {
         class: "QueueHandler",
         name: c"prepare",
         doc: c"prepare($self, record)\n--\n\nReturn a copy of the record for the queue, its message and arguments merged.",
@@ -250,7 +250,7 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
             ml_name: name.as_ptr(),
             ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
             ml_flags: ffi::METH_FASTCALL,
-            ml_doc: c"As object's, and logspool looks whether the attribute matters.".as_ptr(),
+            ml_doc: c"As object's; logspool then checks whether the attribute affects its plans.".as_ptr(),
         },
     )
 }

@@ -18,7 +18,7 @@ use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::interpreter::running_loop::has_running_loop;
-use crate::plans::environment::MadeUnder;
+use crate::plans::environment::IdValidity;
 
 /// One value, or part of one.
 #[derive(Clone, Copy)]
@@ -295,7 +295,7 @@ pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
 
 /// Outcome of queueing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queued {
+pub enum QueueOutcome {
     /// The record is in the queue, or was refused and counted: the call is done.
     Done,
     /// While the call waited, the process forked or a sink was closed: the ids in the head are invalid.
@@ -306,11 +306,11 @@ pub enum Queued {
 
 /// Queues one record. The ids in its head are valid as long as no sink is closed and the id epoch stays the same.
 #[inline(always)]
-pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+pub fn queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     // SAFETY: the lane provides exactly the number of bytes requested.
     match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
-        Push::Accepted => Queued::Done,
-        Push::Undurable => await_durable(py, head.level),
+        Push::Accepted => QueueOutcome::Done,
+        Push::MustWaitForSync => await_durable(py, head.level),
         Push::NoRoom => wait_and_queue(py, head, made_under, pieces),
     }
 }
@@ -318,15 +318,15 @@ pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<
 /// Waits until the record just pushed is durable, up to the time limit for that.
 #[cold]
 #[inline(never)]
-fn await_durable(py: Python<'_>, level: u16) -> Queued {
-    let Some(wait) = DurableWait::begin(level) else { return Queued::Done };
+fn await_durable(py: Python<'_>, level: u16) -> QueueOutcome {
+    let Some(wait) = DurableWait::begin(level) else { return QueueOutcome::Done };
     loop {
-        if leaving::outside(py, || wait.share(SHARE)).is_some() {
-            return Queued::Done;
+        if leaving::detached(py, || wait.wait_slice(SHARE)).is_some() {
+            return QueueOutcome::Done;
         }
         if !leaving::signals_pass(py) {
-            wait.give_up();
-            return Queued::Raised;
+            wait.count_not_durable();
+            return QueueOutcome::Raised;
         }
     }
 }
@@ -339,13 +339,13 @@ const TERMINAL_WAIT: Duration = Duration::from_millis(5);
 /// Waits until a terminal shows the lines queued for it.
 #[cold]
 #[inline(never)]
-pub fn show(py: Python<'_>, terminal: u32) {
-    leaving::outside(py, || pipeline::flush(Some(terminal), Some(TERMINAL_WAIT)));
+pub fn wait_for_terminal(py: Python<'_>, terminal: u32) {
+    leaving::detached(py, || pipeline::flush(Some(terminal), Some(TERMINAL_WAIT)));
 }
 
 #[cold]
 #[inline(never)]
-fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+fn wait_and_queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     let mut waited = Duration::ZERO;
     let waiter = match has_running_loop(py) {
         Ok(true) => Waiter::EventLoop,
@@ -354,19 +354,19 @@ fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pi
     };
     let len = pieces.len();
     loop {
-        let room = leaving::outside(py, || pipeline::make_room(head.level, len, waiter, &mut waited));
+        let room = leaving::detached(py, || pipeline::make_room(head.level, len, waiter, &mut waited));
         if let Room::Refused(_) = room {
             show_refused(head, made_under, pieces);
-            return Queued::Done;
+            return QueueOutcome::Done;
         }
         // A sink may have been closed meanwhile, after everything queued before was written.
         if !made_under.may_push() {
-            return Queued::Stale;
+            return QueueOutcome::Stale;
         }
         // SAFETY: the lane provides exactly the number of bytes requested.
         match pipeline::push(head, len, |to| unsafe { pieces.write(to) }) {
-            Push::Accepted => return Queued::Done,
-            Push::Undurable => return await_durable(py, head.level),
+            Push::Accepted => return QueueOutcome::Done,
+            Push::MustWaitForSync => return await_durable(py, head.level),
             // A signal handler may change everything compared above, and may push records of its own.
             Push::NoRoom if leaving::signals_pass(py) => {}
             Push::NoRoom => return refuse(head, made_under, pieces),
@@ -375,13 +375,13 @@ fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pi
 }
 
 /// Drops a record whose call ends because a signal handler raised.
-fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+fn refuse(head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     pipeline::refuse(head.level, Refusal::QueueFull);
     show_refused(head, made_under, pieces);
-    Queued::Raised
+    QueueOutcome::Raised
 }
 
-fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) {
+fn show_refused(head: Head, made_under: IdValidity, pieces: &Pieces<'_>) {
     // Ids of another id epoch refer to other definitions.
     if made_under.id_epoch == pipeline::id_epoch() {
         pipeline::show_refused(head, || pieces.to_vec());

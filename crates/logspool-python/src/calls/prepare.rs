@@ -18,10 +18,10 @@ use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::environment;
 use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::{locked, record_class};
-use crate::plans::watched::Part;
+use crate::plans::watched::WatchedPart;
 
 /// The standard library's objects, as `_queueing.py` passes them.
-pub struct Stock {
+pub struct StockObjects {
     /// Reports whether `prepare` and `handle` may run natively, and the classes and objects that this depends on.
     pub describe: Owned,
     /// `QueueHandler`
@@ -36,14 +36,14 @@ pub struct Stock {
     pub queue_classes: Vec<Owned>,
 }
 
-static STOCK: OnceLock<Stock> = OnceLock::new();
+static STOCK: OnceLock<StockObjects> = OnceLock::new();
 
 /// Whether the native functions do the same as the stock ones. Valid as long as epoch and classes are unchanged.
 pub struct StockVerdict {
     epoch: u64,
     types: Vec<ClassVersion>,
     /// The formatter and its style.
-    parts: Vec<Part>,
+    parts: Vec<WatchedPart>,
     /// True if `prepare` may run natively.
     prepares: bool,
     /// True if `handle` may run natively as well.
@@ -53,13 +53,13 @@ pub struct StockVerdict {
 static VERDICT: Mutex<Option<Arc<StockVerdict>>> = Mutex::new(None);
 
 /// Sets the objects of `_queueing.py`. Later calls change nothing.
-pub fn set_stock(stock: Stock) {
+pub fn set_stock(stock: StockObjects) {
     let _ = STOCK.set(stock);
 }
 
 /// The objects of `_queueing.py`. `None`: the program has not used a `QueueHandler` yet.
 #[inline]
-pub fn stock() -> Option<&'static Stock> {
+pub fn stock() -> Option<&'static StockObjects> {
     STOCK.get()
 }
 
@@ -86,7 +86,7 @@ fn prepared_if_plain(handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<
 /// # Errors
 ///
 /// [`Failure::Stock`] if the stock function would run foreign code.
-pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
+pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
     let py = logged.py();
     let class = record_class().ok_or(Failure::Stock)?;
     if object::class_of(logged).cast() != class.as_ptr()
@@ -144,8 +144,8 @@ pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
 /// # Errors
 ///
 /// The error that the check raised.
-pub fn verdict(py: Python<'_>, stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
-    if !environment::unmoved(py) {
+pub fn verdict(py: Python<'_>, stock: &StockObjects) -> Result<Arc<StockVerdict>, Failure> {
+    if !environment::is_unchanged(py) {
         environment::refresh(py);
     }
     let epoch = environment::epoch();
@@ -155,30 +155,30 @@ pub fn verdict(py: Python<'_>, stock: &Stock) -> Result<Arc<StockVerdict>, Failu
     {
         return Ok(known);
     }
-    let made = Arc::new(StockVerdict::ask(py, stock, epoch)?);
+    let made = Arc::new(StockVerdict::examine(py, stock, epoch)?);
     let before = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
     drop(before);
     Ok(made)
 }
 
 impl StockVerdict {
-    fn ask(py: Python<'_>, stock: &Stock, epoch: u64) -> Result<Self, Failure> {
+    fn examine(py: Python<'_>, stock: &StockObjects, epoch: u64) -> Result<Self, Failure> {
         locked(py, |_| {
             let describe = stock.describe.bind(py);
             let ask = || describe.call0()?.extract::<(bool, bool, Vec<Bound<'_, PyType>>, Vec<Bound<'_, PyAny>>)>();
             let parts_of = |objects: &[Bound<'_, PyAny>]| {
-                objects.iter().map(|object| Part::watch(object.as_ptr() as usize)).collect()
+                objects.iter().map(|object| WatchedPart::watch(object.as_ptr() as usize)).collect()
             };
             // Called twice: if something changes between the first call and the start of the watch, the second call
             // sees it.
-            let parts: Vec<Part> = parts_of(&ask()?.3);
+            let parts: Vec<WatchedPart> = parts_of(&ask()?.3);
             let (prepares, hands_on, classes, _) = ask()?;
             Ok(Self { epoch, types: classes.iter().map(ClassVersion::assigned).collect(), parts, prepares, hands_on })
         })
     }
 
     fn holds(&self, epoch: u64) -> bool {
-        self.epoch == epoch && self.types.iter().all(ClassVersion::holds) && self.parts.iter().all(Part::holds)
+        self.epoch == epoch && self.types.iter().all(ClassVersion::holds) && self.parts.iter().all(WatchedPart::holds)
     }
 }
 

@@ -7,12 +7,12 @@
 
 use pyo3::ffi::{self, PyObject};
 
-use crate::calls::prepare::{self, Stock};
+use crate::calls::prepare::{self, StockObjects};
 use crate::calls::stock;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::{Names, names};
-use crate::interpreter::object::{self, ErrorKept, Object, Owned};
+use crate::interpreter::object::{self, Object, Owned, SavedError};
 
 /// `handler.handle(record)`. `None`: stock logging does it.
 #[inline]
@@ -21,7 +21,7 @@ pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut Py
     if object::class_of(handler).cast() != queueing.class.as_ptr() {
         return None;
     }
-    match hand_on(queueing, handler, record) {
+    match enqueue(queueing, handler, record) {
         Ok(()) => Some(stock::passed_filters(record)),
         Err(Failure::Raised) => Some(std::ptr::null_mut()),
         Err(Failure::Stock) => None,
@@ -33,7 +33,7 @@ pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut Py
 /// # Errors
 ///
 /// [`Failure::Stock`]: the record is not in the queue, and stock logging has to do the whole call.
-fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
+fn enqueue(stock: &StockObjects, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
     let py = record.py();
     if !prepare::verdict(py, stock)?.hands_on || overrides_step(handler)? {
         return Err(Failure::Stock);
@@ -52,7 +52,7 @@ fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Re
     leaving::method(lock, acquire).ok_or(Failure::Raised)?;
     let put = leaving::method_of_one(queue, put_nowait, prepared.bind(py));
     {
-        let _error = ErrorKept::take(py);
+        let _error = SavedError::take(py);
         // Releasing fails only if other code has released the lock meanwhile.
         if leaving::method(lock, release).is_none() {
             object::clear_error(py);

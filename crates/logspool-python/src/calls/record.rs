@@ -3,7 +3,7 @@
 //! Stop on the line: *capture*, beside the native path. Everything that a format shows is read from the record and
 //! never looked up again: the record may have been made elsewhere, or changed by a filter. Some records the collector
 //! would not render as Python does: a level renamed on the record, a time that cannot be reproduced to the bit, a
-//! traceback. For these [`queue`] returns [`ByValue::No`], and the line is formatted in the caller.
+//! traceback. For these [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the caller.
 //!
 //! Python's formatter sets `message` and `asctime` on the record. They can be left out where this handler is the last
 //! to see it: the logger of that name reaches no other handler, and no filter has kept the record. Elsewhere, for
@@ -19,21 +19,21 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
-use crate::calls::pieces::{self, Pieces, Queued, small_int};
+use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
 use crate::calls::site::Site;
 use crate::calls::{context, message};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
-use crate::plans::adoption::{Adoption, State};
-use crate::plans::environment::MadeUnder;
+use crate::plans::adoption::{Adoption, HandlerState};
+use crate::plans::environment::IdValidity;
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::python_half::record_class;
 use crate::plans::text_stream;
 
 /// Outcome of queueing a record by value.
-pub enum ByValue {
+pub enum ByValueOutcome {
     /// The record is in the queue, or was refused and counted.
     Done,
     /// The caller has to format the line.
@@ -54,21 +54,21 @@ pub enum PassedBy {
 /// Where the records of an adopted handler go.
 pub struct Destination<'a> {
     /// The handler's state, still valid.
-    pub state: &'a State,
+    pub state: &'a HandlerState,
     /// The adoption of the handler.
     pub adoption: &'a Adoption,
     /// The open sink.
     pub sink: u32,
     /// The id epoch and epoch under which all of this was found.
-    pub made_under: MadeUnder,
+    pub made_under: IdValidity,
 }
 
 /// Queues a record by its values.
-pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValue {
+pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValueOutcome {
     match read(step, to, handler, record) {
         Ok(what) => what,
-        Err(Failure::Stock) => ByValue::No,
-        Err(Failure::Raised) => ByValue::Raised,
+        Err(Failure::Stock) => ByValueOutcome::No,
+        Err(Failure::Raised) => ByValueOutcome::Raised,
     }
 }
 
@@ -77,41 +77,43 @@ fn read(
     to: &Destination<'_>,
     handler: Object<'_, '_>,
     record: Object<'_, '_>,
-) -> Result<ByValue, Failure> {
+) -> Result<ByValueOutcome, Failure> {
     let py = record.py();
     let (sink, made_under) = (to.sink, to.made_under);
-    let Some(class) = record_class() else { return Ok(ByValue::No) };
+    let Some(class) = record_class() else { return Ok(ByValueOutcome::No) };
     if object::class_of(record).cast() != class.as_ptr() {
-        return Ok(ByValue::No);
+        return Ok(ByValueOutcome::No);
     }
-    let Some(reading) = to.state.reading(py, to.adoption)? else { return Ok(ByValue::No) };
-    let matters = reading.matters;
-    if matters.attribute_names && !all_named(record) {
-        return Ok(ByValue::No);
+    let Some(reading) = to.state.reading(py, to.adoption)? else { return Ok(ByValueOutcome::No) };
+    let line_attributes = reading.line_attributes;
+    if line_attributes.attribute_names && !all_named(record) {
+        return Ok(ByValueOutcome::No);
     }
     if reading.id_epoch != made_under.id_epoch || !reading.globals.record_class.is_same() {
-        return Ok(ByValue::No);
+        return Ok(ByValueOutcome::No);
     }
     let fields = RecordAttributes { record };
     let names = names();
     for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
         if !fields.get(name)?.bind(py).is_none() {
-            return Ok(ByValue::No);
+            return Ok(ByValueOutcome::No);
         }
     }
     let name = fields.exact_str(&names.name)?;
     let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
     let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
     if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
-        return Ok(ByValue::No);
+        return Ok(ByValueOutcome::No);
     }
     let level = fields.level(&reading.globals)?;
     let time = fields.time(reading.globals.cpython.arithmetic())?;
     let needs = reading.format.1;
-    if matters.process_id && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id())) {
-        return Ok(ByValue::No);
+    if line_attributes.process_id
+        && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id()))
+    {
+        return Ok(ByValueOutcome::No);
     }
-    let place = if needs.caller { Some(fields.place(matters.file)?) } else { None };
+    let place = if needs.caller { Some(fields.place(line_attributes.file)?) } else { None };
     let site = match &place {
         Some(place) => &place.site,
         None => no_place(),
@@ -143,7 +145,7 @@ fn read(
             context::add_text(py, &mut pieces, tag::TASK_NAME, task_name)?;
         }
     }
-    let mut call = [message.bind(py); MOST_ARGUMENTS + 1];
+    let mut call = [message.bind(py); MAX_ARGUMENTS + 1];
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
     let site = message::add(&mut pieces, site, made_under.id_epoch, call)?;
@@ -152,13 +154,13 @@ fn read(
         unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
     }
     if !made_under.holds() {
-        return Ok(ByValue::No);
+        return Ok(ByValueOutcome::No);
     }
     let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
     Ok(match pieces::queue(py, head, made_under, &pieces) {
-        Queued::Done => ByValue::Done,
-        Queued::Stale => ByValue::No,
-        Queued::Raised => ByValue::Raised,
+        QueueOutcome::Done => ByValueOutcome::Done,
+        QueueOutcome::Stale => ByValueOutcome::No,
+        QueueOutcome::Raised => ByValueOutcome::Raised,
     })
 }
 
@@ -217,11 +219,11 @@ fn all_named(record: Object<'_, '_>) -> bool {
 }
 
 /// Largest number of arguments of a record that is queued by value.
-const MOST_ARGUMENTS: usize = 16;
+const MAX_ARGUMENTS: usize = 16;
 
 /// Places the arguments after the message, in the order of a call. Returns the number of values, message included.
 fn lay_out<'a, 'py: 'a>(
-    call: &mut [Object<'a, 'py>; MOST_ARGUMENTS + 1],
+    call: &mut [Object<'a, 'py>; MAX_ARGUMENTS + 1],
     arguments: Object<'a, 'py>,
 ) -> Result<usize, Failure> {
     if arguments.is_none() {
@@ -284,7 +286,7 @@ impl RecordAttributes<'_, '_> {
     }
 
     /// The place that the record names as its origin. `filename` is compared with the path if a format shows it.
-    fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
+    fn place(&self, shows_file: bool) -> Result<Arc<RecordSite>, Failure> {
         let path = self.exact_str(&names().pathname)?;
         let function = self.exact_str(&names().func_name)?;
         let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
@@ -296,7 +298,7 @@ impl RecordAttributes<'_, '_> {
         // Each place holds the objects whose addresses are its key.
         let place = match known {
             Some(place) => place,
-            None => Place::new(self.record.py(), key, path, function, line)?,
+            None => RecordSite::new(self.record.py(), key, path, function, line)?,
         };
         if !shows_file
             || self.shows(&names().filename, place.compiled.filename())?
@@ -310,7 +312,7 @@ impl RecordAttributes<'_, '_> {
 }
 
 /// A source location named by records.
-struct Place {
+struct RecordSite {
     #[expect(dead_code, reason = "held, so that no other object gets its address")]
     texts: [Owned; 2],
     site: Site,
@@ -319,14 +321,14 @@ struct Place {
 
 type Key = (usize, usize, u32);
 
-static PLACES: Mutex<Option<HashMap<Key, Arc<Place>>>> = Mutex::new(None);
+static PLACES: Mutex<Option<HashMap<Key, Arc<RecordSite>>>> = Mutex::new(None);
 
 /// Largest number of places kept; when it is reached, all are dropped and created again as needed.
 ///
 /// Chosen: about 2 MB; programs have a few hundred.
-const MOST_PLACES: usize = 4096;
+const MAX_PLACES: usize = 4096;
 
-impl Place {
+impl RecordSite {
     fn new(py: Python<'_>, key: Key, path: Owned, function: Owned, line: u32) -> Result<Arc<Self>, Failure> {
         let text = |object: &Owned| object::text(object.bind(py)).map(str::to_owned).ok_or(Failure::Stock);
         let site = Site::of_record(text(&path)?, line, text(&function)?);
@@ -335,7 +337,7 @@ impl Place {
         let gone = {
             let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
             let places = places.get_or_insert_default();
-            let gone = (places.len() >= MOST_PLACES).then(|| std::mem::take(places));
+            let gone = (places.len() >= MAX_PLACES).then(|| std::mem::take(places));
             places.insert(key, made.clone());
             gone
         };
@@ -346,8 +348,8 @@ impl Place {
 
 /// The site of records whose format shows no location: it only carries the message.
 fn no_place() -> &'static Site {
-    static NOWHERE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
-    NOWHERE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
+    static NO_SITE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
+    NO_SITE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
 }
 
 /// Nanoseconds per second.

@@ -393,7 +393,7 @@ mod store {
     /// again.
     ///
     /// Chosen: 16 shards hold 32,768 sites, about 16 MB at worst; programs have a few hundred.
-    const MOST_PER_SHARD: usize = 2048;
+    const MAX_PER_SHARD: usize = 2048;
     const SHARDS: usize = 16;
 
     type Shard = Mutex<Option<HashMap<(usize, isize), (Owned, Arc<Site>)>>>;
@@ -420,7 +420,7 @@ mod store {
         let gone = {
             let mut map = shard(caller).lock().expect("no panic happens while it is held");
             let map = map.get_or_insert_with(HashMap::new);
-            let gone = (map.len() >= MOST_PER_SHARD).then(|| std::mem::take(map));
+            let gone = (map.len() >= MAX_PER_SHARD).then(|| std::mem::take(map));
             let old = map.insert((caller.code() as usize, caller.key()), (code, site.clone()));
             (gone, old)
         };

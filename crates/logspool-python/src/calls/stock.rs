@@ -133,7 +133,7 @@ pub fn with_made_text(record: Object<'_, '_>, stock: impl FnOnce() -> *mut PyObj
     };
     set(&made);
     let result = stock();
-    let _error = object::ErrorKept::take(py);
+    let _error = object::SavedError::take(py);
     set(&message);
     result
 }

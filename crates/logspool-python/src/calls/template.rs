@@ -3,7 +3,7 @@
 //! Stop on the line: *capture*. The core parses templates (`logspool_record::format`). Here its answers become tables
 //! that the hot path indexes, and the text of each directive becomes a `str` for values that Python must render.
 
-use logspool_record::format::{Acceptance, ArgumentKind, MessageTemplate};
+use logspool_record::format::{ArgumentKind, MessageTemplate, RenderedBy};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -18,7 +18,7 @@ pub struct Template {
 
 /// One %-directive.
 pub struct Directive {
-    accepts: [Acceptance; KINDS],
+    accepts: [RenderedBy; KINDS],
     text: Owned,
 }
 
@@ -90,7 +90,7 @@ impl Template {
 impl Directive {
     /// Tells how an argument of that kind is handled.
     #[inline(always)]
-    pub fn accepts(&self, kind: Kind) -> Acceptance {
+    pub fn accepts(&self, kind: Kind) -> RenderedBy {
         self.accepts[kind as usize]
     }
 

@@ -88,7 +88,7 @@ impl Frame {
 }
 
 /// True if the private layout may be used. An atomic outside `queue`: written once at import.
-static DIRECT: AtomicBool = AtomicBool::new(false);
+static USE_PRIVATE_LAYOUT: AtomicBool = AtomicBool::new(false);
 
 #[cfg(any(Py_3_11, Py_3_12, Py_3_13))]
 mod layout {
@@ -119,7 +119,7 @@ mod layout {
 #[inline(always)]
 pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
     #[cfg(all(Py_3_11, not(Py_3_14)))]
-    if DIRECT.load(Relaxed) {
+    if USE_PRIVATE_LAYOUT.load(Relaxed) {
         // SAFETY: `self_check` has confirmed the layout.
         return unsafe { direct(py) };
     }
@@ -239,5 +239,5 @@ pub fn self_check(py: Python<'_>) -> bool {
 
 /// Sets whether the private layout may be used.
 pub fn use_direct(allowed: bool) {
-    DIRECT.store(allowed, Relaxed);
+    USE_PRIVATE_LAYOUT.store(allowed, Relaxed);
 }

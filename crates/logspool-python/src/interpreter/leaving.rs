@@ -7,11 +7,11 @@
 //! frames is unwound.
 //!
 //! Making a plan involves too many calls for such guards. No thread starts to make a plan after the end has begun, and
-//! the end waits briefly for the plans being made ([`Stay`]).
+//! the end waits briefly for the plans being made ([`EndDelay`]).
 
 use std::hint::black_box;
 
-use logspool_sys::crossing::End;
+use logspool_sys::crossing::Shutdown;
 use pyo3::Python;
 use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
@@ -268,23 +268,23 @@ struct Detached(*mut PyThreadState);
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        // SAFETY: `outside` saved this state on the same thread.
+        // SAFETY: `detached` saved this state on the same thread.
         guarded(|| unsafe { opaque1(unwinding::PyEval_RestoreThread)(self.0) });
     }
 }
 
 /// Runs `wait` detached from the interpreter. `wait` is `Send`, so that it cannot hold the token or a borrowed object.
-pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
+pub fn detached<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
     // SAFETY: the token shows that the thread is attached; `wait` is `Send` and so has no access to Python objects.
     let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait()
 }
 
-/// The end of the interpreter, and the threads inside of a [`Stay`].
-static END: End = End::new();
+/// The end of the interpreter, and the threads inside of a [`EndDelay`].
+static END: Shutdown = Shutdown::new();
 
 /// True if another thread is about to end the interpreter.
-pub fn another_ends() -> bool {
+pub fn other_thread_ends() -> bool {
     let ender = END.ender();
     ender != 0 && ender != this_thread() as u64
 }
@@ -295,9 +295,9 @@ fn this_thread() -> usize {
 }
 
 /// Delays the end of the interpreter briefly, while Python code runs that must not be stopped halfway.
-pub struct Stay(());
+pub struct EndDelay(());
 
-impl Stay {
+impl EndDelay {
     /// `None`: another thread has begun to end the interpreter.
     pub fn new() -> Option<Self> {
         // This thread counts itself before it checks for an end. The ending thread reads the count after it has begun
@@ -305,11 +305,11 @@ impl Stay {
         // steps happen under it.
         END.enter();
         let stay = Self(());
-        (!another_ends()).then_some(stay)
+        (!other_thread_ends()).then_some(stay)
     }
 }
 
-impl Drop for Stay {
+impl Drop for EndDelay {
     fn drop(&mut self) {
         END.leave();
     }
@@ -330,7 +330,7 @@ mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use logspool_sys::nap::nap;
+    use logspool_sys::sleep::sleep_interruptibly;
 
     use pyo3::Python;
 
@@ -341,13 +341,13 @@ mod turn {
 
     /// Longest wait for the turn. Chosen: a line takes microseconds, and a thread without a processor waits tens of
     /// milliseconds. The wait is limited because a handler may itself wait for another thread that logs.
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
 
     pub struct StockTurn(bool);
 
     impl StockTurn {
-        /// Waits for the turn, up to [`PATIENCE`].
+        /// Waits for the turn, up to [`TIMEOUT`].
         #[inline]
         pub fn take(py: Python<'_>) -> Self {
             if !another_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
@@ -359,13 +359,13 @@ mod turn {
 
     #[cold]
     fn wait(py: Python<'_>) -> StockTurn {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             // Relaxed: the turn guards no data of this crate.
             if HOLDER.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return StockTurn(true);
             }
-            outside(py, || nap(PAUSE));
+            outside(py, || sleep_interruptibly(PAUSE));
         }
         StockTurn(false)
     }
@@ -387,7 +387,7 @@ mod turn {
 pub use turn::StockTurn;
 
 /// Resets the state in a forked child: it has no other threads, and its interpreter ends on its own.
-pub fn forget_threads() {
+pub fn reset_after_fork() {
     END.forget();
     #[cfg(Py_GIL_DISABLED)]
     turn::forget();

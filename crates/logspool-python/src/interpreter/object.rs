@@ -45,7 +45,7 @@ impl Owned {
 
     /// A second reference to the same object.
     #[inline]
-    pub fn again(&self, py: Python<'_>) -> Self {
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
         Self::of(&self.bind(py))
     }
 
@@ -64,17 +64,17 @@ impl Owned {
         unsafe { Borrowed::from_ptr(py, self.as_ptr()) }
     }
 
-    /// Makes a new reference that another thread will drop; see [`lend`].
+    /// Makes a new reference that another thread will drop; see [`share_with_other_thread`].
     #[inline]
-    pub fn lent(object: &Bound<'_, PyAny>) -> Self {
-        lend(object);
-        // SAFETY: `lend` has counted the reference, and a `Bound` is not null.
+    pub fn for_other_thread(object: &Bound<'_, PyAny>) -> Self {
+        share_with_other_thread(object);
+        // SAFETY: `share_with_other_thread` has counted the reference, and a `Bound` is not null.
         unsafe { Self(NonNull::new_unchecked(object.as_ptr())) }
     }
 
-    /// Prepares the reference to be dropped by another thread; see [`lend`].
+    /// Prepares the reference to be dropped by another thread; see [`share_with_other_thread`].
     #[inline]
-    pub fn handed_over(self, py: Python<'_>) -> Self {
+    pub fn into_other_thread(self, py: Python<'_>) -> Self {
         /// `_Py_REF_MAYBE_WEAKREF`: the object has a weak reference. This is no reference count.
         #[cfg(Py_GIL_DISABLED)]
         const MAYBE_WEAKREF: isize = 1;
@@ -119,7 +119,7 @@ impl Drop for Owned {
 /// its work to merge the two counts. To avoid this, the reference is added to the shared count from the start.
 /// `Py_INCREF` does the same in every other thread.
 #[inline]
-pub fn lend(object: &Bound<'_, PyAny>) {
+pub fn share_with_other_thread(object: &Bound<'_, PyAny>) {
     let object = object.as_ptr();
     #[cfg(not(Py_GIL_DISABLED))]
     // SAFETY: a `Bound` is live, and shows that the thread is attached.
@@ -130,9 +130,9 @@ pub fn lend(object: &Bound<'_, PyAny>) {
     // SAFETY: a `Bound` is live; an immortal object has no count to change.
     unsafe {
         /// `_Py_REF_SHARED_SHIFT` of CPython 3.13 and 3.14: the two bits below the count are flags.
-        const ONE: isize = 1 << 2;
+        const ONE_REFERENCE: isize = 1 << 2;
         if (*object).ob_ref_local.load(Relaxed) != u32::MAX {
-            (*object).ob_ref_shared.fetch_add(ONE, Relaxed);
+            (*object).ob_ref_shared.fetch_add(ONE_REFERENCE, Relaxed);
         }
     }
 }
@@ -181,8 +181,8 @@ impl WeakReference {
     }
 
     /// A second reference to the weak reference.
-    pub fn again(&self, py: Python<'_>) -> Self {
-        Self(self.0.again(py))
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self(self.0.clone_ref(py))
     }
 }
 
@@ -436,14 +436,14 @@ pub fn clear_error(_attached: Python<'_>) {
 }
 
 /// Saves the Python error that is set, and restores it when dropped.
-pub struct ErrorKept<'py> {
+pub struct SavedError<'py> {
     kind: *mut PyObject,
     value: *mut PyObject,
     traceback: *mut PyObject,
     _attached: Python<'py>,
 }
 
-impl<'py> ErrorKept<'py> {
+impl<'py> SavedError<'py> {
     /// Takes the current error, if there is one.
     pub fn take(py: Python<'py>) -> Self {
         let mut kept =
@@ -457,7 +457,7 @@ impl<'py> ErrorKept<'py> {
     }
 }
 
-impl Drop for ErrorKept<'_> {
+impl Drop for SavedError<'_> {
     fn drop(&mut self) {
         // SAFETY: returns the three references from `take`; null restores "no error".
         #[allow(deprecated)]

@@ -63,7 +63,7 @@ impl Deadline {
 /// The error that a signal handler raised.
 pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -> bool + Send) -> PyResult<bool> {
     while let Some(slice) = deadline.slice() {
-        if leaving::outside(py, || step(slice)) {
+        if leaving::detached(py, || step(slice)) {
             return Ok(true);
         }
         if !leaving::signals_pass(py) {

@@ -49,7 +49,7 @@ pub fn connect(
     site::set_source_file(source_file);
     message::set_mapping(Owned::of(mapping));
     message::set_made_text(Owned::of(made_text));
-    keywords::set_makers(keywords::Makers {
+    keywords::set_keyword_functions(keywords::KeywordFunctions {
         exception_text: Owned::of(exception_text),
         stack_text: Owned::of(stack_text),
         record_names: Owned::of(record_names),
@@ -115,7 +115,7 @@ pub fn set_queue_prepare(
     lock_class: &Bound<'_, PyAny>,
     queue_classes: Vec<Bound<'_, PyAny>>,
 ) {
-    prepare::set_stock(prepare::Stock {
+    prepare::set_stock(prepare::StockObjects {
         describe: Owned::of(describe),
         class: Owned::of(class_),
         cleared: cleared.iter().map(|name| Owned::of(name.as_any())).collect(),

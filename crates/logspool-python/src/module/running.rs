@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::interpreter::leaving::{self, outside};
+use crate::interpreter::leaving::{self, detached};
 use crate::plans::{adoption, environment, python_half, table};
 use crate::{flushing, options, report};
 
@@ -49,7 +49,7 @@ pub fn start() {
 pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
     // From here on no plan queues a record. A thread that flushes finds everything it has queued.
-    outside(py, pipeline::settle);
+    detached(py, pipeline::settle);
     let released = adoption::release_all(py, pipeline::shutdown_timeout());
     table::forget_all(py);
     released
@@ -85,7 +85,7 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
-    Ok(outside(py, || pipeline::empty(timeout)))
+    Ok(detached(py, || pipeline::empty(timeout)))
 }
 
 /// Do the same as `drain`, at the very end of the process. From here on calls of other threads wait for the end, and
@@ -93,21 +93,21 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
-    outside(py, || report::tell_unwritten(pipeline::end(timeout), timeout));
+    detached(py, || report::report_unwritten(pipeline::end(timeout), timeout));
     Ok(())
 }
 
 /// Undo `end`.
 #[pyfunction]
 pub fn go_on(py: Python<'_>) {
-    outside(py, pipeline::go_on);
-    environment::bump();
+    detached(py, pipeline::revert_end);
+    environment::make_all_stale();
 }
 
 /// Prepare for `os.fork()`. Called before it.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
-    outside(py, pipeline::before_fork);
+    detached(py, pipeline::before_fork);
 }
 
 /// After `os.fork()` in the parent.
@@ -128,8 +128,8 @@ pub fn after_fork_in_parent() {
 #[pyfunction]
 pub fn after_fork_in_child() {
     pipeline::after_fork_in_child();
-    leaving::forget_threads();
-    environment::bump();
+    leaving::reset_after_fork();
+    environment::make_all_stale();
 }
 
 /// Let SIGTERM and SIGHUP drain first, if their disposition is the default one.
@@ -161,7 +161,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     fn finish(drain: fn(Duration) -> u64) {
         let _ = std::panic::catch_unwind(|| {
             let timeout = pipeline::shutdown_timeout();
-            report::tell_unwritten(drain(timeout), timeout);
+            report::report_unwritten(drain(timeout), timeout);
         });
     }
     // A program that embeds the interpreter may continue after the interpreter ends.

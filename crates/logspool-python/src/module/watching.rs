@@ -27,7 +27,7 @@ pub fn unwatch() {
 /// Start to watch a part of a handler, before it is inspected. Return how often it has changed.
 #[pyfunction]
 pub fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
-    watched::Part::watch(part.as_ptr() as usize).seen()
+    watched::WatchedPart::watch(part.as_ptr() as usize).seen()
 }
 
 /// Return a number that stays the same as long as a class, its bases and the descriptions of all classes do.
@@ -45,7 +45,7 @@ pub fn class_state(class: &Bound<'_, PyType>) -> u64 {
 /// Make every plan and description stale.
 #[pyfunction]
 pub fn bump() {
-    environment::bump();
+    environment::make_all_stale();
 }
 
 /// Start to look for fields of `logspool.bind`. Called before the first fields are set.
@@ -63,5 +63,5 @@ pub fn zone_changed() {
 /// Record that a handler has opened this file with mode "w".
 #[pyfunction]
 pub fn opened_anew(path: PathBuf) {
-    pipeline::opened_anew(path);
+    pipeline::note_truncated(path);
 }

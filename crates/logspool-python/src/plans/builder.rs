@@ -10,34 +10,34 @@ use pyo3::types::{PyDict, PyInt, PyList, PyType};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, bound, names};
 use crate::interpreter::object::Owned;
-use crate::plans::adoption::{self, State, Verdict};
-use crate::plans::environment::MadeUnder;
+use crate::plans::adoption::{self, HandlerState, HandlerVerdict};
+use crate::plans::environment::IdValidity;
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
 use crate::plans::plan::{ClassVersion, ListShape, Route};
-use crate::plans::python_half::{MOST_PARENTS, PythonHalf};
-use crate::plans::text_stream::{StreamList, TextStream, Word};
+use crate::plans::python_half::{MAX_PARENTS, PythonHalf};
+use crate::plans::text_stream::{StreamList, StreamWord, TextStream};
 use crate::plans::watched;
 
 /// Whether a plan is made under the planning lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
+pub enum PlanningLock {
     /// Yes: handlers are described and sinks opened.
     Held,
     /// No: all handlers must be described and their sinks open already.
     Free,
 }
 
-pub struct Builder<'a> {
+pub struct PlanBuilder<'a> {
     pub half: &'a PythonHalf,
-    pub lock: Lock,
+    pub lock: PlanningLock,
     pub globals: &'a LoggingGlobals,
     pub types: Vec<ClassVersion>,
     pub lists: Vec<ListShape>,
     pub targets: Vec<Target>,
     pub streams: Vec<TextStream>,
-    pub words: Vec<Word>,
+    pub words: Vec<StreamWord>,
     /// Counters in which some of the words are.
     pub rotations: Vec<Arc<AtomicU64>>,
     pub needs: Needs,
@@ -56,7 +56,7 @@ pub struct Builder<'a> {
     pub held: Vec<Owned>,
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Sets the reason why stock logging handles all levels, if `found` is not 0.
     pub fn note(&mut self, found: u32, reason: &str) {
         if found != 0 {
@@ -126,7 +126,7 @@ impl Builder<'_> {
         let py = logger.py();
         let names = names();
         let mut current = logger.clone();
-        for _ in 0..MOST_PARENTS {
+        for _ in 0..MAX_PARENTS {
             watched::watch_loggers([current.as_ptr() as usize]);
             self.kept.push(Owned::of(&current));
             self.class(&current.get_type());
@@ -159,14 +159,14 @@ impl Builder<'_> {
     fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
         let state = match self.lock {
-            Lock::Held => adoption::state(self.half, handler)?,
-            Lock::Free => match adoption::ready_state(self.half, handler)? {
+            PlanningLock::Held => adoption::state(self.half, handler)?,
+            PlanningLock::Free => match adoption::ready_state(self.half, handler)? {
                 Some(state) => state,
                 None => return Ok(false),
             },
         };
         for class in state.types() {
-            self.class_as_seen(class.again(py));
+            self.class_as_seen(class.clone_ref(py));
         }
         self.class(&handler.get_type());
         for word in &state.words {
@@ -174,8 +174,8 @@ impl Builder<'_> {
                 self.words.push(*word);
             }
         }
-        self.held.extend(state.held.iter().map(|object| object.again(py)));
-        if let Verdict::Null = state.verdict {
+        self.held.extend(state.held.iter().map(|object| object.clone_ref(py)));
+        if let HandlerVerdict::Null = state.verdict {
             return Ok(true);
         }
         let level = handler.getattr(bound(py, &names().level));
@@ -188,7 +188,7 @@ impl Builder<'_> {
             return Ok(true);
         }
         let level = level.max(0) as u16;
-        if let Verdict::Unopened(_) = state.verdict {
+        if let HandlerVerdict::Unopened(_) = state.verdict {
             self.opens_from = self.opens_from.min(u32::from(level));
             return Ok(true);
         }
@@ -199,12 +199,12 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<State>, min_level: u16) -> Result<(), String> {
+    fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<HandlerState>, min_level: u16) -> Result<(), String> {
         let py = handler.py();
         let adoption = match &state.verdict {
-            Verdict::Null => return Ok(()),
-            Verdict::Foreign(reason) | Verdict::Unopened(reason) => return Err(reason.clone()),
-            Verdict::Adopted(adoption) => adoption,
+            HandlerVerdict::Null => return Ok(()),
+            HandlerVerdict::Foreign(reason) | HandlerVerdict::Unopened(reason) => return Err(reason.clone()),
+            HandlerVerdict::Adopted(adoption) => adoption,
         };
         let filters = handler.getattr(bound(py, &names().filters)).map_err(|_| "it has no filters".to_owned())?;
         if !self.list(&filters) {
@@ -217,8 +217,8 @@ impl Builder<'_> {
         let spec = parts.spec(self.globals, &adoption.terminator);
         let (format, needs) = format_id(py, spec)?;
         let sink = state.sink()?;
-        if let Some((counter, seen)) = state.turns_seen() {
-            self.words.push(Word::counter(&counter, seen));
+        if let Some((counter, seen)) = state.rotations_seen() {
+            self.words.push(StreamWord::counter(&counter, seen));
             self.rotations.push(counter);
         }
         if self.targets.len() == MAX_TARGETS {
@@ -228,16 +228,16 @@ impl Builder<'_> {
         if !stream.text.is_null() && !self.streams.contains(&stream) {
             self.streams.push(stream);
         }
-        self.kept.extend(adoption.kept.iter().map(|object| object.again(py)));
+        self.kept.extend(adoption.kept.iter().map(|object| object.clone_ref(py)));
         if adoption.interactive {
             self.terminal = Some(sink);
         }
         self.targets.push(Target { sink, format, min_level });
-        self.needs = self.needs.and(py, needs);
+        self.needs = self.needs.union(py, needs);
         Ok(())
     }
 
-    pub fn route(&mut self, name: &str, made_under: MadeUnder, streams: StreamList) -> Option<Route> {
+    pub fn route(&mut self, name: &str, made_under: IdValidity, streams: StreamList) -> Option<Route> {
         if self.stock_from == 0 {
             return None;
         }

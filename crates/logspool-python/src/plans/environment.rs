@@ -31,7 +31,7 @@ pub fn epoch() -> u64 {
 }
 
 /// Makes every plan stale, but no description: loggers, handlers or sinks have changed.
-pub fn move_plans() {
+pub fn advance_epoch() {
     let epoch = EPOCH.advance();
     let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
 }
@@ -42,7 +42,7 @@ thread_local! {
 }
 
 /// True if this thread has begun no epoch after `epoch`: any later change was made by other threads, concurrently.
-pub fn only_others_moved(epoch: u64) -> bool {
+pub fn only_other_threads_changed(epoch: u64) -> bool {
     OWN_EPOCH.try_with(Cell::get).is_ok_and(|own| own <= epoch)
 }
 
@@ -58,7 +58,7 @@ pub fn descriptions() -> u64 {
 }
 
 /// Makes stale every plan, every description, and every record that was prepared but not pushed.
-pub fn bump() {
+pub fn make_all_stale() {
     DESCRIPTIONS.advance();
     stop_pushes();
 }
@@ -77,42 +77,42 @@ pub fn stops() -> u64 {
 /// Makes stale every plan, and every record that was prepared but not pushed.
 pub fn stop_pushes() {
     STOPS.advance();
-    move_plans();
+    advance_epoch();
 }
 
 /// Largest number of watched dicts: logging, time, threading, `_levelToName`, and two more.
-const MOST_DICTS: usize = 6;
+const MAX_DICTS: usize = 6;
 
-struct Slot {
+struct DictSlot {
     dict: AtomicPtr<PyObject>,
     version: AtomicU64,
 }
 
-static SLOTS: [Slot; MOST_DICTS] =
-    [const { Slot { dict: AtomicPtr::new(std::ptr::null_mut()), version: AtomicU64::new(0) } }; MOST_DICTS];
+static SLOTS: [DictSlot; MAX_DICTS] =
+    [const { DictSlot { dict: AtomicPtr::new(std::ptr::null_mut()), version: AtomicU64::new(0) } }; MAX_DICTS];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 struct WatchedDict {
     dict: WatchableDict,
-    what: What,
+    what: WatchedContent,
 }
 
 /// The watched content of a dict, as it was.
-enum What {
+enum WatchedContent {
     /// Names, with their values at that time.
     Names(Vec<(Owned, Option<Owned>)>),
     /// The whole dict.
-    All(Items),
+    All(NumberedItems),
 }
 
 /// The entries of a dict whose keys are numbers, as they were. Entries with other keys are not compared: a lookup by
 /// number does not find them, or only through their own `__eq__`.
-struct Items {
+struct NumberedItems {
     len: ffi::Py_ssize_t,
     of_numbers: Vec<(Owned, Owned)>,
 }
 
-impl Items {
+impl NumberedItems {
     fn of(py: Python<'_>, dict: &WatchableDict) -> Self {
         let dict = dict.0.as_ptr();
         // SAFETY: a live dict, and the thread is attached; the list is our own, and its items are pairs.
@@ -223,12 +223,14 @@ pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let py = dict.py();
     let held = WatchableDict::of(dict);
     let what = match names {
-        Some(names) => What::Names(names.iter().map(|name| (Owned::of(name), value_in(py, &held, name))).collect()),
-        None => What::All(Items::of(py, &held)),
+        Some(names) => {
+            WatchedContent::Names(names.iter().map(|name| (Owned::of(name), value_in(py, &held, name))).collect())
+        }
+        None => WatchedContent::All(NumberedItems::of(py, &held)),
     };
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
-    assert!(index < MOST_DICTS, "more dicts are watched than there are slots");
+    assert!(index < MAX_DICTS, "more dicts are watched than there are slots");
     SLOTS[index].dict.store(dict.as_ptr(), Relaxed);
     #[cfg(not(Py_3_14))]
     SLOTS[index].version.store(dict_version(&held), Relaxed);
@@ -241,7 +243,7 @@ pub fn forget_all() {
     USED.store(0, Relaxed);
     let gone = std::mem::take(&mut *WATCHED.lock().expect("no panic happens while it is held"));
     drop(gone);
-    bump();
+    make_all_stale();
 }
 
 fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
@@ -258,11 +260,11 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
 
 /// True if no watched dict has changed since [`refresh`]; runs no foreign code.
 #[inline(always)]
-pub fn unmoved(py: Python<'_>) -> bool {
+pub fn is_unchanged(py: Python<'_>) -> bool {
     #[cfg(not(Py_3_14))]
     {
         let _ = py;
-        let used = USED.load(Relaxed).min(MOST_DICTS);
+        let used = USED.load(Relaxed).min(MAX_DICTS);
         // SAFETY: a slot in use holds a dict that `WATCHED` keeps alive.
         SLOTS[..used].iter().all(|slot| unsafe { version_at(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
     }
@@ -300,13 +302,13 @@ pub fn refresh(py: Python<'_>) {
         #[cfg(Py_3_14)]
         let _ = index;
         match what {
-            What::All(items) => {
+            WatchedContent::All(items) => {
                 if !items.hold(py, dict) {
                     moved = true;
-                    gone_items.push(std::mem::replace(items, Items::of(py, dict)));
+                    gone_items.push(std::mem::replace(items, NumberedItems::of(py, dict)));
                 }
             }
-            What::Names(names) => {
+            WatchedContent::Names(names) => {
                 for (name, old) in names {
                     let now = value_in(py, dict, &name.bind(py));
                     if now.as_ref().map(Owned::as_ptr) != old.as_ref().map(Owned::as_ptr) {
@@ -319,14 +321,14 @@ pub fn refresh(py: Python<'_>) {
     }
     drop(watched);
     if moved {
-        bump();
+        make_all_stale();
     }
     drop((gone, gone_items));
 }
 
 /// The epoch and numbers under which the ids in a record were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MadeUnder {
+pub struct IdValidity {
     /// [`epoch()`]
     pub epoch: u64,
     /// [`stops()`]
@@ -335,7 +337,7 @@ pub struct MadeUnder {
     pub id_epoch: u64,
 }
 
-impl MadeUnder {
+impl IdValidity {
     /// The current numbers. Read them before anything is made from them.
     pub fn now() -> Self {
         Self { epoch: epoch(), stops: stops(), id_epoch: pipeline::id_epoch() }
@@ -350,7 +352,7 @@ impl MadeUnder {
     /// True if it is valid for the call in which it was made or found. Changes made by other threads meanwhile do not
     /// count: whether they came before the call cannot be decided. Changes made by this thread do count.
     pub fn serves_call(self) -> bool {
-        self.holds() || self.may_push() && only_others_moved(self.epoch)
+        self.holds() || self.may_push() && only_other_threads_changed(self.epoch)
     }
 
     /// True if records prepared under these numbers may still be pushed: the sinks that were open then are still open.

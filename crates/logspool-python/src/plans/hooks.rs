@@ -93,12 +93,12 @@ fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) ->
         return Ok(());
     }
     let Some(state) = adoption::known(&object) else { return Ok(()) };
-    if let adoption::Verdict::Adopted(adoption) = &state.verdict
+    if let adoption::HandlerVerdict::Adopted(adoption) = &state.verdict
         && !adoption.stream.text.is_null()
         && adoption.stream.text != value
         && state.open_sink().is_some()
     {
-        let _error = object::ErrorKept::take(object.py());
+        let _error = object::SavedError::take(object.py());
         return adoption::release(&object, pipeline::shutdown_timeout());
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use logspool_record::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
+use logspool_record::format::{ArgumentKind, Format, FormatSpec, Layout, Need, RenderedBy};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -29,14 +29,14 @@ pub struct Needs {
 
 impl Needs {
     /// The needs of both.
-    pub fn and(self, py: Python<'_>, other: Self) -> Self {
+    pub fn union(self, py: Python<'_>, other: Self) -> Self {
         Self {
             caller: self.caller || other.caller,
             thread: self.thread || other.thread,
             thread_name: self.thread_name || other.thread_name,
             process_name: self.process_name || other.process_name,
             task_name: self.task_name || other.task_name,
-            fields: both(py, self.fields, other.fields),
+            fields: intersection(py, self.fields, other.fields),
         }
     }
 
@@ -61,7 +61,7 @@ impl Needs {
 const KINDS: usize = ArgumentKind::Other as usize + 1;
 
 /// How a value is handled, by its kind.
-pub type Accepts = [Acceptance; KINDS];
+pub type Accepts = [RenderedBy; KINDS];
 
 /// A field that a format shows by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub fn shown_by(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Option<&'
 }
 
 fn accepts(format: &Format, name: &str) -> Accepts {
-    let mut accepts = [Acceptance::Mismatch; KINDS];
+    let mut accepts = [RenderedBy::Mismatch; KINDS];
     for kind in [
         ArgumentKind::None,
         ArgumentKind::Bool,
@@ -149,7 +149,7 @@ fn accepts(format: &Format, name: &str) -> Accepts {
 }
 
 /// The fields that both show.
-pub fn both(
+pub fn intersection(
     py: Python<'_>,
     one: Option<&'static ShownFields>,
     other: Option<&'static ShownFields>,
@@ -175,8 +175,8 @@ pub fn both(
     Some(known(py, merged))
 }
 
-const fn stricter(one: Acceptance, other: Acceptance) -> Acceptance {
-    use Acceptance::{Deferred, Mismatch, RenderInCaller};
+const fn stricter(one: RenderedBy, other: RenderedBy) -> RenderedBy {
+    use RenderedBy::{Deferred, Mismatch, RenderInCaller};
     match (one, other) {
         (Mismatch, _) | (_, Mismatch) => Mismatch,
         (RenderInCaller, _) | (_, RenderInCaller) => RenderInCaller,

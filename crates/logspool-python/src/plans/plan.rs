@@ -17,9 +17,9 @@ use pyo3::types::{PyList, PyType};
 
 use crate::interpreter::names;
 use crate::interpreter::object::{self, Object, Owned, WeakReference};
-use crate::plans::environment::{self, MadeUnder, WatchableDict};
+use crate::plans::environment::{self, IdValidity, WatchableDict};
 use crate::plans::needs::Needs;
-use crate::plans::text_stream::{StreamList, TextStream, Word};
+use crate::plans::text_stream::{StreamList, StreamWord, TextStream};
 
 /// The part of a plan that a call copies before it runs foreign code, because that code may replace the plan.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct Route {
     /// Id of the route in the pipeline of `generation`; `None` if no handler takes any record.
     pub id: Option<u32>,
     /// The epoch, generation and stop number under which `id` and its sinks are valid.
-    pub made_under: MadeUnder,
+    pub made_under: IdValidity,
     /// Context that the formats show.
     pub needs: Needs,
     /// Lowest level that a handler of the route takes. For records below it the call does nothing.
@@ -73,7 +73,7 @@ pub struct Plan {
     /// Address of the logger, the key in the cache.
     pub logger: usize,
     /// The epoch, generation and stop number under which the plan was made.
-    pub made_under: MadeUnder,
+    pub made_under: IdValidity,
     /// `logger.disabled`; a change begins a new epoch.
     pub disabled: bool,
     /// `logger._cache`, an exact dict; `None` if stock logging has to decide whether a level is enabled.
@@ -95,7 +95,7 @@ pub struct Plan {
     /// Levels from here on that stock logging handles even if those files are open.
     pub stock_from_if_open: u32,
     /// Words of streams, and of their buffers and files, that change without any attribute of a handler.
-    pub words: Box<[Word]>,
+    pub words: Box<[StreamWord]>,
     /// The streams that `route.streams` borrows.
     #[expect(dead_code, reason = "held, read through the route")]
     pub streams: Box<[TextStream]>,
@@ -115,7 +115,7 @@ unsafe impl Sync for Plan {}
 
 /// Whether a level is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
+pub enum LevelState {
     /// The level is enabled.
     On,
     /// The level is disabled.
@@ -161,8 +161,8 @@ impl ClassVersion {
     }
 
     /// A second reference to the class, with the same tag.
-    pub fn again(&self, py: Python<'_>) -> Self {
-        Self { class: self.class.again(py), tag: self.tag }
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self { class: self.class.clone_ref(py), tag: self.tag }
     }
 
     /// True if the class still has this tag.
@@ -258,7 +258,7 @@ impl Plan {
     /// True if all inputs are unchanged that the epoch does not cover.
     #[inline(always)]
     fn inputs_hold(&self, py: Python<'_>) -> bool {
-        environment::unmoved(py)
+        environment::is_unchanged(py)
             && self.route.as_ref().is_none_or(|route| route.made_under.id_epoch == pipeline::id_epoch())
             && self.types.iter().all(ClassVersion::is_same)
             // SAFETY: the plan keeps the objects and counters that contain its words.
@@ -274,18 +274,18 @@ impl Plan {
     /// Looks up in the logger's own cache whether a level, an exact `int`, is enabled. `gate` is the level's index
     /// among the five of the standard library, or larger.
     #[inline(always)]
-    pub fn gate(&self, gate: usize, level: Object<'_, '_>) -> Gate {
+    pub fn gate(&self, gate: usize, level: Object<'_, '_>) -> LevelState {
         if self.disabled {
-            return Gate::Off;
+            return LevelState::Off;
         }
-        let Some(cache) = &self.level_cache else { return Gate::Ask };
+        let Some(cache) = &self.level_cache else { return LevelState::Ask };
         #[cfg(not(Py_3_14))]
         {
             let version = environment::dict_version(cache);
             if self.gates_version.load(Relaxed) == version {
                 match self.gates.get(gate).map_or(-1, |known| known.load(Relaxed)) {
-                    1 => return Gate::On,
-                    0 => return Gate::Off,
+                    1 => return LevelState::On,
+                    0 => return LevelState::Off,
                     _ => {}
                 }
             } else {
@@ -301,18 +301,18 @@ impl Plan {
         // SAFETY: only the addresses of the two singletons are read.
         let (yes, no) = unsafe { (ffi::Py_True(), ffi::Py_False()) };
         let answer = if found == yes {
-            Gate::On
+            LevelState::On
         } else if found == no {
-            Gate::Off
+            LevelState::Off
         } else {
             if found.is_null() {
                 object::clear_error(level.py());
             }
-            return Gate::Ask;
+            return LevelState::Ask;
         };
         #[cfg(not(Py_3_14))]
         if let Some(known) = self.gates.get(gate) {
-            known.store((answer == Gate::On) as i8, Relaxed);
+            known.store((answer == LevelState::On) as i8, Relaxed);
         }
         answer
     }

@@ -12,15 +12,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::interpreter::failure::Failure;
-use crate::interpreter::leaving::Stay;
+use crate::interpreter::leaving::EndDelay;
 use crate::interpreter::names;
 use crate::interpreter::object::Object;
-use crate::plans::builder::{Builder, Lock};
-use crate::plans::environment::{self, MadeUnder, WatchableDict};
+use crate::plans::builder::{PlanBuilder, PlanningLock};
+use crate::plans::environment::{self, IdValidity, WatchableDict};
 use crate::plans::logging_globals::logging_globals;
 use crate::plans::needs::Needs;
 use crate::plans::plan::Plan;
-use crate::plans::python_half::{HALF, PythonHalf, aside, installed, under_lock, weak_reference};
+use crate::plans::python_half::{HALF, PythonHalf, installed, under_lock, weak_reference, with_saved_error};
 use crate::plans::text_stream::StreamList;
 use crate::plans::{adoption, table, tries, watched};
 
@@ -45,20 +45,20 @@ impl From<Failure> for PlanOutcome {
 
 /// Makes the plan of `logger`, an instance of `logging.Logger`, for a call that began in the epoch `since`.
 pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
-    if !installed() || tries::given_up() {
+    if !installed() || tries::skip_planning() {
         return PlanOutcome::NotNow;
     }
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
     // While the interpreter ends, this thread might never return from the Python code that making a plan runs.
-    let Some(_stay) = Stay::new() else { return PlanOutcome::NotNow };
+    let Some(_stay) = EndDelay::new() else { return PlanOutcome::NotNow };
     let py = logger.py();
     let logger = logger.to_owned();
-    let made = aside(py, || {
+    let made = with_saved_error(py, || {
         // Usually all handlers are known, and no thread has to wait for the lock. Free-threaded builds always take it.
         // Otherwise threads that begin to log at the same time would each replace a plan that another thread is about
         // to use.
         if !cfg!(Py_GIL_DISABLED)
-            && let Some(made) = caught(|| make_once(half, &logger, Lock::Free))?
+            && let Some(made) = catch_panic(|| make_once(half, &logger, PlanningLock::Free))?
         {
             return Ok(made);
         }
@@ -68,14 +68,14 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
             if table::serves(py, logger.as_borrowed(), since) {
                 return Ok(PlanOutcome::Plan);
             }
-            caught(|| make_locked(half, &logger)).map(|made| made.unwrap_or(PlanOutcome::NotNow))
+            catch_panic(|| make_locked(half, &logger)).map(|made| made.unwrap_or(PlanOutcome::NotNow))
         })
     });
     made.unwrap_or_else(PlanOutcome::from)
 }
 
 /// Runs a function that makes a plan. A panic must not cross into the interpreter: after one there is no plan.
-fn caught(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result<Option<PlanOutcome>, Failure> {
+fn catch_panic(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result<Option<PlanOutcome>, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(PlanOutcome::NotNow)))
 }
 
@@ -86,7 +86,7 @@ pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutco
     let py = logger.py();
     // Held, and without the planning lock, because `_open` may run foreign code.
     let logger = logger.to_owned();
-    match aside(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
+    match with_saved_error(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
         Ok(_) => make(logger.as_borrowed(), since),
         Err(failure) => failure.into(),
     }
@@ -94,30 +94,30 @@ pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutco
 
 fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<PlanOutcome>, Failure> {
     for _ in 0..3 {
-        let now = MadeUnder::now();
-        let made = make_once(half, logger, Lock::Held)?;
+        let now = IdValidity::now();
+        let made = make_once(half, logger, PlanningLock::Held)?;
         // Two steps make the first try stale. Defining the first id begins the pipeline (again, in a forked child).
         // Closing a handler's former sink begins a new epoch.
         if now.serves_call() || !matches!(made, Some(PlanOutcome::Plan)) {
             return Ok(made);
         }
-        tries::in_vain();
+        tries::count_unused();
     }
     Ok(None)
 }
 
 /// Tries once to make a plan; `None` if that needs the lock.
-fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result<Option<PlanOutcome>, Failure> {
+fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: PlanningLock) -> Result<Option<PlanOutcome>, Failure> {
     let py = logger.py();
     // Read first, so that a change from here on makes the plan stale and never wrong.
-    let under = MadeUnder::now();
+    let under = IdValidity::now();
     // Checked after the epoch is read: `uninstall()` may have run while this thread waited for the lock.
     if !installed() {
         return Ok(Some(PlanOutcome::NotNow));
     }
     tries::count();
     let globals = logging_globals(half, py, environment::descriptions())?;
-    let mut builder = Builder {
+    let mut builder = PlanBuilder {
         half,
         lock,
         globals: &globals,

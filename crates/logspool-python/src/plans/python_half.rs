@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::interpreter::failure::Failure;
-use crate::interpreter::leaving::Stay;
-use crate::interpreter::object::{ErrorKept, Owned, WeakReference};
+use crate::interpreter::leaving::EndDelay;
+use crate::interpreter::object::{Owned, SavedError, WeakReference};
 use crate::plans::environment;
 
 /// The functions of `python/logspool/_adopt.py`, with related objects.
@@ -47,7 +47,7 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Sets whether plans are made, and makes all existing ones stale.
 pub fn set_installed(installed: bool) {
     INSTALLED.store(installed, Relaxed);
-    environment::bump();
+    environment::make_all_stale();
 }
 
 /// True if plans are made.
@@ -70,8 +70,8 @@ pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<WeakReference> {
 /// # Errors
 ///
 /// The errors of `act`.
-pub fn aside<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let kept = ErrorKept::take(py);
+pub fn with_saved_error<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let kept = SavedError::take(py);
     let result = act();
     if let Err(Failure::Raised) = result {
         std::mem::forget(kept);
@@ -99,7 +99,7 @@ pub fn then_unlock<T>(
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let result = act();
-    aside(py, || Ok(half.lock.bind(py).call_method0("release")?))?;
+    with_saved_error(py, || Ok(half.lock.bind(py).call_method0("release")?))?;
     result
 }
 
@@ -125,12 +125,12 @@ pub fn record_class() -> Option<&'static Py<PyAny>> {
 ///
 /// # Errors
 ///
-/// `Stock`: `act` raised an `Exception`, or the interpreter ends.
+/// `StockObjects`: `act` raised an `Exception`, or the interpreter ends.
 pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PythonHalf) -> PyResult<T>) -> Result<T, Failure> {
     let half = HALF.get().ok_or(Failure::Stock)?;
-    let _stay = Stay::new().ok_or(Failure::Stock)?;
-    aside(py, || under_lock(half, py, || Ok(act(half)?)))
+    let _stay = EndDelay::new().ok_or(Failure::Stock)?;
+    with_saved_error(py, || under_lock(half, py, || Ok(act(half)?)))
 }
 
 /// Longest chain of parents that is followed; a longer one is treated as a loop.
-pub const MOST_PARENTS: usize = 200;
+pub const MAX_PARENTS: usize = 200;

@@ -16,11 +16,11 @@ use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::{LoggingGlobals, logging_globals};
 use crate::plans::needs::Needs;
 use crate::plans::plan::ListShape;
-use crate::plans::python_half::{MOST_PARENTS, locked};
+use crate::plans::python_half::{MAX_PARENTS, locked};
 use crate::plans::watched;
 
 /// Everything known about the records of one handler, within one generation.
-pub struct Reading {
+pub struct RecordReading {
     /// Id epoch of the pipeline when the ids were defined.
     pub id_epoch: u64,
     /// Level names and clock.
@@ -28,7 +28,7 @@ pub struct Reading {
     /// The format's id and the values it shows.
     pub format: (u32, Needs),
     /// Attributes of a record that affect its line.
-    pub matters: Matters,
+    pub line_attributes: LineAttributes,
     /// Makes the texts that Python's formatter would set on a record.
     compiled: Format,
     render: Mutex<RenderState>,
@@ -38,7 +38,7 @@ pub struct Reading {
 
 /// Attributes of a record that affect its line, in addition to those that every format uses.
 #[derive(Debug, Clone, Copy)]
-pub struct Matters {
+pub struct LineAttributes {
     /// The format shows the process id.
     pub process_id: bool,
     /// The format shows the file's name or the module, which a record has in addition to its path.
@@ -59,18 +59,18 @@ pub struct LoggerName {
 /// Largest number of names per handler; records with other names are formatted in the caller.
 ///
 /// Chosen: the lookup scans addresses; programs log through a few dozen loggers.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 
-impl Reading {
+impl RecordReading {
     /// Makes a reading without any logger names.
     pub fn new(
         id_epoch: u64,
         globals: Arc<LoggingGlobals>,
         format: (u32, Needs),
         compiled: Format,
-        matters: Matters,
+        line_attributes: LineAttributes,
     ) -> Self {
-        Self { id_epoch, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+        Self { id_epoch, globals, format, line_attributes, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
     /// Sets the attributes that Python's formatter sets on a record. The record's class has the stock `__setattr__`.
@@ -120,7 +120,7 @@ impl Reading {
             if let Some(found) = found.filter(|found| found.epoch == epoch) {
                 return Ok(found.clone());
             }
-            if found.is_none() && known.len() == MOST_NAMES {
+            if found.is_none() && known.len() == MAX_NAMES {
                 return Err(Failure::Stock);
             }
         }
@@ -151,8 +151,13 @@ impl Reading {
 ///
 /// # Errors
 ///
-/// `Stock` if its lines have to be made in the caller.
-pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
+/// `StockObjects` if its lines have to be made in the caller.
+pub fn reading(
+    py: Python<'_>,
+    parts: &FormatParts,
+    terminator: &str,
+    descriptions: u64,
+) -> Result<RecordReading, Failure> {
     let id_epoch = pipeline::id_epoch();
     let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` was computed.
@@ -165,12 +170,12 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
     if format.1.fields.is_some() || pipeline::id_epoch() != id_epoch {
         return Err(Failure::Stock);
     }
-    let matters = Matters {
+    let line_attributes = LineAttributes {
         process_id: parts.mentions("process"),
         file: parts.mentions("filename") || parts.mentions("module"),
         attribute_names: parts.takes_keywords(),
     };
-    Ok(Reading::new(id_epoch, globals, format, compiled, matters))
+    Ok(RecordReading::new(id_epoch, globals, format, compiled, line_attributes))
 }
 
 /// The lists of handlers and filters that make `handler` the only one to see the records of a logger; `None` if there
@@ -193,7 +198,7 @@ pub fn last_stop(handler: &Bound<'_, PyAny>, name: &str) -> Result<Option<Vec<Li
         let filters = handler.getattr("filters")?;
         let mut alone = add(&filters) && filters.is_empty()?;
         let mut found = 0;
-        for _ in 0..MOST_PARENTS {
+        for _ in 0..MAX_PARENTS {
             watched::watch_loggers([logger.as_ptr() as usize]);
             let (handlers, filters) = (logger.getattr("handlers")?, logger.getattr("filters")?);
             alone &= add(&handlers) && add(&filters) && filters.is_empty()?;

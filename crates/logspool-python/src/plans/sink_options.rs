@@ -1,7 +1,7 @@
 //! The core's table of sinks for Python.
 
 use logspool::option::OptionValue;
-use logspool::sinks::{self, SinkRow, TABLE, Takes};
+use logspool::sinks::{self, SinkInput, SinkRow, TABLE};
 use logspool_record::definition::Descriptor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -40,7 +40,7 @@ fn sink<'py>(py: Python<'py>, row: &SinkRow) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("kind", row.kind)?;
     dict.set_item("about", unwrapped(row.about))?;
-    dict.set_item("takes", if row.traits.takes == Takes::Lines { "lines" } else { "entries" })?;
+    dict.set_item("takes", if row.traits.takes == SinkInput::Lines { "lines" } else { "entries" })?;
     dict.set_item("options", rows(py, row.options)?)?;
     Ok(dict)
 }

@@ -91,18 +91,18 @@ mod cache {
 
     /// Plans left by threads that ended. A thread is not attached to the interpreter when it ends, so it must not drop
     /// them.
-    static LEFT: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
+    static PLANS_OF_ENDED_THREADS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
     impl Drop for ThreadCache {
         fn drop(&mut self) {
             let plans = self.plans.iter_mut().filter_map(Option::take).map(|(_, plan)| plan);
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(plans);
+            PLANS_OF_ENDED_THREADS.lock().unwrap_or_else(PoisonError::into_inner).extend(plans);
         }
     }
 
     /// Drops the plans left by threads that ended.
     pub fn tidy(_attached: Python<'_>) {
-        let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = std::mem::take(&mut *PLANS_OF_ENDED_THREADS.lock().unwrap_or_else(PoisonError::into_inner));
         drop(left);
     }
 
@@ -212,7 +212,7 @@ fn find_in_table(py: Python<'_>, logger: usize) -> Option<Reference> {
 ///
 /// On GIL builds a call borrows its plan from the table; on free-threaded builds the call holds a reference.
 #[derive(Clone, Copy)]
-pub struct Lender {
+pub struct BorrowedPlan {
     #[cfg(not(Py_GIL_DISABLED))]
     removals: u64,
     #[cfg(not(Py_GIL_DISABLED))]
@@ -222,7 +222,7 @@ pub struct Lender {
 /// How often plans were removed from the table. Changes only under the GIL; free-threaded builds do not read it.
 static REMOVALS: AtomicU64 = AtomicU64::new(0);
 
-impl Lender {
+impl BorrowedPlan {
     /// Remembers a plan that is in the table now.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]

@@ -75,13 +75,13 @@ impl StreamList {
 /// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change no attribute of the handler, but they
 /// change such words. `python/logspool/_streams.py` lists the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word {
+pub struct StreamWord {
     address: usize,
     mask: u64,
     value: u64,
 }
 
-impl Word {
+impl StreamWord {
     /// The word `offset` bytes into `object`. The owner of the word has to keep `object` alive as well.
     pub fn new(object: *mut PyObject, offset: usize, mask: u64, value: u64) -> Self {
         Self { address: object as usize + offset, mask, value }

@@ -2,7 +2,7 @@
 //!
 //! Stop on the line: *capture*, its slow path. A program that keeps changing handlers, in another thread for example,
 //! makes plans stale before they are used. Each call would then make a plan for nothing, and threads would wait for
-//! each other. After [`MOST_IN_VAIN`] such plans the next calls take the stock path at once.
+//! each other. After [`MAX_UNUSED`] such plans the next calls take the stock path at once.
 //!
 //! Atomics outside `queue`: counters of all threads, on the slow path of a call.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Number of unused plans in a row after which calls take the stock path without making one.
 ///
 /// Chosen: beginning the pipeline and closing a sink cost one each, so a program that changes nothing has two or three.
-const MOST_IN_VAIN: u32 = 8;
+const MAX_UNUSED: u32 = 8;
 
 /// Calls that take the stock path before plans are tried again.
 ///
@@ -22,10 +22,10 @@ const CALLS_WITHOUT: u32 = 1000;
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Unused plans since a plan was last used.
-static IN_VAIN: AtomicU32 = AtomicU32::new(0);
+static UNUSED: AtomicU32 = AtomicU32::new(0);
 
 /// Number of calls that still have to take the stock path without a plan.
-static LEFT: AtomicU32 = AtomicU32::new(0);
+static CALLS_LEFT: AtomicU32 = AtomicU32::new(0);
 
 /// Total of plans made.
 pub fn made() -> u64 {
@@ -38,21 +38,21 @@ pub fn count() {
 }
 
 /// True if this call must not make a plan. Counts the call.
-pub fn given_up() -> bool {
-    LEFT.load(Relaxed) > 0 && LEFT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+pub fn skip_planning() -> bool {
+    CALLS_LEFT.load(Relaxed) > 0 && CALLS_LEFT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
 /// Counts a plan that was stale before it was used.
-pub fn in_vain() {
-    if IN_VAIN.fetch_add(1, Relaxed) + 1 >= MOST_IN_VAIN {
-        IN_VAIN.store(0, Relaxed);
-        LEFT.store(CALLS_WITHOUT, Relaxed);
+pub fn count_unused() {
+    if UNUSED.fetch_add(1, Relaxed) + 1 >= MAX_UNUSED {
+        UNUSED.store(0, Relaxed);
+        CALLS_LEFT.store(CALLS_WITHOUT, Relaxed);
     }
 }
 
 /// Resets the count of unused plans, because a plan was used.
 pub fn used() {
-    if IN_VAIN.load(Relaxed) != 0 {
-        IN_VAIN.store(0, Relaxed);
+    if UNUSED.load(Relaxed) != 0 {
+        UNUSED.store(0, Relaxed);
     }
 }

@@ -42,13 +42,13 @@ pub fn watch_loggers(loggers: impl IntoIterator<Item = usize>) {
 
 /// A handler, formatter or style from which a description was made.
 #[derive(Clone)]
-pub struct Part {
+pub struct WatchedPart {
     changes: Arc<Changes>,
     counter: fn(&Changes) -> &AtomicU64,
     seen: u64,
 }
 
-impl Part {
+impl WatchedPart {
     /// Starts to watch the object at this address. Call it before the object is inspected.
     pub fn watch(object: usize) -> Self {
         Self::watch_counter(object, |changes| &changes.itself)
@@ -129,7 +129,7 @@ pub fn make_stale(object: &Watched, effect: Effect) {
             Effect::Nothing | Effect::Plans | Effect::Release => 0,
         };
     }
-    environment::move_plans();
+    environment::advance_epoch();
 }
 
 /// Returns which data an assignment to the attribute `name` of a watched object makes stale.

@@ -4,7 +4,7 @@
 //! Python call; other futures call it.
 
 use logspool_pool::Channel;
-use logspool_pool::channel::Taken;
+use logspool_pool::channel::TakeOutcome;
 use pyo3::prelude::*;
 
 use crate::interpreter::waiting::{self, Deadline};
@@ -40,7 +40,7 @@ impl Completions {
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let mut deadline = None;
         loop {
-            if let Taken::Value(future) = self.0.take() {
+            if let TakeOutcome::Value(future) = self.0.take() {
                 return Ok(Some(future));
             }
             let deadline = match deadline {

@@ -13,8 +13,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::job::Job;
+use super::job_options::JobOptions;
 use super::shared::Shared;
-use super::wishes::Wishes;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{Object, Owned, WeakReference};
@@ -26,7 +26,7 @@ pub struct PoolCore {
     /// A box that holds the `Arc`; null until `_open`.
     shared: AtomicPtr<Arc<Shared>>,
     /// Callbacks for all jobs; set by `_open`.
-    pub(super) wishes: OnceLock<Wishes>,
+    pub(super) job_options: OnceLock<JobOptions>,
     /// The event loop that asked last. If the loops of several threads alternate here, each falls back to the Python
     /// half, which has a table of all loops.
     last_loop: Mutex<Option<LastLoop>>,
@@ -50,7 +50,7 @@ impl Drop for PoolCore {
 impl PoolCore {
     /// A pool that takes no jobs yet.
     pub fn unopened() -> Self {
-        Self { shared: AtomicPtr::new(ptr::null_mut()), wishes: OnceLock::new(), last_loop: Mutex::new(None) }
+        Self { shared: AtomicPtr::new(ptr::null_mut()), job_options: OnceLock::new(), last_loop: Mutex::new(None) }
     }
 
     /// The state that the pool shares with its workers.
@@ -107,8 +107,8 @@ impl PoolCore {
     ///
     /// As for [`PoolCore::shared`].
     #[inline]
-    pub fn wishes(&self) -> PyResult<&Wishes> {
-        self.wishes.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
+    pub fn job_options(&self) -> PyResult<&JobOptions> {
+        self.job_options.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
     /// The [`EventLoop`](super::EventLoop) of an asyncio event loop; a worker drops the returned reference.
@@ -116,7 +116,7 @@ impl PoolCore {
     /// # Errors
     ///
     /// The exception of the Python half.
-    pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: Object<'_, '_>) -> PyResult<Owned> {
+    pub fn event_loop_of(slf: Borrowed<'_, '_, Self>, asyncio_loop: Object<'_, '_>) -> PyResult<Owned> {
         let py = slf.py();
         // `try_lock`, because in a forked child the thread that would unlock it may not exist.
         let last_loop = || slf.get().last_loop.try_lock();
@@ -124,13 +124,13 @@ impl PoolCore {
             && let Some(LastLoop(reference, event_loop)) = &*found
             && reference.referent() == asyncio_loop.as_ptr()
         {
-            return Ok(Owned::lent(&event_loop.bind(py)));
+            return Ok(Owned::for_other_thread(&event_loop.bind(py)));
         }
-        let way = leaving::method_of_one(slf.as_any().as_borrowed(), &names().event_loop_of, asyncio_loop);
-        let way = way.ok_or_else(|| PyErr::fetch(py))?;
+        let event_loop = leaving::method_of_one(slf.as_any().as_borrowed(), &names().event_loop_of, asyncio_loop);
+        let event_loop = event_loop.ok_or_else(|| PyErr::fetch(py))?;
         let reference = WeakReference::new(&asyncio_loop, None)?;
-        let for_job = Owned::lent(&way.bind(py));
-        let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, way)));
+        let for_job = Owned::for_other_thread(&event_loop.bind(py));
+        let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, event_loop)));
         drop(before);
         Ok(for_job)
     }

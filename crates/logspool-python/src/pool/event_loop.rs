@@ -13,7 +13,7 @@ use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Owned};
 
 /// The end of a job.
-pub enum End {
+pub enum JobEnd {
     /// The value that it returned.
     Result(Owned),
     /// The exception that it raised.
@@ -27,11 +27,11 @@ pub enum End {
 pub struct EventLoop {
     call_soon_threadsafe: Py<PyAny>,
     /// asyncio futures, each with the end of its job.
-    waiting: Mutex<Vec<(Owned, End)>>,
+    waiting: Mutex<Vec<(Owned, JobEnd)>>,
 }
 
 impl EventLoop {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<(Owned, End)>> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<(Owned, JobEnd)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,18 +71,18 @@ pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
 }
 
 /// Ends an asyncio future that is not done yet.
-fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
+fn end(future: &Bound<'_, PyAny>, how: &JobEnd) -> PyResult<()> {
     let py = future.py();
     if future.call_method0(names::bound(py, &names().done))?.is_truthy()? {
         return Ok(());
     }
     let set_exception = names::bound(py, &names().set_exception);
     match how {
-        End::Result(value) => future.call_method1(names::bound(py, &names().set_result), (value.bind(py),)),
-        End::Cancelled => future.call_method0(names::bound(py, &names().cancel)),
+        JobEnd::Result(value) => future.call_method1(names::bound(py, &names().set_result), (value.bind(py),)),
+        JobEnd::Cancelled => future.call_method0(names::bound(py, &names().cancel)),
         // A future refuses `StopIteration`. It then gets the error of that refusal, so that its awaiter does not wait
         // for ever.
-        End::Exception(value) => future
+        JobEnd::Exception(value) => future
             .call_method1(set_exception, (value.bind(py),))
             .or_else(|error| future.call_method1(set_exception, (error.into_value(py),))),
     }
@@ -90,7 +90,7 @@ fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
 }
 
 /// Sends the end of a job to the loop; `event_loop` is an [`EventLoop`].
-pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
+pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: JobEnd) {
     let object = event_loop.bind(py);
     let Ok(object) = object.cast::<EventLoop>() else { return };
     let bridge = object.get();

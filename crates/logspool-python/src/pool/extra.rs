@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::future::{self, FutureHandle};
-use super::job::{self, By, Job};
+use super::job::{self, Job, RunBy};
 use super::results::Sender;
 use super::schedule::Schedule;
 use super::shared::Shared;
@@ -37,7 +37,7 @@ pub struct Extra {
 
 /// Runs the job, whose target is `extra`, and reports its end, as [`Job::run`].
 #[cold]
-pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
+pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, by: &mut RunBy<'_>) -> bool {
     if extra.schedule.as_ref().is_some_and(|schedule| schedule.get().is_cancelled()) {
         return true;
     }
@@ -66,9 +66,9 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
         }
         Ok(value) => {
             drop(function);
-            let kept = extra.future.is_some().then(|| value.again(py));
+            let kept = extra.future.is_some().then(|| value.clone_ref(py));
             if !streamed {
-                extra.give(py, shared, value, by);
+                extra.pass_value(py, shared, value, by);
             }
             extra.end(py, kept);
             true
@@ -93,25 +93,25 @@ fn outcome(
     extra: &Extra,
     shared: &Shared,
     turn: u64,
-    by: &mut By<'_>,
+    by: &mut RunBy<'_>,
 ) -> (Result<Owned, Owned>, bool) {
     let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
     let (mut outcome, mut streamed) = (None, false);
     job.in_context(py, |job| {
-        let mut result = job.call(py).ok_or_else(|| job::caught(py));
+        let mut result = job.call(py).ok_or_else(|| job::take_exception(py));
         if let Ok(generator) = &result
             && streams
             && is_generator(generator.bind(py))
         {
             result = stream(generator.bind(py), |value| {
-                extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, shared, value, by)
+                extra.turn.load(Ordering::Relaxed) == turn && extra.pass_value(py, shared, value, by)
             });
             streamed = true;
         }
         outcome = Some(result);
     });
     // The context could not be entered: the function was not called, and that error is set.
-    (outcome.unwrap_or_else(|| Err(job::caught(py))), streamed)
+    (outcome.unwrap_or_else(|| Err(job::take_exception(py))), streamed)
 }
 
 /// Whether the object is a generator, not an instance of a subclass.
@@ -134,21 +134,21 @@ pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) ->
                 if each(value) {
                     continue;
                 }
-                return leaving::method(generator, &names().close).ok_or_else(|| job::caught(py));
+                return leaving::method(generator, &names().close).ok_or_else(|| job::take_exception(py));
             }
             leaving::GeneratorStep::Returns(value) => return Ok(value),
-            leaving::GeneratorStep::Raises => return Err(job::caught(py)),
+            leaving::GeneratorStep::Raises => return Err(job::take_exception(py)),
         }
     }
 }
 
 impl Extra {
     /// Passes a value to the callback and the results. False: no receiver is left, or a signal interrupted the caller.
-    fn give(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut By<'_>) -> bool {
+    fn pass_value(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut RunBy<'_>) -> bool {
         if let Some(done) = &self.done {
             call_back(done.bind(py), value.bind(py), by);
         }
-        match self.results.as_ref().map(|results| results.put(py, &shared.takers, value)) {
+        match self.results.as_ref().map(|results| results.put(py, &shared.room_waiters, value)) {
             None => true,
             Some(Ok(taken)) => taken || self.done.is_some(),
             Some(Err(error)) => {
@@ -171,21 +171,21 @@ impl Extra {
     }
 
     /// Reports a failure. False: there is no future for it.
-    fn fail(&self, exception: Owned, function: Object<'_, '_>, by: &mut By<'_>) -> bool {
+    fn fail(&self, exception: Owned, function: Object<'_, '_>, by: &mut RunBy<'_>) -> bool {
         let py = function.py();
         if let Some(failed) = &self.failed {
             call_back(failed.bind(py), exception.bind(py), by);
         }
         if let Some(results) = &self.results {
             if self.future.is_none() && self.failed.is_none() {
-                results.put_exception(exception.again(py));
+                results.put_exception(exception.clone_ref(py));
             }
             if self.schedule.is_none() {
                 results.finish();
             }
         } else if self.future.is_none() && self.failed.is_none() {
             error_of(py, &exception).restore(py);
-            by.unheard(function);
+            by.report_unraisable(function);
         }
         match &self.future {
             Some(future) => future::fail_with(future.bind(py), exception),
@@ -202,15 +202,17 @@ impl Extra {
         }
         shared.timed_out.fetch_add(1, Ordering::Relaxed);
         let seconds = self.limit_ns.unwrap_or(0) as f64 / 1e9;
-        let error = PyTimeoutError::new_err(format!("the job ran longer than {seconds} s; it goes on, unheard"));
+        let error = PyTimeoutError::new_err(format!(
+            "the job ran longer than {seconds} s; it continues, but its result is ignored"
+        ));
         let exception = Owned::of(error.into_value(py).bind(py).as_any());
-        if !self.fail(exception, py.None().bind_borrowed(py), &mut By::Worker) {
+        if !self.fail(exception, py.None().bind_borrowed(py), &mut RunBy::Worker) {
             shared.failed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Ends the job without a run: as cancelled, or with an exception.
-    pub fn give_up(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
+    pub fn end_without_run(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
         if let Some(schedule) = &self.schedule {
             schedule.get().end();
         }
@@ -238,9 +240,9 @@ impl Extra {
 
 /// Calls a callback; its exception goes to `sys.unraisablehook`, or to a caller that runs the job itself if it is no
 /// `Exception`.
-fn call_back(callback: Object<'_, '_>, value: Object<'_, '_>, by: &mut By<'_>) {
+fn call_back(callback: Object<'_, '_>, value: Object<'_, '_>, by: &mut RunBy<'_>) {
     if leaving::call_with(callback, value).is_none() {
-        by.unheard(callback);
+        by.report_unraisable(callback);
     }
 }
 

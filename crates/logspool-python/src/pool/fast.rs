@@ -14,7 +14,7 @@ pub type Function =
 
 /// Converts the result of a method for CPython: a new reference, or null with the error set.
 #[inline]
-pub fn give(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
+pub fn into_pointer(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
     match result {
         Ok(object) => object.into_ptr(),
         Err(error) => raise(py, error),
@@ -28,10 +28,10 @@ fn raise(py: Python<'_>, error: PyErr) -> *mut PyObject {
     std::ptr::null_mut()
 }
 
-/// As [`give`], for a method without a result.
+/// As [`into_pointer`], for a method without a result.
 #[inline]
-pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
-    give(py, result.map(|()| Owned::none(py)))
+pub fn none_into_pointer(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
+    into_pointer(py, result.map(|()| Owned::none(py)))
 }
 
 /// Adds a method to a class. `doc` begins with the signature, in the form `name($self, ...)\n--\n\n`.

@@ -10,13 +10,13 @@
 
 mod fields;
 mod library;
-mod telling;
+mod notifying;
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use fields::{FutureFields, OFFSET, fill, held};
+use fields::{FutureFields, OFFSET, fill, object_in};
 use logspool_pool::JobState;
 use logspool_sys::published::Published;
 use pyo3::exceptions::PyRuntimeError;
@@ -29,8 +29,8 @@ use crate::interpreter::object::Owned;
 use crate::interpreter::waiting::{self, Deadline};
 pub use fields::{FutureHandle, FutureRef, members};
 use library::library;
-pub use telling::{add_done_callback, callbacks};
-use telling::{call_back, call_method, tell_of_cancellation, tell_waiters};
+pub use notifying::{add_done_callback, callbacks};
+use notifying::{call_back, call_method, notify_cancelled, notify_waiters};
 
 /// Starts the job of a future. False: it was cancelled, and its waiters are notified.
 #[inline]
@@ -38,7 +38,7 @@ pub fn start(future: FutureRef<'_, '_>) -> bool {
     if future.fields().promise.start() {
         return true;
     }
-    tell_of_cancellation(future);
+    notify_cancelled(future);
     false
 }
 
@@ -93,7 +93,7 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (ended, callbacks) = loop {
         let locked = fields.promise.lock(false);
         if condition.is_none()
-            && let Some(found) = held(py, &fields.condition)
+            && let Some(found) = object_in(py, &fields.condition)
         {
             drop(locked);
             // A thread that installs a waiter holds the condition, so the state does not change while it checks.
@@ -118,7 +118,7 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
         if ended {
             if to == JobState::Finished {
                 let failed = !fields.exception.observe().is_null();
-                tell_waiters(future, if failed { c"add_exception" } else { c"add_result" });
+                notify_waiters(future, if failed { c"add_exception" } else { c"add_result" });
             }
             call_method(py, &condition, c"notify_all");
         }
@@ -147,7 +147,7 @@ pub fn result_at_hand(future: FutureRef<'_, '_>) -> Option<Owned> {
         return None;
     }
     // A finished future never loses its result.
-    held(future.py(), &fields.result)
+    object_in(future.py(), &fields.result)
 }
 
 /// Waits for the end, then returns the result.
@@ -158,7 +158,7 @@ pub fn result_at_hand(future: FutureRef<'_, '_>) -> Option<Owned> {
 pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned> {
     let py = future.py();
     wait_or_raise(future, timeout)?;
-    if let Some(exception) = held(py, &future.fields().exception) {
+    if let Some(exception) = object_in(py, &future.fields().exception) {
         // Sets the exception as a `raise` statement does.
         // SAFETY: a live exception and its class, and `py` shows that the thread is attached.
         unsafe { ffi::PyErr_SetObject(ffi::Py_TYPE(exception.as_ptr()).cast(), exception.as_ptr()) };
@@ -289,7 +289,7 @@ pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 
 fn finished(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>) -> Owned {
     let py = future.py();
-    let found = if state(future) == JobState::Finished { held(py, field) } else { None };
+    let found = if state(future) == JobState::Finished { object_in(py, field) } else { None };
     found.unwrap_or_else(|| Owned::none(py))
 }
 
@@ -319,7 +319,7 @@ fn made_on_demand(
     make: impl FnOnce() -> Option<Owned>,
 ) -> PyResult<Owned> {
     let py = future.py();
-    if let Some(found) = held(py, field) {
+    if let Some(found) = object_in(py, field) {
         return Ok(found);
     }
     let made = make().ok_or_else(|| PyErr::fetch(py))?;
@@ -327,7 +327,7 @@ fn made_on_demand(
     let refused = fill(field, made).err();
     drop(locked);
     drop(refused);
-    held(py, field).ok_or_else(|| PyRuntimeError::new_err("the future is being destroyed"))
+    object_in(py, field).ok_or_else(|| PyRuntimeError::new_err("the future is being destroyed"))
 }
 
 /// Looks up the names of the standard library that the type uses. Returns the base class and the size of an object.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::arguments;
-use super::fast::{give, give_none};
+use super::fast::{into_pointer, none_into_pointer};
 use super::future::{self, Ending, FutureHandle, FutureRef};
 use crate::interpreter::object::{self, Call, Object, Owned};
 
@@ -48,7 +48,7 @@ macro_rules! fast_methods {
                     let (object, call) = object::received(object, arguments, count, keywords);
                     (FutureRef::of(object), call)
                 };
-                give(call.py(), $act(future, call))
+                into_pointer(call.py(), $act(future, call))
             }
         )*
     };
@@ -90,23 +90,23 @@ plain_methods! {
     cancelled: |future, _| object::truth(future.py(), future::state(future).is_cancelled());
     cancel: |future, _| object::truth(future.py(), future::cancel(future));
     add_done_callback: |future, callback| {
-        give_none(future.py(), callback.map_or(Ok(()), |callback| future::add_done_callback(future, callback)))
+        none_into_pointer(future.py(), callback.map_or(Ok(()), |callback| future::add_done_callback(future, callback)))
     };
     set_running_or_notify_cancel: |future, _| match future::state(future) {
         JobState::Pending | JobState::Cancelled => object::truth(future.py(), future::start(future)),
         other => {
             let message = format!("Future in unexpected state: {}", future::name(other));
-            give(future.py(), Err(PyRuntimeError::new_err(message)))
+            into_pointer(future.py(), Err(PyRuntimeError::new_err(message)))
         }
     };
     set_result: |future, result| set(future, result, Ending::Result);
     set_exception: |future, exception| set(future, exception, Ending::Exception);
-    snapshot: |future, _| give(future.py(), future::snapshot(future));
+    snapshot: |future, _| into_pointer(future.py(), future::snapshot(future));
 }
 
 fn set(future: FutureRef<'_, '_>, value: Option<Object<'_, '_>>, ending: Ending) -> *mut PyObject {
     let set = value.map_or(Ok(()), |value| future::set(future, Owned::of(&value), ending));
-    give_none(future.py(), set)
+    none_into_pointer(future.py(), set)
 }
 
 /// Replaces the `__init__` of the base class, which would assign to attributes that are descriptors here.
@@ -133,7 +133,7 @@ macro_rules! getters {
                 // SAFETY: CPython calls it in an attached thread with a live object; the descriptor checked that this
                 // is a future.
                 let future = unsafe { FutureRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
-                give(future.py(), $get(future))
+                into_pointer(future.py(), $get(future))
             }
         )*
     };
@@ -208,7 +208,7 @@ fn attributes() -> Vec<ffi::PyGetSetDef> {
 
 /// The parts that a native type adds to its base, which is a Python class or another type of [`derive`]. Each table
 /// ends with a zeroed entry.
-pub struct Addition {
+pub struct TypeParts {
     /// The name of the type, with its module.
     pub name: &'static CStr,
     pub doc: &'static CStr,
@@ -227,7 +227,7 @@ pub struct Addition {
 /// # Errors
 ///
 /// The exception of CPython.
-pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: Addition) -> PyResult<Bound<'py, PyType>> {
+pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: TypeParts) -> PyResult<Bound<'py, PyType>> {
     let members = Box::leak(addition.members.into_boxed_slice());
     let methods = Box::leak(addition.methods.into_boxed_slice());
     let attributes = Box::leak(addition.attributes.into_boxed_slice());
@@ -258,7 +258,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let (base, size) = future::connect(py)?;
     derive(
         &base,
-        Addition {
+        TypeParts {
             name: c"logspool.pool.Future",
             doc: c"The future result of a job of `logspool.pool.Pool`.",
             size,

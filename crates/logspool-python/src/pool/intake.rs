@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use logspool_pool::jobs::{self, Place};
+use logspool_pool::jobs::{self, QueuePosition};
 use logspool_pool::timers::Clock;
 use logspool_sys::clock;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -14,11 +14,11 @@ use pyo3::types::PyTuple;
 
 use super::core::PoolCore;
 use super::future::FutureHandle;
-use super::job::{By, Job, Target};
+use super::job::{Job, JobTarget, RunBy};
+use super::job_options::{self, JobOptions};
 use super::schedule::Schedule;
 use super::shared::{Overflow, Shared};
 use super::view::View;
-use super::wishes::{self, Wishes};
 use super::worker::Worker;
 use super::{arguments, event_loop, future_type, timer_type, timers};
 use crate::interpreter::leaving;
@@ -28,18 +28,18 @@ use crate::interpreter::waiting::{self, Deadline};
 
 /// The object whose method was called: a pool, or a view with its own options.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub struct JobOrigin<'a> {
     pool: Borrowed<'a, 'a, PoolCore>,
     /// The position of its jobs in the queue.
-    place: Place,
-    wishes: Option<&'a Wishes>,
+    place: QueuePosition,
+    job_options: Option<&'a JobOptions>,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> JobOrigin<'a> {
     /// The origin of calls of a pool's methods.
     #[inline]
     pub fn of_pool(pool: Borrowed<'a, 'a, PoolCore>) -> Self {
-        Self { pool, place: Place::Normal, wishes: None }
+        Self { pool, place: QueuePosition::Normal, job_options: None }
     }
 
     /// The origin of calls of a view's methods.
@@ -47,12 +47,12 @@ impl<'a> Origin<'a> {
     pub fn of_view(view: Borrowed<'a, 'a, View>) -> Self {
         // SAFETY: a frozen class is never mutated, and the object stays borrowed for `'a`.
         let found: &'a View = unsafe { &*ptr::from_ref(view.get()) };
-        Self { pool: found.pool.bind_borrowed(view.py()), place: found.place, wishes: Some(&found.wishes) }
+        Self { pool: found.pool.bind_borrowed(view.py()), place: found.place, job_options: Some(&found.job_options) }
     }
 
     /// The same origin with another position in the queue.
     #[inline]
-    pub fn at(self, place: Place) -> Self {
+    pub fn at(self, place: QueuePosition) -> Self {
         Self { place, ..self }
     }
 
@@ -63,8 +63,8 @@ impl<'a> Origin<'a> {
     }
 
     #[inline(always)]
-    fn target(&self, future: Option<FutureHandle>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
-        Ok(wishes::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
+    fn target(&self, future: Option<FutureHandle>, schedule: Option<Py<Schedule>>) -> PyResult<JobTarget> {
+        Ok(job_options::target(self.pool.py(), self.pool.get().job_options()?, self.job_options, future, schedule))
     }
 
     fn refusal(&self) -> PyErr {
@@ -89,7 +89,7 @@ fn no_function(method: &str) -> PyErr {
 /// The function is missing or not callable; the pool is closed or full; a worker cannot be started. The same errors are
 /// raised by all functions below.
 #[inline(always)]
-pub fn push(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<()> {
+pub fn push(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<()> {
     take(&origin, "push", call, false, || origin.target(None, None))
 }
 
@@ -99,12 +99,12 @@ pub fn push(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<()> {
 ///
 /// As for [`push`].
 #[inline(always)]
-pub fn submit(origin: Origin<'_>, method: &str, call: Call<'_, '_>) -> PyResult<Owned> {
+pub fn submit(origin: JobOrigin<'_>, method: &str, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let mut made = None;
     take(&origin, method, call, false, || {
         let future = future_type::pending(py)?;
-        let for_job = future.lent(py);
+        let for_job = future.for_other_thread(py);
         made = Some(future);
         origin.target(Some(for_job), None)
     })?;
@@ -116,17 +116,17 @@ pub fn submit(origin: Origin<'_>, method: &str, call: Call<'_, '_>) -> PyResult<
 /// # Errors
 ///
 /// As for [`push`], and no asyncio event loop runs.
-pub fn run(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
+pub fn run(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     if call.positional().is_empty() {
         return Err(no_function("run"));
     }
     let fetched = || PyErr::fetch(py);
     let asyncio_loop = leaving::call(event_loop::running(py)?.bind(py)).ok_or_else(fetched)?;
-    let way = PoolCore::way_to(origin.pool, asyncio_loop.bind(py))?;
+    let loop_object = PoolCore::event_loop_of(origin.pool, asyncio_loop.bind(py))?;
     let future = leaving::method(asyncio_loop.bind(py), &names().create_future).ok_or_else(fetched)?;
-    let waiting = Box::new((future.again(py), way));
-    take(&origin, "run", call, true, || Ok(Target::Loop(waiting)))?;
+    let waiting = Box::new((future.clone_ref(py), loop_object));
+    take(&origin, "run", call, true, || Ok(JobTarget::Loop(waiting)))?;
     Ok(future)
 }
 
@@ -134,11 +134,11 @@ pub fn run(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
 /// to block takes the job beyond its bound.
 #[inline(always)]
 fn take(
-    origin: &Origin<'_>,
+    origin: &JobOrigin<'_>,
     method: &str,
     call: Call<'_, '_>,
     never_waits: bool,
-    target: impl FnOnce() -> PyResult<Target>,
+    target: impl FnOnce() -> PyResult<JobTarget>,
 ) -> PyResult<()> {
     let shared = origin.pool.get().shared()?;
     let Some((function, values)) = call.split_first() else { return Err(no_function(method)) };
@@ -165,7 +165,7 @@ fn check_callable(method: &str, function: Object<'_, '_>) -> PyResult<()> {
 ///
 /// Every exception that is no `Exception`, such as `KeyboardInterrupt`; any other only if the pool has no worker left.
 #[cold]
-fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
+fn start_worker(origin: &JobOrigin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
     let py = origin.pool.py();
     let worker = Bound::new(py, Worker::new(shared.clone())).inspect_err(|_| shared.jobs.forget_workers(1))?;
     let started = leaving::method_of_one(origin.object(), &names().start_worker, worker.as_any().as_borrowed());
@@ -183,7 +183,7 @@ fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
 /// # Errors
 ///
 /// As for [`start_worker`]. The remaining workers are not started and are removed from the count.
-pub fn start_workers(origin: &Origin<'_>, shared: &Arc<Shared>, count: usize) -> PyResult<()> {
+pub fn start_workers(origin: &JobOrigin<'_>, shared: &Arc<Shared>, count: usize) -> PyResult<()> {
     (0..count).try_for_each(|begun| {
         start_worker(origin, shared).inspect_err(|_| shared.jobs.forget_workers(count - begun - 1))
     })
@@ -191,7 +191,7 @@ pub fn start_workers(origin: &Origin<'_>, shared: &Arc<Shared>, count: usize) ->
 
 /// Applies the pool's overflow policy to a refused job.
 #[cold]
-fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::JobRefused) -> PyResult<()> {
+fn refused(origin: &JobOrigin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::JobRefused) -> PyResult<()> {
     let py = origin.pool.py();
     loop {
         if why == jobs::JobRefused::Closed {
@@ -229,7 +229,7 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
 /// signal handler that ran while the job waited for room in results.
 fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
-    if !job.run(py, shared, &mut By::Caller(&mut raised)) {
+    if !job.run(py, shared, &mut RunBy::Caller(&mut raised)) {
         shared.failed.fetch_add(1, Ordering::Relaxed);
     }
     raised.map_or(Ok(()), Err)
@@ -255,7 +255,10 @@ impl Due {
     fn time(self, value: &Bound<'_, PyAny>) -> PyResult<(Clock, u64)> {
         let name = self.names().1;
         let Self::At = self else {
-            return Ok((Clock::Steady, timers::after(timers::nanoseconds(name, arguments::seconds(name, value)?)?)));
+            return Ok((
+                Clock::Steady,
+                timers::due_after(timers::nanoseconds(name, arguments::seconds(name, value)?)?),
+            ));
         };
         let seconds = match value.extract::<f64>() {
             Ok(seconds) => seconds,
@@ -280,7 +283,7 @@ impl Due {
 /// # Errors
 ///
 /// As for [`push`], and a time outside the range of the clock.
-pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<Owned> {
+pub fn submit_due(origin: JobOrigin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
     let (method, _) = due.names();
@@ -290,9 +293,9 @@ pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<
     check_callable(method, function)?;
     let key = timers::key(clock, at);
     let timer = timer_type::new(&origin.object(), key)?;
-    let target = origin.target(Some(timer.again(py)), None)?;
+    let target = origin.target(Some(timer.clone_ref(py)), None)?;
     let job = Job::new(function, values, shared.context(py)?, target, 0);
-    if shared.jobs.expect().is_err() {
+    if shared.jobs.announce().is_err() {
         return Err(origin.refusal());
     }
     if timers::add(key, shared.clone(), job) {
@@ -310,7 +313,7 @@ pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<
 /// # Errors
 ///
 /// As for [`push`], and an interval of 0 or outside the range of the clock.
-pub fn schedule(origin: Origin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
+pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
     let (method, name) = if after_end { ("schedule_with_delay", "delay") } else { ("schedule", "interval") };
@@ -333,14 +336,18 @@ pub fn schedule(origin: Origin<'_>, after_end: bool, call: Call<'_, '_>) -> PyRe
 }
 
 /// Jobs that `push_many` adds at a time: it locks the queue and wakes workers once for all of them.
-const TOGETHER: usize = 1024;
+const MAX_BATCH: usize = 1024;
 
 /// `push_many(fn, *iterables)`
 ///
 /// # Errors
 ///
 /// The exception of an iterable, and as for [`push`].
-pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
+pub fn push_many(
+    origin: &JobOrigin<'_>,
+    function: &Bound<'_, PyAny>,
+    iterables: &Bound<'_, PyTuple>,
+) -> PyResult<usize> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
     arguments::check_callable("push_many", function)?;
@@ -360,7 +367,7 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
         let (context, target) = (shared.context(py)?, origin.target(None, None)?);
         jobs.push_back(Job::new(function.as_borrowed(), values, context, target, clock::ticks()));
         count += 1;
-        if jobs.len() == TOGETHER {
+        if jobs.len() == MAX_BATCH {
             push_all(origin, shared, &mut jobs)?;
         }
     }
@@ -369,7 +376,7 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
 }
 
 /// Pushes all of `jobs`; a job without room in the queue is handled as a single refused one.
-fn push_all(origin: &Origin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
+fn push_all(origin: &JobOrigin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
     while !jobs.is_empty() {
         let found = shared.jobs.push_many(jobs, origin.place);
         start_workers(origin, shared, found.unwrap_or(0))?;

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use super::event_loop::{self, End};
+use super::event_loop::{self, JobEnd};
 use super::extra::{self, Extra};
 use super::future::{self, FutureHandle, FutureRef};
 use super::shared::Shared;
@@ -16,27 +16,27 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// Number of values that a job holds without a heap allocation.
-const FEW: usize = 3;
+const INLINE_VALUES: usize = 3;
 
 /// Positional values, then keyword values. Owns a reference to each.
-enum Values {
-    Few(u8, [*mut PyObject; FEW]),
+enum JobArguments {
+    Few(u8, [*mut PyObject; INLINE_VALUES]),
     Many(Box<[*mut PyObject]>),
 }
 
-impl Values {
+impl JobArguments {
     #[inline]
     fn copy(values: &[Object<'_, '_>]) -> Self {
-        if values.len() <= FEW {
-            let mut few = [ptr::null_mut(); FEW];
-            // In one loop with the counting: alone, the copy becomes calls of `memcpy` and `memset`.
+        if values.len() <= INLINE_VALUES {
+            let mut few = [ptr::null_mut(); INLINE_VALUES];
+            // Copying and counting share one loop: the compiler turns a separate copy into calls of `memcpy` and `memset`.
             for (place, value) in few.iter_mut().zip(values) {
-                object::lend(value);
+                object::share_with_other_thread(value);
                 *place = value.as_ptr();
             }
             return Self::Few(values.len() as u8, few);
         }
-        values.iter().for_each(|value| object::lend(value));
+        values.iter().for_each(|value| object::share_with_other_thread(value));
         Self::Many(values.iter().map(|value| value.as_ptr()).collect())
     }
 
@@ -50,7 +50,7 @@ impl Values {
 }
 
 /// The receiver of a job's end.
-pub enum Target {
+pub enum JobTarget {
     /// No receiver; only failures are reported, to `sys.unraisablehook`.
     Nobody,
     /// A future.
@@ -62,14 +62,14 @@ pub enum Target {
 }
 
 /// The thread that runs a job.
-pub enum By<'a> {
+pub enum RunBy<'a> {
     /// A worker.
     Worker,
     /// The thread that submitted the job. It raises the error that is stored here, such as Ctrl-C.
     Caller(&'a mut Option<PyErr>),
 }
 
-impl By<'_> {
+impl RunBy<'_> {
     /// Stores an error that is no `Exception` for the caller to raise. Returns every other error.
     pub fn keep(&mut self, py: Python<'_>, error: PyErr) -> Result<(), PyErr> {
         match self {
@@ -82,7 +82,7 @@ impl By<'_> {
     }
 
     /// Reports the current error of `function`, for which there is no other receiver.
-    pub fn unheard(&mut self, function: Object<'_, '_>) {
+    pub fn report_unraisable(&mut self, function: Object<'_, '_>) {
         let py = function.py();
         if let Err(error) = self.keep(py, PyErr::fetch(py)) {
             error.write_unraisable(py, Some(&function));
@@ -101,12 +101,12 @@ impl By<'_> {
 /// A function with its arguments, for a worker to run. Made and dropped by attached threads only.
 pub struct Job {
     function: Owned,
-    values: Values,
+    values: JobArguments,
     /// Names of the keyword values, which come last; `None` without any.
     keywords: Option<Owned>,
     /// The context to run in; `None` for the worker's own.
     context: Option<Owned>,
-    target: Target,
+    target: JobTarget,
     /// When the job was accepted, in ticks of the clock.
     pub since: u64,
 }
@@ -114,7 +114,7 @@ pub struct Job {
 // SAFETY: all fields are counted references, which only attached threads use.
 unsafe impl Send for Job {}
 
-impl Drop for Values {
+impl Drop for JobArguments {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `copy` took a reference to each value, and only attached threads drop jobs.
@@ -129,15 +129,17 @@ impl Job {
         function: Object<'_, '_>,
         call: Call<'_, '_>,
         context: Option<Owned>,
-        target: Target,
+        target: JobTarget,
         since: u64,
     ) -> Self {
         // SAFETY: the tuple of the keywords' names lives as long as the call, whose thread is attached.
         let names = unsafe { Borrowed::from_ptr_or_opt(call.py(), call.keywords()) };
         Self {
-            function: Owned::lent(&function),
-            values: Values::copy(call.values()),
-            keywords: names.filter(|_| call.values().len() > call.positional().len()).map(|names| Owned::lent(&names)),
+            function: Owned::for_other_thread(&function),
+            values: JobArguments::copy(call.values()),
+            keywords: names
+                .filter(|_| call.values().len() > call.positional().len())
+                .map(|names| Owned::for_other_thread(&names)),
             context,
             target,
             since,
@@ -146,22 +148,22 @@ impl Job {
 
     /// A new reference to the function.
     pub fn function(&self, py: Python<'_>) -> Owned {
-        self.function.again(py)
+        self.function.clone_ref(py)
     }
 
     /// Whether a schedule repeats the job.
     pub fn is_scheduled(&self) -> bool {
-        matches!(&self.target, Target::Extra(extra) if extra.schedule.is_some())
+        matches!(&self.target, JobTarget::Extra(extra) if extra.schedule.is_some())
     }
 
     /// Runs the job and reports its end to the target. False: it failed, and there is no future for the exception.
     #[inline]
-    pub fn run(self, py: Python<'_>, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
+    pub fn run(self, py: Python<'_>, shared: &Arc<Shared>, by: &mut RunBy<'_>) -> bool {
         let wanted = match &self.target {
-            Target::Nobody => true,
-            Target::Future(future) => future::start(future.bind(py)),
-            Target::Loop(waiting) => !event_loop::is_cancelled(py, &waiting.0),
-            Target::Extra(extra) => {
+            JobTarget::Nobody => true,
+            JobTarget::Future(future) => future::start(future.bind(py)),
+            JobTarget::Loop(waiting) => !event_loop::is_cancelled(py, &waiting.0),
+            JobTarget::Extra(extra) => {
                 let extra = extra.clone();
                 return extra::run(py, self, &extra, shared, by);
             }
@@ -172,7 +174,7 @@ impl Job {
         let mut result = None;
         self.in_context(py, |job| {
             result = job.call(py);
-            if let (Target::Nobody, Some(generator)) = (&job.target, &result)
+            if let (JobTarget::Nobody, Some(generator)) = (&job.target, &result)
                 && extra::is_generator(generator.bind(py))
             {
                 result = run_through(generator.bind(py));
@@ -182,25 +184,27 @@ impl Job {
         // Dropped before the end is reported: a thread that waits for the end may expect that the arguments are free.
         drop((values, keywords, context));
         match (target, result) {
-            (Target::Nobody | Target::Extra(_), Some(_)) => true,
-            (Target::Nobody | Target::Extra(_), None) => {
-                by.unheard(function.bind(py));
+            (JobTarget::Nobody | JobTarget::Extra(_), Some(_)) => true,
+            (JobTarget::Nobody | JobTarget::Extra(_), None) => {
+                by.report_unraisable(function.bind(py));
                 false
             }
-            (Target::Future(future), Some(result)) => {
+            (JobTarget::Future(future), Some(result)) => {
                 drop(function);
-                future::finish_with(future.bind(py), result.handed_over(py));
+                future::finish_with(future.bind(py), result.into_other_thread(py));
                 true
             }
-            (Target::Future(future), None) => {
-                let exception = caught(py);
+            (JobTarget::Future(future), None) => {
+                let exception = take_exception(py);
                 drop(function);
                 future::fail_with(future.bind(py), exception);
                 true
             }
-            (Target::Loop(waiting), result) => {
-                let how =
-                    result.map_or_else(|| End::Exception(caught(py)), |result| End::Result(result.handed_over(py)));
+            (JobTarget::Loop(waiting), result) => {
+                let how = result.map_or_else(
+                    || JobEnd::Exception(take_exception(py)),
+                    |result| JobEnd::Result(result.into_other_thread(py)),
+                );
                 let (future, event_loop) = *waiting;
                 event_loop::deliver(py, &event_loop, future, how);
                 true
@@ -235,7 +239,7 @@ impl Job {
         let function = self.function.bind(py);
         // The callee may use the place before the values.
         let count = (values.len() - named) | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-        let mut few = [ptr::null_mut(); FEW + 1];
+        let mut few = [ptr::null_mut(); INLINE_VALUES + 1];
         // SAFETY: `count` and `names` describe exactly these values, to all of which the job holds references. The
         // place before them is free. The result is a new reference or null.
         unsafe {
@@ -266,25 +270,25 @@ impl Job {
         // runs it after the job.
         let job = ManuallyDrop::new(self);
         match &job.target {
-            Target::Future(future) => {
+            JobTarget::Future(future) => {
                 future::fail_after_fork(future.bind(exception.py()), Owned::of(exception));
             }
-            Target::Extra(extra) => extra.fail_after_fork(exception),
+            JobTarget::Extra(extra) => extra.fail_after_fork(exception),
             // The event loop that waits is in the parent.
-            Target::Nobody | Target::Loop(_) => {}
+            JobTarget::Nobody | JobTarget::Loop(_) => {}
         }
     }
 
     fn give_up(self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
         match self.target {
-            Target::Nobody => {}
-            Target::Future(future) => give_up(future.bind(py), exception),
-            Target::Loop(waiting) => {
+            JobTarget::Nobody => {}
+            JobTarget::Future(future) => give_up(future.bind(py), exception),
+            JobTarget::Loop(waiting) => {
                 let (future, event_loop) = *waiting;
-                let how = exception.map_or(End::Cancelled, |value| End::Exception(Owned::of(value)));
+                let how = exception.map_or(JobEnd::Cancelled, |value| JobEnd::Exception(Owned::of(value)));
                 event_loop::deliver(py, &event_loop, future, how);
             }
-            Target::Extra(extra) => extra.give_up(py, exception),
+            JobTarget::Extra(extra) => extra.end_without_run(py, exception),
         }
     }
 }
@@ -312,6 +316,6 @@ fn run_through(generator: Object<'_, '_>) -> Option<Owned> {
 }
 
 /// Takes the current exception, with its traceback.
-pub fn caught(py: Python<'_>) -> Owned {
+pub fn take_exception(py: Python<'_>) -> Owned {
     Owned::of(PyErr::fetch(py).into_value(py).bind(py).as_any())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use logspool_pool::{Counts, Jobs};
+use logspool_pool::{JobCounts, Jobs};
 use logspool_sys::histogram::HistogramCounts;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::core::PoolCore;
+use super::job_options::JobOptions;
 use super::results::{Results, results_or_none};
 use super::shared::{Options, Overflow, Shared, cancel_all};
 use super::view::View;
-use super::wishes::Wishes;
 use super::{arguments, future_type, intake, timer_type, timers};
 
 #[pymethods]
@@ -49,7 +49,7 @@ impl PoolCore {
         future_type::class(py)?;
         timer_type::class(py)?;
         // A pool that is opened again keeps its callbacks.
-        let _ = self.wishes.set(Wishes::of_pool(done_callback, failed_callback)?);
+        let _ = self.job_options.set(JobOptions::of_pool(done_callback, failed_callback)?);
         if let Some(before) = self.set_shared(Shared::new(queue_size, most_workers, options)) {
             before.jobs.close();
         }
@@ -64,7 +64,7 @@ impl PoolCore {
     /// Push a call of `fn` for each item of the iterables, as `map` would call it. Return how many.
     #[pyo3(signature = (r#fn, /, *iterables))]
     fn push_many(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
-        intake::push_many(&intake::Origin::of_pool(slf.as_borrowed()), r#fn, iterables)
+        intake::push_many(&intake::JobOrigin::of_pool(slf.as_borrowed()), r#fn, iterables)
     }
 
     /// Return a view of the pool with other options for the jobs that are given to it.
@@ -82,7 +82,7 @@ impl PoolCore {
 
     /// Start a worker that is counted already.
     fn _add_worker(slf: &Bound<'_, Self>) -> PyResult<()> {
-        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
+        intake::start_workers(&intake::JobOrigin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
     }
 
     /// Refuse jobs from now on and end schedules; with `cancel`, also cancel the waiting jobs.
@@ -120,7 +120,11 @@ impl PoolCore {
     ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
         // Some jobs may wait without any worker, because none could be started.
-        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, shared.jobs.revive())?;
+        intake::start_workers(
+            &intake::JobOrigin::of_pool(slf.as_borrowed()),
+            shared,
+            shared.jobs.start_missing_workers(),
+        )?;
         slf.get().wait_for(slf.py(), timeout, Jobs::wait_for_rest)
     }
 
@@ -128,13 +132,13 @@ impl PoolCore {
     fn _resize(slf: &Bound<'_, Self>, most_workers: usize) -> PyResult<()> {
         let shared = slf.get().shared()?;
         let count = shared.jobs.resize(most_workers);
-        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, count)
+        intake::start_workers(&intake::JobOrigin::of_pool(slf.as_borrowed()), shared, count)
     }
 
     /// Return the fields of `PoolStats`.
     fn _counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reading = self.reading(String::new())?;
-        let Counts { pending, bound: _, expected, workers, busy, taken, wakes } = reading.counts;
+        let JobCounts { pending, bound: _, expected, workers, busy, taken, wakes } = reading.counts;
         let found = PyDict::new(py);
         found.set_item("depth", pending)?;
         found.set_item("oldest_age", reading.oldest_age)?;
@@ -168,7 +172,7 @@ impl PoolCore {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.wishes.get().map_or(Ok(()), |wishes| wishes.visit(&visit))
+        self.job_options.get().map_or(Ok(()), |job_options| job_options.visit(&visit))
     }
 }
 
@@ -177,11 +181,11 @@ impl View {
     /// As `Pool.push_many`.
     #[pyo3(signature = (r#fn, /, *iterables))]
     fn push_many(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
-        intake::push_many(&intake::Origin::of_view(slf.as_borrowed()), r#fn, iterables)
+        intake::push_many(&intake::JobOrigin::of_view(slf.as_borrowed()), r#fn, iterables)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.pool)?;
-        self.wishes.visit(&visit)
+        self.job_options.visit(&visit)
     }
 }

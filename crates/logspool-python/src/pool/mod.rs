@@ -19,6 +19,7 @@ mod future;
 mod future_type;
 mod intake;
 mod job;
+mod job_options;
 mod methods;
 mod record_queue;
 mod results;
@@ -29,7 +30,6 @@ mod timer_type;
 mod timers;
 mod verbs;
 mod view;
-mod wishes;
 mod worker;
 
 use pyo3::prelude::*;

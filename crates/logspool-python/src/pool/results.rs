@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use logspool_pool::Channel;
-use logspool_pool::channel::{Taken, ValueRefused};
+use logspool_pool::channel::{TakeOutcome, ValueRefused};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -16,7 +16,7 @@ use crate::interpreter::object::Owned;
 use crate::interpreter::waiting::{self, Deadline};
 
 /// One value of a job.
-enum Value {
+enum ResultItem {
     /// The return value, or a value that a generator yields.
     Result(Owned),
     /// The exception that the job raised.
@@ -28,7 +28,7 @@ enum Value {
 /// With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Results {
-    channel: Arc<Channel<Value>>,
+    channel: Arc<Channel<ResultItem>>,
 }
 
 impl Drop for Results {
@@ -40,39 +40,45 @@ impl Drop for Results {
 
 /// A job's sender to [`Results`], which end when all senders are done.
 pub struct Sender {
-    channel: Arc<Channel<Value>>,
+    channel: Arc<Channel<ResultItem>>,
     done: AtomicBool,
 }
 
 impl Sender {
     /// Sends a result of a job; waits for room. False: the results are closed, or the wait for room has ended for good.
-    /// `takers` belongs to the pool of the job.
+    /// `room_waiters` belongs to the pool of the job.
     ///
     /// # Errors
     ///
     /// The exception of a signal handler that ran during the wait.
-    pub fn put(&self, py: Python<'_>, takers: &Takers, result: Owned) -> PyResult<bool> {
+    pub fn put(&self, py: Python<'_>, room_waiters: &RoomWaiters, result: Owned) -> PyResult<bool> {
         // A job can run in its caller, which may be a worker of another pool. Then the wait counts for that pool.
-        with_own(|own| self.put_as(py, own, takers, result))
+        with_own(|own| self.put_as(py, own, room_waiters, result))
     }
 
-    fn put_as(&self, py: Python<'_>, own: Option<&Takers>, takers: &Takers, result: Owned) -> PyResult<bool> {
-        let mut value = Value::Result(result);
-        let no_takers = || own.unwrap_or(takers).are_gone();
+    fn put_as(
+        &self,
+        py: Python<'_>,
+        own: Option<&RoomWaiters>,
+        room_waiters: &RoomWaiters,
+        result: Owned,
+    ) -> PyResult<bool> {
+        let mut value = ResultItem::Result(result);
+        let no_reader = || own.unwrap_or(room_waiters).has_ended();
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
                 Err((_, ValueRefused::Closed)) => return Ok(false),
                 Err((back, ValueRefused::Full)) => value = back,
             }
-            if no_takers() {
-                self.break_off(py);
+            if no_reader() {
+                self.end_incomplete(py);
                 return Ok(false);
             }
             if let Some(own) = own {
                 own.waiting.fetch_add(1, Ordering::Relaxed);
             }
-            let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_takers());
+            let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_reader());
             if let Some(own) = own {
                 own.waiting.fetch_sub(1, Ordering::Relaxed);
             }
@@ -82,7 +88,7 @@ impl Sender {
 
     /// Ends this sender with an exception, once, so that a late reader does not take the values for complete.
     #[cold]
-    fn break_off(&self, py: Python<'_>) {
+    fn end_incomplete(&self, py: Python<'_>) {
         if !self.done.load(Ordering::Relaxed) {
             let error = PyRuntimeError::new_err(
                 "the interpreter ended while more values came; take them all before, or close() the results",
@@ -95,7 +101,7 @@ impl Sender {
     /// Sends an exception without waiting for room: each job sends at most one.
     pub fn put_exception(&self, exception: Owned) {
         // Refused if the results are closed.
-        let _ = self.channel.put(Value::Exception(exception), true);
+        let _ = self.channel.put(ResultItem::Exception(exception), true);
     }
 
     /// Ends this sender.
@@ -130,10 +136,12 @@ impl Results {
     fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match self.channel.take() {
-                Taken::Value(Value::Result(value)) => return Ok(Some(value.bind(py).to_owned().unbind())),
-                Taken::Value(Value::Exception(error)) => return Err(PyErr::from_value(error.bind(py).to_owned())),
-                Taken::End => return Ok(None),
-                Taken::Nothing => {}
+                TakeOutcome::Value(ResultItem::Result(value)) => return Ok(Some(value.bind(py).to_owned().unbind())),
+                TakeOutcome::Value(ResultItem::Exception(error)) => {
+                    return Err(PyErr::from_value(error.bind(py).to_owned()));
+                }
+                TakeOutcome::End => return Ok(None),
+                TakeOutcome::Nothing => {}
             }
             if !waiting::wait(py, deadline, |slice| self.channel.wait_for_value(slice))? {
                 return Err(empty(py, "no value came in time"));
@@ -172,9 +180,9 @@ impl Results {
                 return error;
             }
             // A plain StopIteration would end the caller's loop. A generator raises RuntimeError in this case, too.
-            let told = PyRuntimeError::new_err("a job raised StopIteration");
-            told.set_cause(py, Some(error));
-            told
+            let runtime_error = PyRuntimeError::new_err("a job raised StopIteration");
+            runtime_error.set_cause(py, Some(error));
+            runtime_error
         })
     }
 
@@ -219,14 +227,14 @@ pub fn results_or_none(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<Results>>
 
 /// The workers of a pool that wait for room in results.
 #[derive(Default)]
-pub struct Takers {
+pub struct RoomWaiters {
     /// Number of these workers.
     waiting: AtomicUsize,
     /// Whether the wait for room has ended for good, because no thread is left that could take a value.
     gone: AtomicBool,
 }
 
-impl Takers {
+impl RoomWaiters {
     /// Number of workers that wait for room in results.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
@@ -237,32 +245,32 @@ impl Takers {
         self.gone.store(true, Ordering::Relaxed);
     }
 
-    fn are_gone(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 }
 
 thread_local! {
-    /// The takers of the pool whose worker this thread is; null for other threads.
-    static OWN: Cell<*const Takers> = const { Cell::new(ptr::null()) };
+    /// The room waiters of the pool whose worker this thread is; null for other threads.
+    static CURRENT_WAITERS: Cell<*const RoomWaiters> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `act` with the takers of the pool whose worker the calling thread is, or with `None` in other threads.
-fn with_own<T>(act: impl FnOnce(Option<&Takers>) -> T) -> T {
-    // SAFETY: null, or set by `as_worker`, which borrows the takers until its `work` has returned.
-    act(unsafe { OWN.get().as_ref() })
+/// Runs `act` with the room waiters of the pool whose worker the calling thread is, or with `None` in other threads.
+fn with_own<T>(act: impl FnOnce(Option<&RoomWaiters>) -> T) -> T {
+    // SAFETY: null, or set by `as_worker`, which borrows the room waiters until its `work` has returned.
+    act(unsafe { CURRENT_WAITERS.get().as_ref() })
 }
 
-/// Runs `work`, the loop of a worker of the pool with these takers.
-pub fn as_worker(takers: &Takers, work: impl FnOnce()) {
-    /// Resets the thread's takers even if `work` panics.
-    struct Reset;
-    impl Drop for Reset {
+/// Runs `work`, the loop of a worker of the pool with these room waiters.
+pub fn as_worker(room_waiters: &RoomWaiters, work: impl FnOnce()) {
+    /// Resets the thread's room waiters even if `work` panics.
+    struct ResetOnDrop;
+    impl Drop for ResetOnDrop {
         fn drop(&mut self) {
-            OWN.set(ptr::null());
+            CURRENT_WAITERS.set(ptr::null());
         }
     }
-    OWN.set(takers);
-    let _reset = Reset;
+    CURRENT_WAITERS.set(room_waiters);
+    let _reset = ResetOnDrop;
     work();
 }

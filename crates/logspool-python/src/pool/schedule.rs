@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool_pool::timers::{Clock, Key};
+use logspool_pool::timers::{Clock, TimerKey};
 use logspool_sys::clock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ struct NextCall {
     /// Its due time, in nanoseconds of the steady clock.
     due: u64,
     /// The timer of the call.
-    key: Option<Key>,
+    key: Option<TimerKey>,
 }
 
 impl Schedule {
@@ -49,7 +49,7 @@ impl Schedule {
         }
     }
 
-    fn turn(&self) -> std::sync::MutexGuard<'_, NextCall> {
+    fn next_call(&self) -> std::sync::MutexGuard<'_, NextCall> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,9 +70,9 @@ impl Schedule {
     /// The timer thread could not be started.
     pub fn wait(&self, py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
         // Locked until the timer is added, so that a `cancel` in between finds its key.
-        let mut turn = self.turn();
+        let mut turn = self.next_call();
         let key = timers::key(Clock::Steady, turn.due);
-        if self.is_cancelled() || shared.jobs.expect().is_err() {
+        if self.is_cancelled() || shared.jobs.announce().is_err() {
             drop(turn);
             self.end();
             return Ok(());
@@ -81,7 +81,7 @@ impl Schedule {
         let start = timers::add(key, shared.clone(), job);
         drop(turn);
         if shared.jobs.is_closed() {
-            // Closed since `expect`: the closing thread may have missed this timer.
+            // Closed since `announce`: the closing thread may have missed this timer.
             timers::cancel(py, key);
         }
         if start { timers::start(py, key) } else { Ok(()) }
@@ -91,7 +91,7 @@ impl Schedule {
     pub fn advance(&self) {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let now = clock::monotonic_ns();
-        let mut turn = self.turn();
+        let mut turn = self.next_call();
         if self.after_end {
             turn.due = now.saturating_add(self.interval_ns);
             return;
@@ -111,7 +111,7 @@ impl Schedule {
             return false;
         }
         // The flag is set before the key is read: either `wait` sees the flag, or its key is seen here.
-        let key = self.turn().key.take();
+        let key = self.next_call().key.take();
         if let Some(key) = key {
             timers::cancel(py, key);
         }
@@ -145,11 +145,11 @@ impl Schedule {
     /// When the next call is due, as `time.monotonic()` counts; None after the end.
     #[getter]
     fn when(&self) -> Option<f64> {
-        (!self.is_cancelled()).then(|| self.turn().due as f64 / 1e9)
+        (!self.is_cancelled()).then(|| self.next_call().due as f64 / 1e9)
     }
 
     fn __repr__(&self) -> String {
-        let state = if self.is_cancelled() { "ended" } else { "goes on" };
+        let state = if self.is_cancelled() { "ended" } else { "active" };
         let (interval, runs) = (self.interval(), self.runs());
         format!("<Schedule every {interval} s, {runs} runs, {state}>")
     }

@@ -142,7 +142,7 @@ fn take_free(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObjec
 }
 
 #[inline(always)]
-fn give_back(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObject> {
+fn release_permit(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObject> {
     semaphore.release(1).is_ok().then(|| object::none(py))
 }
 
@@ -153,7 +153,7 @@ fn has_no_arguments(call: Call<'_, '_>) -> bool {
 
 short_ways! {
     acquire: &ACQUIRE, has_no_arguments, take_free;
-    release: &RELEASE, has_no_arguments, give_back;
+    release: &RELEASE, has_no_arguments, release_permit;
     enter: &ENTER, |_| true, take_free;
-    exit: &EXIT, |_| true, give_back;
+    exit: &EXIT, |_| true, release_permit;
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use logspool_pool::{Jobs, Times, times};
+use logspool_pool::{Jobs, WorkerTimes, times};
 use logspool_sys::clock;
 use logspool_sys::histogram::HistogramCounts;
 use pyo3::exceptions::PyValueError;
@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::job::Job;
-use super::results::Takers;
+use super::results::RoomWaiters;
 use crate::interpreter::object::Owned;
 
 /// The treatment of a new job while the queue is full.
@@ -62,9 +62,9 @@ pub struct Shared {
     /// Jobs that ran longer than their limit.
     pub timed_out: AtomicU64,
     /// Workers that wait for room in results, and whether they may still do so.
-    pub takers: Takers,
+    pub room_waiters: RoomWaiters,
     /// One entry for each worker. A new worker takes over the entry of a worker that left.
-    times: Mutex<Vec<Arc<Times>>>,
+    times: Mutex<Vec<Arc<WorkerTimes>>>,
 }
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
             failed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             timed_out: AtomicU64::new(0),
-            takers: Takers::default(),
+            room_waiters: RoomWaiters::default(),
             times: Mutex::default(),
         }
     }
@@ -88,24 +88,24 @@ impl Shared {
         }
     }
 
-    fn all_times(&self) -> MutexGuard<'_, Vec<Arc<Times>>> {
+    fn all_times(&self) -> MutexGuard<'_, Vec<Arc<WorkerTimes>>> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entry in which a new worker counts the times of its jobs.
-    pub fn times(&self) -> Arc<Times> {
+    pub fn times(&self) -> Arc<WorkerTimes> {
         let mut times = self.all_times();
         if let Some(free) = times.iter().find(|each| Arc::strong_count(each) == 1) {
             return free.clone();
         }
-        let made = Arc::new(Times::new());
+        let made = Arc::new(WorkerTimes::new());
         times.push(made.clone());
         made
     }
 
     /// Histograms of the seconds that jobs waited and ran.
     pub fn histograms(&self) -> (HistogramCounts, HistogramCounts) {
-        Times::sum(self.all_times().iter().map(|each| &**each))
+        WorkerTimes::sum(self.all_times().iter().map(|each| &**each))
     }
 
     /// How long the oldest job has waited, in seconds.

@@ -8,13 +8,13 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use logspool_pool::timers::{Clock, Key};
+use logspool_pool::timers::{Clock, TimerKey};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::future::{self, FutureHandle, FutureRef};
-use super::future_type::{self, Addition};
+use super::future_type::{self, TypeParts};
 use super::timers;
 use crate::interpreter::object::{self, Object, Owned};
 
@@ -23,7 +23,7 @@ use crate::interpreter::object::{self, Object, Owned};
 struct TimerFields {
     /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: AtomicPtr<PyObject>,
-    /// The parts of a [`Key`].
+    /// The parts of a [`TimerKey`].
     at: AtomicU64,
     number: AtomicU64,
     clock: AtomicU64,
@@ -51,11 +51,11 @@ impl<'a, 'py> TimerRef<'a, 'py> {
     }
 
     /// The key of the job in the timers.
-    fn key(self) -> Key {
+    fn key(self) -> TimerKey {
         let fields = self.fields();
         let is_wall = fields.clock.load(Ordering::Relaxed) == Clock::Wall as u64;
         let clock = if is_wall { Clock::Wall } else { Clock::Steady };
-        Key { clock, at: fields.at.load(Ordering::Relaxed), number: fields.number.load(Ordering::Relaxed) }
+        TimerKey { clock, at: fields.at.load(Ordering::Relaxed), number: fields.number.load(Ordering::Relaxed) }
     }
 }
 
@@ -64,7 +64,7 @@ impl<'a, 'py> TimerRef<'a, 'py> {
 /// # Errors
 ///
 /// No memory.
-pub fn new(pool: &Bound<'_, PyAny>, key: Key) -> PyResult<FutureHandle> {
+pub fn new(pool: &Bound<'_, PyAny>, key: TimerKey) -> PyResult<FutureHandle> {
     let py = pool.py();
     // SAFETY: `class` returns the type of timers, a subclass of the type of futures.
     let made = unsafe { FutureHandle::allocate(py, class(py)?)? };
@@ -133,7 +133,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     ];
     future_type::derive(
         &base,
-        Addition {
+        TypeParts {
             name: c"logspool.pool.Timer",
             doc: c"The future of a job that is done later.",
             size: c_int::try_from(offset + size_of::<TimerFields>())?,

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::{mem, ptr};
 
 use logspool_pool::Timers;
-use logspool_pool::jobs::Place;
-use logspool_pool::timers::{Clock, Key, Now, TimerStep};
+use logspool_pool::jobs::QueuePosition;
+use logspool_pool::timers::{Clock, ClockReadings, TimerKey, TimerStep};
 use logspool_sys::clock;
 use logspool_sys::published::Published;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -30,15 +30,15 @@ enum TimerEntry {
     Limit(Arc<Shared>, Arc<Extra>, u64),
 }
 
-type All = Timers<Box<TimerEntry>>;
+type PoolTimers = Timers<Box<TimerEntry>>;
 
 /// Never freed; replaced after a fork.
-static TIMERS: AtomicPtr<All> = AtomicPtr::new(ptr::null_mut());
+static TIMERS: AtomicPtr<PoolTimers> = AtomicPtr::new(ptr::null_mut());
 
 /// The Python function that starts the thread.
 static START: OnceLock<Owned> = OnceLock::new();
 
-fn all() -> &'static All {
+fn pool_timers() -> &'static PoolTimers {
     // SAFETY: null, or a box that is never freed.
     if let Some(found) = unsafe { TIMERS.observe().as_ref() } {
         return found;
@@ -78,18 +78,18 @@ pub fn nanoseconds(name: &str, seconds: f64) -> PyResult<u64> {
 }
 
 /// The time of the steady clock after this delay, in nanoseconds.
-pub fn after(delay_ns: u64) -> u64 {
+pub fn due_after(delay_ns: u64) -> u64 {
     clock::monotonic_ns().saturating_add(delay_ns)
 }
 
 /// A new key for [`add`].
-pub fn key(clock: Clock, at: u64) -> Key {
-    all().key(clock, at)
+pub fn key(clock: Clock, at: u64) -> TimerKey {
+    pool_timers().key(clock, at)
 }
 
 /// Adds a job that its queue expects. Returns whether the caller must call [`start`].
-pub fn add(key: Key, shared: Arc<Shared>, job: Job) -> bool {
-    all().add(key, Box::new(TimerEntry::Job(shared, job)))
+pub fn add(key: TimerKey, shared: Arc<Shared>, job: Job) -> bool {
+    pool_timers().add(key, Box::new(TimerEntry::Job(shared, job)))
 }
 
 /// Starts the thread after a timer was added.
@@ -98,7 +98,7 @@ pub fn add(key: Key, shared: Arc<Shared>, job: Job) -> bool {
 ///
 /// The thread could not be started; the timer is cancelled.
 #[cold]
-pub fn start(py: Python<'_>, key: Key) -> PyResult<()> {
+pub fn start(py: Python<'_>, key: TimerKey) -> PyResult<()> {
     start_thread(py).inspect_err(|_| cancel(py, key))
 }
 
@@ -107,14 +107,14 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
     let Some(start) = START.get() else { return Ok(()) };
     leaving::call(start.bind(py)).map(drop).ok_or_else(|| {
         let error = PyErr::fetch(py);
-        all().forget_thread();
+        pool_timers().forget_thread();
         error
     })
 }
 
 /// Removes a job before its due time and cancels it; does nothing if the job was due already.
-pub fn cancel(py: Python<'_>, key: Key) {
-    if let Some(entry) = all().remove(key) {
+pub fn cancel(py: Python<'_>, key: TimerKey) {
+    if let Some(entry) = pool_timers().remove(key) {
         give_up(*entry, |job| job.cancel(py));
     }
 }
@@ -134,7 +134,7 @@ pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
 }
 
 fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<TimerEntry> {
-    let taken = all().remove_all(|entry| match &**entry {
+    let taken = pool_timers().remove_all(|entry| match &**entry {
         TimerEntry::Job(of, job) => Arc::ptr_eq(of, shared) && (all_kinds || job.is_scheduled()),
         TimerEntry::Limit(..) => false,
     });
@@ -144,14 +144,14 @@ fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<TimerEntry> {
 fn give_up(entry: TimerEntry, how: impl FnOnce(Job)) {
     if let TimerEntry::Job(shared, job) = entry {
         how(job);
-        shared.jobs.forget_expected();
+        shared.jobs.withdraw_announced();
     }
 }
 
 /// Starts the time limit of a job that runs from now on. Returns the key for [`forget_limit`].
-pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64, time_ns: u64) -> Key {
-    let key = key(Clock::Steady, after(time_ns));
-    if all().add(key, Box::new(TimerEntry::Limit(shared.clone(), extra.clone(), turn)))
+pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64, time_ns: u64) -> TimerKey {
+    let key = key(Clock::Steady, due_after(time_ns));
+    if pool_timers().add(key, Box::new(TimerEntry::Limit(shared.clone(), extra.clone(), turn)))
         && let Err(error) = start_thread(py)
     {
         error.write_unraisable(py, None);
@@ -160,8 +160,8 @@ pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64
 }
 
 /// Removes the time limit of a job that has ended.
-pub fn forget_limit(key: Key) {
-    drop(all().remove(key));
+pub fn forget_limit(key: TimerKey) {
+    drop(pool_timers().remove(key));
 }
 
 /// In a forked child: starts without timers, and ends the futures of the parent's jobs with an exception.
@@ -195,9 +195,9 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     name_thread("logspool-timers");
     // SAFETY: affects only this thread's timer slack: 1 ns instead of the default 50 us.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-    let timers = all();
+    let timers = pool_timers();
     loop {
-        match leaving::outside(py, || wait(timers)) {
+        match leaving::detached(py, || wait(timers)) {
             WakeReason::Worker(pool) => {
                 let started = pool
                     .into_pyobject(py)
@@ -213,14 +213,14 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
 }
 
 /// Waits outside the interpreter; adds due jobs to the queues of their pools.
-fn wait(timers: &All) -> WakeReason {
+fn wait(timers: &PoolTimers) -> WakeReason {
     let mut idled = false;
     loop {
-        match timers.next(Now::read(), idled) {
+        match timers.next(ClockReadings::read(), idled) {
             TimerStep::Due(entry) => match *entry {
                 TimerEntry::Job(shared, mut job) => {
                     job.since = clock::ticks();
-                    if shared.jobs.push_expected(job, Place::High) {
+                    if shared.jobs.push_announced(job, QueuePosition::High) {
                         return WakeReason::Worker(Arc::as_ptr(&shared) as usize);
                     }
                     // The last reference to the pool's state may be dropped here, outside the interpreter. No Python

@@ -3,64 +3,64 @@
 
 use std::ffi::CStr;
 
-use logspool_pool::jobs::Place;
+use logspool_pool::jobs::QueuePosition;
 use pyo3::PyTypeInfo;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::core::PoolCore;
-use super::fast::{self, Function, give, give_none};
-use super::intake::{self, Due, Origin};
+use super::fast::{self, Function, into_pointer, none_into_pointer};
+use super::intake::{self, Due, JobOrigin};
 use super::view::View;
 use crate::interpreter::object::{self, Owned};
 
 /// A class with methods that add jobs.
-trait Source: PyTypeInfo {
+trait JobSource: PyTypeInfo {
     /// The origin of calls of this object's methods.
-    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a>;
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> JobOrigin<'a>;
 }
 
-impl Source for PoolCore {
+impl JobSource for PoolCore {
     #[inline(always)]
-    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a> {
-        Origin::of_pool(object)
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> JobOrigin<'a> {
+        JobOrigin::of_pool(object)
     }
 }
 
-impl Source for View {
+impl JobSource for View {
     #[inline(always)]
-    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a> {
-        Origin::of_view(object)
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> JobOrigin<'a> {
+        JobOrigin::of_view(object)
     }
 }
 
 /// The result of a method.
-trait Given {
-    fn given(self, py: Python<'_>) -> *mut PyObject;
+trait MethodResult {
+    fn into_pointer(self, py: Python<'_>) -> *mut PyObject;
 }
 
-impl Given for PyResult<()> {
+impl MethodResult for PyResult<()> {
     #[inline(always)]
-    fn given(self, py: Python<'_>) -> *mut PyObject {
-        give_none(py, self)
+    fn into_pointer(self, py: Python<'_>) -> *mut PyObject {
+        none_into_pointer(py, self)
     }
 }
 
-impl Given for PyResult<Owned> {
+impl MethodResult for PyResult<Owned> {
     #[inline(always)]
-    fn given(self, py: Python<'_>) -> *mut PyObject {
-        give(py, self)
+    fn into_pointer(self, py: Python<'_>) -> *mut PyObject {
+        into_pointer(py, self)
     }
 }
 
-/// Defines a raw function for every [`Source`], from an action on its origin and the call.
+/// Defines a raw function for every [`JobSource`], from an action on its origin and the call.
 macro_rules! verb {
     ($name:ident, $do:expr) => {
         /// # Safety
         ///
         /// Called by CPython as a `METH_FASTCALL | METH_KEYWORDS` method of an `S`, in an attached thread.
-        unsafe extern "C" fn $name<S: Source>(
+        unsafe extern "C" fn $name<S: JobSource>(
             object: *mut PyObject,
             arguments: *const *mut PyObject,
             count: ffi::Py_ssize_t,
@@ -71,14 +71,18 @@ macro_rules! verb {
                 let (object, call) = object::received(object, arguments, count, keywords);
                 (object.cast_unchecked::<S>(), call)
             };
-            $do(S::origin(object), call).given(call.py())
+            $do(S::origin(object), call).into_pointer(call.py())
         }
     };
 }
 
 verb!(push, |origin, call| intake::push(origin, call));
 verb!(submit, |origin, call| intake::submit(origin, "submit", call));
-verb!(submit_first, |origin: Origin<'_>, call| intake::submit(origin.at(Place::First), "submit_first", call));
+verb!(submit_first, |origin: JobOrigin<'_>, call| intake::submit(
+    origin.at(QueuePosition::First),
+    "submit_first",
+    call
+));
 verb!(submit_later, |origin, call| intake::submit_due(origin, Due::Later, call));
 verb!(submit_at, |origin, call| intake::submit_due(origin, Due::At, call));
 verb!(schedule, |origin, call| intake::schedule(origin, false, call));
@@ -86,9 +90,9 @@ verb!(schedule_with_delay, |origin, call| intake::schedule(origin, true, call));
 verb!(run, |origin, call| intake::run(origin, call));
 
 /// Name, function and documentation of a method.
-type Verb = (&'static CStr, Function, &'static CStr);
+type JobMethodRow = (&'static CStr, Function, &'static CStr);
 
-fn common<S: Source>() -> [Verb; 6] {
+fn common<S: JobSource>() -> [JobMethodRow; 6] {
     [
         (c"submit", submit::<S>, c"submit($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and return its future."),
         (c"push", push::<S>, c"push($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker, without a future."),
@@ -101,11 +105,11 @@ fn common<S: Source>() -> [Verb; 6] {
 
 /// Adds the methods to their classes. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
-    let own: [Verb; 2] = [
+    let own: [JobMethodRow; 2] = [
         (c"submit_first", submit_first::<PoolCore>, c"submit_first($self, fn, /, *args, **kwargs)\n--\n\nAs `submit`, before all jobs that wait."),
         (c"run", run::<PoolCore>, c"run($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and return an awaitable for the running asyncio event loop."),
     ];
-    let add = |class: Bound<'_, PyType>, verbs: &[Verb]| {
+    let add = |class: Bound<'_, PyType>, verbs: &[JobMethodRow]| {
         verbs.iter().try_for_each(|(name, function, doc)| fast::add(&class, name, *function, doc))
     };
     add(py.get_type::<PoolCore>(), &common::<PoolCore>())?;

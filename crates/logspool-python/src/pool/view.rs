@@ -1,13 +1,13 @@
 //! `Pool.options(...)`: a pool with other options for single jobs.
 
-use logspool_pool::jobs::Place;
+use logspool_pool::jobs::QueuePosition;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::core::PoolCore;
+use super::job_options::JobOptions;
 use super::results::Results;
 use super::timers;
-use super::wishes::Wishes;
 
 /// A pool with other options for the jobs that are given to it.
 #[pyclass(frozen, weakref, module = "logspool._native")]
@@ -15,9 +15,9 @@ pub struct View {
     /// The pool.
     pub pool: Py<PoolCore>,
     /// The position of the jobs in the queue.
-    pub place: Place,
+    pub place: QueuePosition,
     /// The other options of the jobs.
-    pub wishes: Wishes,
+    pub job_options: JobOptions,
 }
 
 impl View {
@@ -35,10 +35,10 @@ impl View {
         results: Option<Py<Results>>,
     ) -> PyResult<Self> {
         let place = match priority {
-            "first" => Place::First,
-            "high" => Place::High,
-            "normal" => Place::Normal,
-            "low" => Place::Low,
+            "first" => QueuePosition::First,
+            "high" => QueuePosition::High,
+            "normal" => QueuePosition::Normal,
+            "low" => QueuePosition::Low,
             _ => {
                 return Err(PyValueError::new_err(format!(
                     "priority is {priority:?}, expected 'first', 'high', 'normal' or 'low'"
@@ -50,7 +50,7 @@ impl View {
             return Err(PyValueError::new_err(format!("timeout must be greater than 0, or None, not {seconds}")));
         }
         let limit_ns = timeout.map(|seconds| timers::nanoseconds("timeout", seconds)).transpose()?;
-        let callbacks = Wishes::of_pool(done, failed)?;
-        Ok(Self { pool: pool.clone().unbind(), place, wishes: Wishes { limit_ns, results, ..callbacks } })
+        let callbacks = JobOptions::of_pool(done, failed)?;
+        Ok(Self { pool: pool.clone().unbind(), place, job_options: JobOptions { limit_ns, results, ..callbacks } })
     }
 }

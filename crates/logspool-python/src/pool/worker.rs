@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logspool_pool::{Counts, jobs};
+use logspool_pool::{JobCounts, jobs};
 use logspool_sys::clock;
 use pyo3::prelude::*;
 
-use super::job::By;
+use super::job::RunBy;
 use super::shared::{self, Shared};
 use super::{results, timers};
 use crate::interpreter::leaving;
@@ -70,15 +70,15 @@ impl Worker {
 
     /// Return whether all running jobs of its pool wait for room in results.
     fn waits_for_takers(&self) -> bool {
-        let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
+        let JobCounts { pending, workers, busy, .. } = self.shared.jobs.counts();
         // A sleeping worker is about to take a waiting job.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
-        none_begins && busy == self.shared.takers.waiting()
+        none_begins && busy == self.shared.room_waiters.waiting()
     }
 
     /// End the wait of this pool's jobs for room in results, now and for all later values.
     fn forget_takers(&self) {
-        self.shared.takers.forget();
+        self.shared.room_waiters.forget();
     }
 
     /// In a forked child: end the waiting jobs of its pool with an exception, even if the pool object is gone.
@@ -91,7 +91,7 @@ impl Worker {
     /// `breathe` is a Python function with a loop, in which the interpreter checks for requests of other threads.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
-        results::as_worker(&self.shared.takers, || self.do_jobs(py, breathe));
+        results::as_worker(&self.shared.room_waiters, || self.do_jobs(py, breathe));
     }
 }
 
@@ -99,15 +99,15 @@ impl Worker {
     fn do_jobs(&self, py: Python<'_>, breathe: &Bound<'_, PyAny>) {
         let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
         let times = shared.times();
-        let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
+        let (mut from, mut done, mut begun) = (jobs::WorkerEvent::Start, 0u32, 0);
         loop {
             from = match shared.jobs.next(from) {
                 jobs::WorkerStep::Job(job) => {
-                    if from != jobs::From::Job {
+                    if from != jobs::WorkerEvent::Job {
                         begun = clock::ticks();
                     }
                     let since = job.since;
-                    if !job.run(py, shared, &mut By::Worker) {
+                    if !job.run(py, shared, &mut RunBy::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The end of a job is the beginning of the next, so that one reading of the clock serves both.
@@ -118,11 +118,15 @@ impl Worker {
                     if done % JOBS_PER_BREATH == 0 && leaving::call(breathe.as_borrowed()).is_none() {
                         PyErr::fetch(py).write_unraisable(py, Some(breathe));
                     }
-                    jobs::From::Job
+                    jobs::WorkerEvent::Job
                 }
                 jobs::WorkerStep::Sleep(ticket) => {
-                    let woken = leaving::outside(py, || shared.jobs.sleep(ticket, idle_timeout));
-                    if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
+                    let woken = leaving::detached(py, || shared.jobs.sleep(ticket, idle_timeout));
+                    if woken || idle_timeout.is_none() {
+                        jobs::WorkerEvent::Sleep
+                    } else {
+                        jobs::WorkerEvent::LongSleep
+                    }
                 }
                 jobs::WorkerStep::Leave => return,
             };

@@ -3,18 +3,18 @@
 use super::attribute::Attribute;
 use super::integer::{push_signed, push_unsigned};
 use super::malformed::Malformed;
-use super::moment::Clock;
+use super::moment::RecordTimes;
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::time::AscTime;
-use super::view::OpenRecord;
+use super::view::ParsedRecord;
 use crate::record::Value;
 
 /// The settings of a format that values of attributes depend on.
 #[derive(Debug, Clone)]
 pub(super) struct AttributeValues {
     pub(super) asctime: Option<AscTime>,
-    pub(super) clock: Clock,
+    pub(super) clock: RecordTimes,
     pub(super) levels: LevelNames,
     pub(super) process_id: Option<u32>,
 }
@@ -25,7 +25,7 @@ impl AttributeValues {
     pub(super) fn push_plain(
         &self,
         attribute: &Attribute,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
@@ -57,7 +57,11 @@ impl AttributeValues {
     }
 
     /// The value of an attribute that is not composed of others.
-    pub(super) fn get<'r>(&self, attribute: &Attribute, record: &'r OpenRecord<'_>) -> Result<Value<'r>, RenderError> {
+    pub(super) fn get<'r>(
+        &self,
+        attribute: &Attribute,
+        record: &'r ParsedRecord<'_>,
+    ) -> Result<Value<'r>, RenderError> {
         let text = |text: Option<&'r str>| text.map_or(Value::None, Value::Str);
         let time_ns = record.time_ns;
         Ok(match attribute {

@@ -3,7 +3,7 @@
 //! Stop on the line: *format*. Grouping (`,` and `_`), `z`, `n`, `c`, nested fields and digits beyond ASCII are refused
 //! when the spec is parsed. Every accepted spec renders as in CPython's `formatter_unicode.c`.
 
-use super::directive::{Acceptance, ArgumentKind, MAX_AMOUNT, float_of, integer_of};
+use super::directive::{ArgumentKind, MAX_AMOUNT, RenderedBy, float_of, integer_of};
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
 use super::malformed::Malformed;
@@ -93,8 +93,8 @@ impl BraceSpec {
 
     /// Whether `format(value, spec)` is reproduced here for values of `kind`.
     ///
-    /// [`Acceptance::Mismatch`] includes values that Python formats and this module does not.
-    pub(super) fn accepts(&self, kind: ArgumentKind) -> Acceptance {
+    /// [`RenderedBy::Mismatch`] includes values that Python formats and this module does not.
+    pub(super) fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         use ArgumentKind as Kind;
         let fits = match kind {
             Kind::AsciiStr | Kind::Str => {
@@ -116,7 +116,7 @@ impl BraceSpec {
             },
             Kind::None | Kind::BigInt | Kind::Bytes | Kind::Other => false,
         };
-        if fits { Acceptance::Deferred } else { Acceptance::Mismatch }
+        if fits { RenderedBy::Deferred } else { RenderedBy::Mismatch }
     }
 
     /// Appends `format(value, spec)`; writes nothing when it fails.
@@ -128,7 +128,7 @@ impl BraceSpec {
             Value::Str(_) | Value::Char(_) | Value::Rendered(_) => ArgumentKind::Str,
             Value::None | Value::BigInt(_) | Value::Bytes(_) | Value::Tuple(_) => ArgumentKind::Other,
         };
-        if self.accepts(kind) != Acceptance::Deferred {
+        if self.accepts(kind) != RenderedBy::Deferred {
             return Err(Malformed);
         }
         match (kind, self.presentation) {

@@ -5,10 +5,10 @@
 
 use super::attribute::Attribute;
 use super::attribute_values::{AttributeValues, LevelNames};
-use super::directive::{Acceptance, ArgumentKind};
+use super::directive::{ArgumentKind, RenderedBy};
 use super::entry::EntryLayout;
 use super::json::JsonLayout;
-use super::moment::Clock;
+use super::moment::RecordTimes;
 use super::needs::Needs;
 use super::pattern::{Piece, compile_text};
 use super::spec::{FormatSpec, Layout, Style};
@@ -81,7 +81,7 @@ impl Format {
             body,
             values: AttributeValues {
                 asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
-                clock: Clock::new(spec),
+                clock: RecordTimes::new(spec),
                 levels: LevelNames::new(&spec.level_names),
                 process_id: Some(spec.process_id).filter(|id| *id != 0),
             },
@@ -97,10 +97,10 @@ impl Format {
 
     /// Which side renders the extra field `name` when its value is of `kind`.
     ///
-    /// [`Acceptance::Deferred`]: send the value. [`Acceptance::RenderInCaller`]: send `str(value)` as text.
-    /// [`Acceptance::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
-    pub fn accepts_field(&self, name: &str, kind: ArgumentKind) -> Acceptance {
-        let plain = if kind == ArgumentKind::Other { Acceptance::RenderInCaller } else { Acceptance::Deferred };
+    /// [`RenderedBy::Deferred`]: send the value. [`RenderedBy::RenderInCaller`]: send `str(value)` as text.
+    /// [`RenderedBy::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
+    pub fn accepts_field(&self, name: &str, kind: ArgumentKind) -> RenderedBy {
+        let plain = if kind == ArgumentKind::Other { RenderedBy::RenderInCaller } else { RenderedBy::Deferred };
         let Body::Text(pieces) = &self.body else { return plain };
         let mut strictest = plain;
         for piece in pieces {
@@ -109,9 +109,9 @@ impl Format {
                 continue;
             }
             match show.accepts(kind) {
-                Acceptance::Deferred => {}
-                Acceptance::RenderInCaller => strictest = Acceptance::RenderInCaller,
-                Acceptance::Mismatch => return Acceptance::Mismatch,
+                RenderedBy::Deferred => {}
+                RenderedBy::RenderInCaller => strictest = RenderedBy::RenderInCaller,
+                RenderedBy::Mismatch => return RenderedBy::Mismatch,
             }
         }
         strictest
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn extra_fields_are_accepted_as_every_place_shows_them() {
-        use Acceptance::{Deferred, Mismatch, RenderInCaller};
+        use RenderedBy::{Deferred, Mismatch, RenderInCaller};
         for (style, template, kind, expected) in [
             (Style::Percent, "%(x)s", ArgumentKind::Other, RenderInCaller),
             (Style::Percent, "%(x)s %(x)d", ArgumentKind::Other, Mismatch),

@@ -7,7 +7,7 @@ use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
 use super::malformed::Malformed;
 use super::pad::{self, Align};
-use super::repr::{Beyond, push_repr, push_str};
+use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::Value;
 
 /// Largest width or precision that the collector renders.
@@ -54,7 +54,7 @@ pub struct Flags {
 
 /// A width or a precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub enum WidthOrPrecision {
     /// Not given.
     Absent,
     /// Given as a number.
@@ -63,7 +63,7 @@ pub enum Amount {
     Argument,
 }
 
-impl Amount {
+impl WidthOrPrecision {
     const fn number(self) -> Option<usize> {
         match self {
             Self::Fixed(number) => Some(number),
@@ -72,7 +72,7 @@ impl Amount {
     }
 
     /// Whether the amount is absent or small enough to be rendered here.
-    pub(super) fn is_modest(self) -> bool {
+    pub(super) fn is_renderable(self) -> bool {
         match self {
             Self::Absent => true,
             Self::Fixed(number) => number <= MAX_AMOUNT,
@@ -106,7 +106,7 @@ pub enum ArgumentKind {
 
 /// Which side renders a directive for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
+pub enum RenderedBy {
     /// The collector renders it from the value, with the same bytes as Python.
     Deferred,
     /// The caller renders it with `directive.text() % (argument,)`, which may raise, and sends a `RENDERED` value.
@@ -134,33 +134,33 @@ pub struct Directive {
     text: Box<str>,
     key: Option<Box<str>>,
     flags: Flags,
-    width: Amount,
-    precision: Amount,
+    width: WidthOrPrecision,
+    precision: WidthOrPrecision,
     conversion: Conversion,
     shape: Shape,
 }
 
 /// The parts of a directive, as the parser found them.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct DirectiveParts<'a> {
     pub(super) text: &'a str,
     pub(super) key: Option<&'a str>,
     pub(super) flags: Flags,
-    pub(super) width: Amount,
-    pub(super) precision: Amount,
+    pub(super) width: WidthOrPrecision,
+    pub(super) precision: WidthOrPrecision,
     pub(super) conversion: Conversion,
 }
 
 impl Directive {
-    pub(super) fn new(parts: Parts<'_>) -> Self {
-        let plain = parts.flags == Flags::default() && parts.width == Amount::Absent;
+    pub(super) fn new(parts: DirectiveParts<'_>) -> Self {
+        let plain = parts.flags == Flags::default() && parts.width == WidthOrPrecision::Absent;
         let shape = match (parts.conversion, parts.precision) {
-            (Conversion::Text, Amount::Absent) if plain => Shape::Text,
-            (Conversion::Decimal, Amount::Absent) if plain => Shape::Decimal,
-            (Conversion::Float(Notation::Fixed, Case::Lower), Amount::Absent) if plain => {
+            (Conversion::Text, WidthOrPrecision::Absent) if plain => Shape::Text,
+            (Conversion::Decimal, WidthOrPrecision::Absent) if plain => Shape::Decimal,
+            (Conversion::Float(Notation::Fixed, Case::Lower), WidthOrPrecision::Absent) if plain => {
                 Shape::Fixed(DEFAULT_PRECISION)
             }
-            (Conversion::Float(Notation::Fixed, Case::Lower), Amount::Fixed(precision))
+            (Conversion::Float(Notation::Fixed, Case::Lower), WidthOrPrecision::Fixed(precision))
                 if plain && precision <= MAX_AMOUNT =>
             {
                 Shape::Fixed(precision)
@@ -199,12 +199,12 @@ impl Directive {
     }
 
     /// The width.
-    pub const fn width(&self) -> Amount {
+    pub const fn width(&self) -> WidthOrPrecision {
         self.width
     }
 
     /// The precision.
-    pub const fn precision(&self) -> Amount {
+    pub const fn precision(&self) -> WidthOrPrecision {
         self.precision
     }
 
@@ -219,9 +219,9 @@ impl Directive {
     }
 
     /// Which side renders this directive for an argument of `kind`.
-    pub fn accepts(&self, kind: ArgumentKind) -> Acceptance {
-        use Acceptance::{Deferred, Mismatch, RenderInCaller};
+    pub fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         use ArgumentKind as Kind;
+        use RenderedBy::{Deferred, Mismatch, RenderInCaller};
         let acceptance = match (self.conversion, kind) {
             (_, Kind::Other) => RenderInCaller,
             (Conversion::Repr, Kind::Str) => RenderInCaller,
@@ -240,7 +240,7 @@ impl Directive {
             }
             _ => Mismatch,
         };
-        let modest = self.width.is_modest() && self.precision.is_modest();
+        let modest = self.width.is_renderable() && self.precision.is_renderable();
         if acceptance == Deferred && !modest { RenderInCaller } else { acceptance }
     }
 
@@ -249,7 +249,7 @@ impl Directive {
     /// # Errors
     ///
     /// [`Malformed`] when Python would raise, or when [`accepts`](Self::accepts) does not return
-    /// [`Acceptance::Deferred`] for such a value. Then nothing was written.
+    /// [`RenderedBy::Deferred`] for such a value. Then nothing was written.
     #[inline]
     pub fn render(&self, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match (self.shape, value) {
@@ -271,7 +271,7 @@ impl Directive {
             out.extend_from_slice(text.as_bytes());
             return Ok(());
         }
-        if !self.width.is_modest() || !self.precision.is_modest() {
+        if !self.width.is_renderable() || !self.precision.is_renderable() {
             return Err(Malformed);
         }
         match self.conversion {
@@ -287,8 +287,8 @@ impl Directive {
     fn render_text(&self, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let start = out.len();
         match self.conversion {
-            Conversion::Repr => push_repr(out, value, Beyond::Keep),
-            Conversion::Ascii => push_repr(out, value, Beyond::Escape),
+            Conversion::Repr => push_repr(out, value, NonAscii::Keep),
+            Conversion::Ascii => push_repr(out, value, NonAscii::Escape),
             Conversion::Character => push_character(out, value)?,
             _ => push_str(out, value),
         }

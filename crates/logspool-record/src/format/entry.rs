@@ -22,7 +22,7 @@ use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::FormatSpec;
-use super::view::OpenRecord;
+use super::view::ParsedRecord;
 use crate::msgpack::{self, Item, Reader};
 use crate::record::Value;
 
@@ -77,14 +77,16 @@ impl EntryLayout {
 
     pub(super) fn render(
         &self,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         let start = out.len();
         push_head(out, record.time_ns, 0);
         let parts_at = out.len() - 2;
-        out.extend_from_slice(state.steady.of(record, |steady| steady.add(|text| push_place(text, record))).get(0));
+        out.extend_from_slice(
+            state.constant.of(record, |constant| constant.add(|text| push_place(text, record))).get(0),
+        );
         let mut parts = self.process_parts + if record.site().is_some() { 5 } else { 2 };
         out.extend_from_slice(&self.process);
         let mut message = std::mem::take(&mut state.scratch);
@@ -165,7 +167,7 @@ pub fn push_left_out(out: &mut Vec<u8>, fields: i64) {
 
 /// Appends the parts that are the same for every record of one site, level and logger.
 #[cold]
-fn push_place(out: &mut Vec<u8>, record: &OpenRecord<'_>) {
+fn push_place(out: &mut Vec<u8>, record: &ParsedRecord<'_>) {
     msgpack::push_text(out, b"level");
     msgpack::push_int(out, i64::from(record.level));
     push_part(out, b"logger", record.logger.as_bytes());
@@ -235,7 +237,7 @@ fn host_name() -> String {
 pub fn readable(entry: &[u8]) -> Option<String> {
     let mut reader = Reader::new(entry);
     let Ok((Item::Array(2), Item::Extension(..), Item::Map(parts))) =
-        (|| Ok::<_, msgpack::Missing>((reader.item()?, reader.item()?, reader.item()?)))()
+        (|| Ok::<_, msgpack::ReadError>((reader.item()?, reader.item()?, reader.item()?)))()
     else {
         return None;
     };
@@ -246,9 +248,9 @@ pub fn readable(entry: &[u8]) -> Option<String> {
         reader.skip().ok()?;
         match (name, value) {
             (Item::Text(b"level"), Item::Int(number)) => level = number,
-            (Item::Text(b"logger"), Item::Text(text)) if logger.is_empty() => logger = shown(text),
-            (Item::Text(b"message"), Item::Text(text)) if message.is_empty() => message = shown(text),
-            (Item::Text(b"exception"), Item::Text(text)) => exception = format!("\n{}", shown(text)),
+            (Item::Text(b"logger"), Item::Text(text)) if logger.is_empty() => logger = lossy_text(text),
+            (Item::Text(b"message"), Item::Text(text)) if message.is_empty() => message = lossy_text(text),
+            (Item::Text(b"exception"), Item::Text(text)) => exception = format!("\n{}", lossy_text(text)),
             _ => {}
         }
     }
@@ -263,7 +265,7 @@ pub fn readable(entry: &[u8]) -> Option<String> {
     Some(format!("{level}:{logger}:{message}{exception}\n"))
 }
 
-fn shown(text: &[u8]) -> String {
+fn lossy_text(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 

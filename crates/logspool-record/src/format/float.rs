@@ -159,7 +159,7 @@ fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
 fn push_exponent(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     let start = out.len();
     let decimal_exponent = push_digits(out, magnitude, Some(text.precision));
-    place_point_behind_first(out, start, text.point);
+    place_point_after_first(out, start, text.point);
     push_decimal_exponent(out, decimal_exponent, text.case);
 }
 
@@ -172,7 +172,7 @@ fn push_general(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     }
     let most = precision as i32 - i32::from(text.point == Point::WithDigit);
     if decimal_exponent < -4 || decimal_exponent >= most {
-        place_point_behind_first(out, start, text.point);
+        place_point_after_first(out, start, text.point);
         push_decimal_exponent(out, decimal_exponent, text.case);
     } else {
         place_point(out, start, decimal_exponent, text.point);
@@ -186,7 +186,7 @@ fn push_shortest(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     let start = out.len();
     let decimal_exponent = push_digits(out, magnitude, None);
     if !(-4..16).contains(&decimal_exponent) {
-        place_point_behind_first(out, start, text.point);
+        place_point_after_first(out, start, text.point);
         push_decimal_exponent(out, decimal_exponent, text.case);
     } else {
         place_point(out, start, decimal_exponent, text.point);
@@ -278,7 +278,7 @@ fn strip_zeros(out: &mut Vec<u8>, start: usize) {
 }
 
 /// Turns digits into d.ddd.
-fn place_point_behind_first(out: &mut Vec<u8>, start: usize, point: Point) {
+fn place_point_after_first(out: &mut Vec<u8>, start: usize, point: Point) {
     if out.len() > start + 1 || point == Point::Always {
         insert_bytes(out, start + 1, b".");
     }

@@ -22,29 +22,29 @@ use std::ops::Range;
 
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
+use super::constant::ConstantTexts;
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::Extras;
-use super::steady::Steady;
 use super::unsupported::Unsupported;
-use super::view::OpenRecord;
+use super::view::ParsedRecord;
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum MemberValue {
     Attribute(Attribute),
     Time,
     Exception,
     Stack,
 }
 
-impl Source {
+impl MemberValue {
     /// Whether the value is the same for every record of one site, level and logger.
-    fn is_steady(&self) -> bool {
+    fn is_constant(&self) -> bool {
         use Attribute as A;
         matches!(
             self,
@@ -66,23 +66,23 @@ struct Member {
     key: Box<str>,
     /// `,"key":`, and the opening quote if the value is always text: one copy begins the usual member.
     written_key: Box<[u8]>,
-    source: Source,
+    source: MemberValue,
 }
 
-/// Neighbouring members, either all steady or none.
+/// Neighbouring members, either all constant or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Run {
+enum MemberRun {
     /// Cached as one text; the number is its index in the cache.
-    Steady(usize, Range<usize>),
+    Constant(usize, Range<usize>),
     /// Rendered for each record.
-    Fresh(Range<usize>),
+    PerRecord(Range<usize>),
 }
 
 /// A compiled JSON layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonLayout {
     members: Box<[Member]>,
-    runs: Box<[Run]>,
+    runs: Box<[MemberRun]>,
     extras: Extras,
 }
 
@@ -94,12 +94,12 @@ impl JsonLayout {
     ) -> Result<Self, Unsupported> {
         let member = |(key, attribute): &(String, String)| {
             let source = match attribute.as_str() {
-                "time" => Source::Time,
-                "exception" => Source::Exception,
-                "stack" => Source::Stack,
-                "level" => Source::Attribute(Attribute::LevelName),
-                "logger" => Source::Attribute(Attribute::Name),
-                name => Source::Attribute(Attribute::parse(name, cpython)?),
+                "time" => MemberValue::Time,
+                "exception" => MemberValue::Exception,
+                "stack" => MemberValue::Stack,
+                "level" => MemberValue::Attribute(Attribute::LevelName),
+                "logger" => MemberValue::Attribute(Attribute::Name),
+                name => MemberValue::Attribute(Attribute::parse(name, cpython)?),
             };
             let mut written_key = vec![b','];
             push_string(&mut written_key, key.as_bytes());
@@ -112,14 +112,14 @@ impl JsonLayout {
         let members: Box<[Member]> = fields.iter().map(member).collect::<Result<_, _>>()?;
         let mut runs = Vec::new();
         let (mut start, mut kept) = (0, 0);
-        for run in members.chunk_by(|left, right| left.source.is_steady() == right.source.is_steady()) {
+        for run in members.chunk_by(|left, right| left.source.is_constant() == right.source.is_constant()) {
             let range = start..start + run.len();
             start = range.end;
-            if run[0].source.is_steady() {
-                runs.push(Run::Steady(kept, range));
+            if run[0].source.is_constant() {
+                runs.push(MemberRun::Constant(kept, range));
                 kept += 1;
             } else {
-                runs.push(Run::Fresh(range));
+                runs.push(MemberRun::PerRecord(range));
             }
         }
         Ok(Self { members, runs: runs.into(), extras })
@@ -128,14 +128,14 @@ impl JsonLayout {
     /// The attributes that the layout shows.
     pub(super) fn attributes(&self) -> impl Iterator<Item = &Attribute> {
         self.members.iter().filter_map(|member| match &member.source {
-            Source::Attribute(attribute) => Some(attribute),
+            MemberValue::Attribute(attribute) => Some(attribute),
             _ => None,
         })
     }
 
     /// Adds the needs of members that are no attributes.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
-        if self.members.iter().any(|member| member.source == Source::Time) {
+        if self.members.iter().any(|member| member.source == MemberValue::Time) {
             needs.insert(Need::Time);
         }
         if self.extras == Extras::Append {
@@ -146,31 +146,31 @@ impl JsonLayout {
     pub(super) fn render(
         &self,
         values: &AttributeValues,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         let start = out.len();
         let mut result = Ok(());
         // Taken out of the state, because rendering the members borrows the state.
-        let mut cache = std::mem::take(&mut state.steady);
-        let steady = cache.of(record, |steady| self.make_steady(values, record, state, steady));
+        let mut cache = std::mem::take(&mut state.constant);
+        let constant = cache.of(record, |constant| self.render_constant(values, record, state, constant));
         for run in &self.runs {
             match run {
-                Run::Steady(index, _) => out.extend_from_slice(steady.get(*index)),
-                Run::Fresh(range) => {
+                MemberRun::Constant(index, _) => out.extend_from_slice(constant.get(*index)),
+                MemberRun::PerRecord(range) => {
                     for member in &self.members[range.clone()] {
                         if !record.has_room_for(out.len() - start) {
                             break;
                         }
-                        if let Shown::Damaged = member.push(values, record, state, out) {
+                        if let PushOutcome::Damaged = member.push(values, record, state, out) {
                             result = Err(RenderError::Malformed);
                         }
                     }
                 }
             }
         }
-        state.steady = cache;
+        state.constant = cache;
         if self.extras == Extras::Append {
             for (key, value) in record.fields().filter(|(key, _)| !self.shows_field(key)) {
                 out.push(b',');
@@ -189,16 +189,16 @@ impl JsonLayout {
     }
 
     #[cold]
-    fn make_steady(
+    fn render_constant(
         &self,
         values: &AttributeValues,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
-        steady: &mut Steady,
+        constant: &mut ConstantTexts,
     ) {
         for run in &self.runs {
-            let Run::Steady(_, range) = run else { continue };
-            steady.add(|text| {
+            let MemberRun::Constant(_, range) = run else { continue };
+            constant.add(|text| {
                 for member in &self.members[range.clone()] {
                     if record.has_room_for(text.len()) {
                         member.push(values, record, state, text);
@@ -210,13 +210,14 @@ impl JsonLayout {
 
     fn shows_field(&self, name: &str) -> bool {
         self.members.iter().any(|member| {
-            let by_attribute = matches!(&member.source, Source::Attribute(Attribute::Field(field)) if **field == *name);
+            let by_attribute =
+                matches!(&member.source, MemberValue::Attribute(Attribute::Field(field)) if **field == *name);
             by_attribute || *member.key == *name
         })
     }
 }
 
-enum Shown {
+enum PushOutcome {
     Written,
     Damaged,
     Absent,
@@ -228,36 +229,36 @@ impl Member {
     fn push(
         &self,
         values: &AttributeValues,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
-    ) -> Shown {
+    ) -> PushOutcome {
         let before = out.len();
         let shown = match &self.source {
-            Source::Attribute(attribute) => {
+            MemberValue::Attribute(attribute) => {
                 out.extend_from_slice(&self.written_key);
                 push_attribute(values, attribute, record, state, out)
             }
-            Source::Time => {
+            MemberValue::Time => {
                 out.extend_from_slice(&self.written_key);
                 push_iso(values.clock.created(record.time_ns), &mut state.iso, out);
                 out.push(b'"');
-                Shown::Written
+                PushOutcome::Written
             }
-            Source::Exception => self.push_text(out, record.exception),
-            Source::Stack => self.push_text(out, record.stack),
+            MemberValue::Exception => self.push_text(out, record.exception),
+            MemberValue::Stack => self.push_text(out, record.stack),
         };
-        if let Shown::Absent = shown {
+        if let PushOutcome::Absent = shown {
             out.truncate(before);
         }
         shown
     }
 
-    fn push_text(&self, out: &mut Vec<u8>, text: Option<&str>) -> Shown {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Shown::Absent };
+    fn push_text(&self, out: &mut Vec<u8>, text: Option<&str>) -> PushOutcome {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return PushOutcome::Absent };
         out.extend_from_slice(&self.written_key);
         push_string(out, text.as_bytes());
-        Shown::Written
+        PushOutcome::Written
     }
 }
 
@@ -265,24 +266,24 @@ impl Member {
 fn push_attribute(
     values: &AttributeValues,
     attribute: &Attribute,
-    record: &OpenRecord<'_>,
+    record: &ParsedRecord<'_>,
     state: &mut RenderState,
     out: &mut Vec<u8>,
-) -> Shown {
+) -> PushOutcome {
     if matches!(attribute, Attribute::Message | Attribute::AscTime | Attribute::LevelName) {
         let start = out.len();
         let pushed = values.push_plain(attribute, record, state, out);
         escape_from(out, start, &mut state.scratch);
         out.push(b'"');
-        return if pushed.is_ok() { Shown::Written } else { Shown::Damaged };
+        return if pushed.is_ok() { PushOutcome::Written } else { PushOutcome::Damaged };
     }
     match (attribute, values.get(attribute, record)) {
-        (_, Err(_)) => return Shown::Absent,
+        (_, Err(_)) => return PushOutcome::Absent,
         (Attribute::Field(_), Ok(value)) => push_value(out, value),
-        (_, Ok(Value::None)) => return Shown::Absent,
+        (_, Ok(Value::None)) => return PushOutcome::Absent,
         (_, Ok(value)) => push_value(out, value),
     }
-    Shown::Written
+    PushOutcome::Written
 }
 
 /// Appends one value as JSON.

@@ -5,10 +5,10 @@
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
 use super::malformed::{MARKER, Malformed};
-use super::pattern::{Convert, Piece, Show};
+use super::pattern::{AttributeStyle, FieldConversion, Piece};
 use super::render_state::{RenderError, RenderState};
-use super::repr::{Beyond, push_repr, push_str};
-use super::view::{OpenRecord, RecordView};
+use super::repr::{NonAscii, push_repr, push_str};
+use super::view::{ParsedRecord, RecordView};
 use crate::record::Value;
 
 impl Format {
@@ -34,7 +34,7 @@ impl Format {
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
-        self.render_open(&OpenRecord::new(record), state, out)
+        self.render_parsed(&ParsedRecord::new(record), state, out)
     }
 
     /// [`render`](Self::render) for a record that goes through several formats and was opened once.
@@ -42,9 +42,9 @@ impl Format {
     /// # Errors
     ///
     /// As [`render`](Self::render).
-    pub fn render_open(
+    pub fn render_parsed(
         &self,
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
@@ -66,7 +66,7 @@ impl Format {
     fn render_text(
         &self,
         pieces: &[Piece],
-        record: &OpenRecord<'_>,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
@@ -81,7 +81,7 @@ impl Format {
                     out.extend_from_slice(literal);
                     continue;
                 }
-                Piece::Show(attribute, Show::Plain | Show::Formatted) => {
+                Piece::Show(attribute, AttributeStyle::Plain | AttributeStyle::Formatted) => {
                     self.values.push_plain(attribute, record, state, out)
                 }
                 Piece::Show(attribute, show) => self.push_shown(attribute, show, record, state, out),
@@ -107,8 +107,8 @@ impl Format {
     fn push_shown(
         &self,
         attribute: &Attribute,
-        show: &Show,
-        record: &OpenRecord<'_>,
+        show: &AttributeStyle,
+        record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
@@ -130,7 +130,7 @@ impl Format {
     }
 }
 
-impl Show {
+impl AttributeStyle {
     fn push(&self, value: Value<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let (convert, spec) = match self {
             Self::Plain | Self::Formatted => {
@@ -144,10 +144,10 @@ impl Show {
         };
         scratch.clear();
         match convert {
-            Convert::Nothing => return spec.render(value, out).map_err(|Malformed| RenderError::WrongType),
-            Convert::Str => push_str(scratch, value),
-            Convert::Repr => push_repr(scratch, value, Beyond::Keep),
-            Convert::Ascii => push_repr(scratch, value, Beyond::Escape),
+            FieldConversion::Nothing => return spec.render(value, out).map_err(|Malformed| RenderError::WrongType),
+            FieldConversion::Str => push_str(scratch, value),
+            FieldConversion::Repr => push_repr(scratch, value, NonAscii::Keep),
+            FieldConversion::Ascii => push_repr(scratch, value, NonAscii::Escape),
         }
         let text = String::from_utf8_lossy(scratch);
         spec.render(Value::Str(&text), out).map_err(|Malformed| RenderError::WrongType)

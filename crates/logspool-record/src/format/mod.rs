@@ -8,13 +8,14 @@
 //! ```
 //!
 //! Two rules hold in this module. A format or template that cannot be reproduced exactly is refused when it is compiled
-//! ([`Unsupported`], [`MessageTemplate::deferrable`], [`Acceptance`]). The bytes of a record are hostile: damage ends
+//! ([`Unsupported`], [`MessageTemplate::deferrable`], [`RenderedBy`]). The bytes of a record are hostile: damage ends
 //! in a marker and an error, never in a panic.
 
 mod attribute;
 mod attribute_values;
 mod brace;
 mod compile;
+mod constant;
 mod directive;
 pub mod entry;
 mod float;
@@ -31,13 +32,12 @@ mod render_state;
 mod repr;
 mod spec;
 mod spec_codec;
-mod steady;
 pub mod time;
 mod unsupported;
 mod view;
 
 pub use compile::Format;
-pub use directive::{Acceptance, Amount, ArgumentKind, Conversion, Directive, Flags};
+pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};
 pub use malformed::Malformed;
 pub use needs::{Need, Needs};
@@ -45,4 +45,4 @@ pub use percent::MessageTemplate;
 pub use render_state::{RenderError, RenderState, zone_changed};
 pub use spec::{Extras, FormatSpec, Layout, Style};
 pub use unsupported::Unsupported;
-pub use view::{CompiledSite, OpenRecord, RecordView};
+pub use view::{CompiledSite, ParsedRecord, RecordView};

@@ -11,12 +11,12 @@ const NANOS: i64 = 1_000_000_000;
 
 /// How times of a LogRecord are computed from nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Clock {
+pub(super) struct RecordTimes {
     arithmetic: TimeArithmetic,
     start_time_ns: i64,
 }
 
-impl Clock {
+impl RecordTimes {
     pub(super) const fn new(spec: &FormatSpec) -> Self {
         Self { arithmetic: spec.cpython.arithmetic(), start_time_ns: spec.start_time_ns }
     }
@@ -61,7 +61,7 @@ impl Clock {
 /// Rounds down to the second. `f64::floor` is a function call, because the build assumes no processor instruction for
 /// it.
 #[inline]
-pub(super) fn floor(created: f64) -> i64 {
+pub(super) fn floor_second(created: f64) -> i64 {
     let whole = created as i64;
     if whole as f64 > created { whole - 1 } else { whole }
 }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn seconds_are_rounded_down_before_the_epoch_too() {
         for (second, created) in [(0, 0.9), (1, 1.0), (-1, -0.1), (-1, -1.0), (-2, -1.5)] {
-            assert_eq!(second, floor(created));
+            assert_eq!(second, floor_second(created));
         }
     }
 }

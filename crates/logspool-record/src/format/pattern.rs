@@ -5,7 +5,7 @@
 
 use super::attribute::Attribute;
 use super::brace::BraceSpec;
-use super::directive::{Acceptance, ArgumentKind, Conversion, Directive};
+use super::directive::{ArgumentKind, Conversion, Directive, RenderedBy};
 use super::percent;
 use super::spec::{FormatSpec, Style};
 use super::unsupported::Unsupported;
@@ -14,33 +14,33 @@ use super::unsupported::Unsupported;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     Literal(Box<[u8]>),
-    Show(Attribute, Show),
+    Show(Attribute, AttributeStyle),
 }
 
 /// How an attribute is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Show {
+pub(super) enum AttributeStyle {
     /// `str(value)`: `%(x)s`, `$x`, `{x!s}`.
     Plain,
     /// `format(value, "")`: the same text for every value that can be sent.
     Formatted,
     Percent(Directive),
-    Brace(Convert, BraceSpec),
+    Brace(FieldConversion, BraceSpec),
 }
 
 /// The conversion after `!`, applied before the format spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Convert {
+pub(super) enum FieldConversion {
     Nothing,
     Str,
     Repr,
     Ascii,
 }
 
-impl Show {
+impl AttributeStyle {
     /// Which side renders a value of `kind`; see [`Format::accepts_field`](super::Format::accepts_field).
-    pub(super) fn accepts(&self, kind: ArgumentKind) -> Acceptance {
-        use Acceptance::{Deferred, Mismatch, RenderInCaller};
+    pub(super) fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
+        use RenderedBy::{Deferred, Mismatch, RenderInCaller};
         let is_other = kind == ArgumentKind::Other;
         match self {
             Self::Plain if is_other => RenderInCaller,
@@ -51,9 +51,9 @@ impl Show {
                 Deferred => Deferred,
                 _ => Mismatch,
             },
-            Self::Brace(Convert::Nothing, spec) => spec.accepts(kind),
-            Self::Brace(Convert::Str, _) if is_other => RenderInCaller,
-            Self::Brace(Convert::Repr, _) if kind == ArgumentKind::Str => Mismatch,
+            Self::Brace(FieldConversion::Nothing, spec) => spec.accepts(kind),
+            Self::Brace(FieldConversion::Str, _) if is_other => RenderInCaller,
+            Self::Brace(FieldConversion::Repr, _) if kind == ArgumentKind::Str => Mismatch,
             Self::Brace(..) if is_other => Mismatch,
             Self::Brace(_, spec) => spec.accepts(ArgumentKind::Str),
         }
@@ -68,7 +68,7 @@ impl Show {
             }
             (_, kind) => kind,
         };
-        self.accepts(kind) == Acceptance::Deferred
+        self.accepts(kind) == RenderedBy::Deferred
     }
 }
 
@@ -80,15 +80,17 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn show(&mut self, name: &str, show: Show, spec: &FormatSpec) -> Result<(), Unsupported> {
+    fn show(&mut self, name: &str, show: AttributeStyle, spec: &FormatSpec) -> Result<(), Unsupported> {
         let attribute = Attribute::parse(name, spec.cpython)?;
         if attribute.kind().is_some_and(|kind| !show.shows(kind)) {
             return Err(Unsupported::Conversion);
         }
         let show = match show {
-            Show::Percent(directive) if directive.is_plain_text() => Show::Plain,
-            Show::Percent(directive) if directive.is_plain_decimal() && is_always_integer(&attribute, spec) => {
-                Show::Plain
+            AttributeStyle::Percent(directive) if directive.is_plain_text() => AttributeStyle::Plain,
+            AttributeStyle::Percent(directive)
+                if directive.is_plain_decimal() && is_always_integer(&attribute, spec) =>
+            {
+                AttributeStyle::Plain
             }
             show => show,
         };
@@ -134,10 +136,10 @@ fn compile_percent(template: &str, spec: &FormatSpec, pieces: &mut Pieces) -> Re
     for directive in &parsed.directives {
         pieces.literal.push_str(literals.next().map_or("", |literal| literal));
         let name = directive.key().ok_or(Unsupported::Syntax)?;
-        if !directive.width().is_modest() || !directive.precision().is_modest() {
+        if !directive.width().is_renderable() || !directive.precision().is_renderable() {
             return Err(Unsupported::Syntax);
         }
-        pieces.show(name, Show::Percent(directive.clone()), spec)?;
+        pieces.show(name, AttributeStyle::Percent(directive.clone()), spec)?;
     }
     pieces.literal.push_str(literals.next().map_or("", |literal| literal));
     Ok(())
@@ -168,18 +170,18 @@ fn compile_brace(template: &str, spec: &FormatSpec, pieces: &mut Pieces) -> Resu
 }
 
 /// Reads `name`, `name!r`, `name:spec`, `name!r:spec`.
-fn parse_replacement(text: &str) -> Result<(&str, Show), Unsupported> {
+fn parse_replacement(text: &str) -> Result<(&str, AttributeStyle), Unsupported> {
     let name_end = text.find(['!', ':']).unwrap_or(text.len());
     let (name, mut rest) = text.split_at(name_end);
     if name.is_empty() || name.starts_with(|first: char| first.is_numeric()) || name.contains(['.', '[', ']']) {
         return Err(Unsupported::Syntax);
     }
-    let mut convert = Convert::Nothing;
+    let mut convert = FieldConversion::Nothing;
     if let Some(behind) = rest.strip_prefix('!') {
         convert = match behind.bytes().next() {
-            Some(b's') => Convert::Str,
-            Some(b'r') => Convert::Repr,
-            Some(b'a') => Convert::Ascii,
+            Some(b's') => FieldConversion::Str,
+            Some(b'r') => FieldConversion::Repr,
+            Some(b'a') => FieldConversion::Ascii,
             _ => return Err(Unsupported::Syntax),
         };
         rest = &behind[1..];
@@ -190,9 +192,9 @@ fn parse_replacement(text: &str) -> Result<(&str, Show), Unsupported> {
         None => return Err(Unsupported::Syntax),
     };
     let show = match (convert, spec) {
-        (Convert::Nothing, "") => Show::Formatted,
-        (Convert::Str, "") => Show::Plain,
-        (convert, spec) => Show::Brace(convert, BraceSpec::parse(spec).ok_or(Unsupported::Syntax)?),
+        (FieldConversion::Nothing, "") => AttributeStyle::Formatted,
+        (FieldConversion::Str, "") => AttributeStyle::Plain,
+        (convert, spec) => AttributeStyle::Brace(convert, BraceSpec::parse(spec).ok_or(Unsupported::Syntax)?),
     };
     Ok((name, show))
 }
@@ -218,7 +220,7 @@ fn compile_dollar(template: &str, spec: &FormatSpec, pieces: &mut Pieces) -> Res
         if name.is_empty() {
             return Err(Unsupported::Syntax);
         }
-        pieces.show(name, Show::Plain, spec)?;
+        pieces.show(name, AttributeStyle::Plain, spec)?;
     }
     pieces.literal.push_str(rest);
     Ok(())

@@ -4,11 +4,11 @@
 //! The grammar is CPython's `unicode_format_arg_parse`:
 //! `%`, `(key)`, flags `-+ #0`, width, `.precision`, one of `h l L`, conversion. `%%` is a per cent sign.
 
-use super::directive::{Amount, Conversion, Directive, Flags, Parts};
+use super::directive::{Conversion, Directive, DirectiveParts, Flags, WidthOrPrecision};
 use super::float::{Case, Notation};
 use super::integer::Base;
 use super::malformed::{MARKER, Malformed};
-use super::repr::{Beyond, push_repr, push_str};
+use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::{Value, Values};
 
 /// Most directives of a template; a template with more is treated like one that Python rejects.
@@ -33,12 +33,12 @@ const MAX_DIRECTIVES: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageTemplate {
     source: Box<str>,
-    parsed: Option<Parsed>,
+    parsed: Option<ParsedTemplate>,
 }
 
 /// Literal texts with one directive between each two.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parsed {
+pub(super) struct ParsedTemplate {
     /// One more than the directives.
     pub(super) literals: Box<[Box<str>]>,
     pub(super) directives: Box<[Directive]>,
@@ -79,7 +79,7 @@ impl MessageTemplate {
     pub fn render(&self, values: &mut Values<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some(parsed) = &self.parsed else {
             out.extend_from_slice(self.source.as_bytes());
-            return push_left_over(values.next(), values, out).and(Err(Malformed));
+            return push_unused_arguments(values.next(), values, out).and(Err(Malformed));
         };
         let mut result = Ok(());
         let (first, others) = parsed.literals.split_first().ok_or(Malformed)?;
@@ -93,7 +93,7 @@ impl MessageTemplate {
         if values.rest().is_empty() {
             return result;
         }
-        push_left_over(values.next(), values, out)
+        push_unused_arguments(values.next(), values, out)
     }
 }
 
@@ -116,21 +116,27 @@ fn push_value(directive: &Directive, value: Option<Value<'_>>, out: &mut Vec<u8>
 }
 
 #[cold]
-fn push_left_over<'a>(first: Option<Value<'a>>, values: &mut Values<'a>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+fn push_unused_arguments<'a>(
+    first: Option<Value<'a>>,
+    values: &mut Values<'a>,
+    out: &mut Vec<u8>,
+) -> Result<(), Malformed> {
     out.extend_from_slice(MARKER.as_bytes());
     for value in first.into_iter().chain(values) {
         out.push(b' ');
-        push_repr(out, value, Beyond::Keep);
+        push_repr(out, value, NonAscii::Keep);
     }
     Err(Malformed)
 }
 
 fn takes_one_argument(directive: &Directive) -> bool {
-    directive.key().is_none() && directive.width() != Amount::Argument && directive.precision() != Amount::Argument
+    directive.key().is_none()
+        && directive.width() != WidthOrPrecision::Argument
+        && directive.precision() != WidthOrPrecision::Argument
 }
 
 /// Splits a %-template; `None` where Python raises for all arguments.
-pub(super) fn parse(source: &str) -> Option<Parsed> {
+pub(super) fn parse(source: &str) -> Option<ParsedTemplate> {
     let mut literals = Vec::new();
     let mut directives = Vec::new();
     let mut literal = String::new();
@@ -153,7 +159,7 @@ pub(super) fn parse(source: &str) -> Option<Parsed> {
     }
     literal.push_str(rest);
     literals.push(literal.into_boxed_str());
-    Some(Parsed { literals: literals.into(), directives: directives.into() })
+    Some(ParsedTemplate { literals: literals.into(), directives: directives.into() })
 }
 
 /// Reads one directive from the start of `source`, which begins with `%`; also returns the text after it.
@@ -179,18 +185,18 @@ fn parse_directive(source: &str) -> Option<(Directive, &str)> {
     }
     let width;
     (width, rest) = parse_amount(rest)?;
-    let mut precision = Amount::Absent;
+    let mut precision = WidthOrPrecision::Absent;
     if let Some(behind) = rest.strip_prefix('.') {
         (precision, rest) = parse_amount(behind)?;
-        if precision == Amount::Absent {
-            precision = Amount::Fixed(0);
+        if precision == WidthOrPrecision::Absent {
+            precision = WidthOrPrecision::Fixed(0);
         }
     }
     rest = rest.strip_prefix(['h', 'l', 'L']).unwrap_or(rest);
     let conversion = conversion(rest.bytes().next()?)?;
     rest = &rest[1..];
     let text = &source[..source.len() - rest.len()];
-    Some((Directive::new(Parts { text, key, flags, width, precision, conversion }), rest))
+    Some((Directive::new(DirectiveParts { text, key, flags, width, precision, conversion }), rest))
 }
 
 /// Length of a mapping key, which may contain balanced parentheses; `source` begins after the opening one.
@@ -206,17 +212,17 @@ fn key_len(source: &str) -> Option<usize> {
     })
 }
 
-fn parse_amount(source: &str) -> Option<(Amount, &str)> {
+fn parse_amount(source: &str) -> Option<(WidthOrPrecision, &str)> {
     if let Some(rest) = source.strip_prefix('*') {
-        return Some((Amount::Argument, rest));
+        return Some((WidthOrPrecision::Argument, rest));
     }
     let digits = source.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 {
-        return Some((Amount::Absent, source));
+        return Some((WidthOrPrecision::Absent, source));
     }
     // Python fails with numbers beyond its own limits, which are at least i32::MAX.
     let number = source[..digits].parse().ok().filter(|number| *number <= i32::MAX as usize)?;
-    Some((Amount::Fixed(number), &source[digits..]))
+    Some((WidthOrPrecision::Fixed(number), &source[digits..]))
 }
 
 fn conversion(letter: u8) -> Option<Conversion> {
@@ -241,7 +247,7 @@ fn conversion(letter: u8) -> Option<Conversion> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Acceptance, ArgumentKind};
+    use super::super::{ArgumentKind, RenderedBy};
     use super::*;
     use crate::record::Encoder;
 
@@ -318,7 +324,7 @@ mod tests {
 
     #[test]
     fn types_are_accepted_as_python_takes_them() {
-        use Acceptance::{Deferred, Mismatch, RenderInCaller};
+        use RenderedBy::{Deferred, Mismatch, RenderInCaller};
         for (template, kind, expected) in [
             ("%s", ArgumentKind::Str, Deferred),
             ("%s", ArgumentKind::Other, RenderInCaller),

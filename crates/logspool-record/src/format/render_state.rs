@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::constant::ConstantTextCache;
 use super::moment::SecondCache;
-use super::steady::SteadyCache;
 
 /// Why a record did not become a correct line.
 ///
@@ -17,7 +17,7 @@ pub enum RenderError {
     WrongType,
     /// The record is damaged: its message is missing, or its values do not fit the template.
     Malformed,
-    /// The line would be longer than [`OpenRecord::within`](super::view::OpenRecord::within) allows; nothing is written.
+    /// The line would be longer than [`ParsedRecord::with_limit`](super::view::ParsedRecord::with_limit) allows; nothing is written.
     TooLong,
 }
 
@@ -41,7 +41,7 @@ pub struct RenderState {
     pub(super) asctime: SecondCache,
     pub(super) iso: SecondCache,
     pub(super) scratch: Vec<u8>,
-    pub(super) steady: SteadyCache,
+    pub(super) constant: ConstantTextCache,
     zone: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::record::{Value, Values};
 
 /// Treatment of characters beyond ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beyond {
+pub enum NonAscii {
     /// Show them: `repr`.
     Keep,
     /// Escape them: `ascii`.
@@ -25,12 +25,12 @@ pub fn push_str(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Str(text) | Value::Rendered(text) => out.extend_from_slice(text.as_bytes()),
         Value::Char(character) => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-        other => push_repr(out, other, Beyond::Keep),
+        other => push_repr(out, other, NonAscii::Keep),
     }
 }
 
 /// Appends `repr(value)`, or `ascii(value)`.
-pub fn push_repr(out: &mut Vec<u8>, value: Value<'_>, beyond: Beyond) {
+pub fn push_repr(out: &mut Vec<u8>, value: Value<'_>, beyond: NonAscii) {
     match value {
         Value::None => out.extend_from_slice(b"None"),
         Value::Bool(true) => out.extend_from_slice(b"True"),
@@ -47,7 +47,7 @@ pub fn push_repr(out: &mut Vec<u8>, value: Value<'_>, beyond: Beyond) {
     }
 }
 
-fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: Beyond) {
+fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: NonAscii) {
     out.push(b'(');
     let mut count = 0;
     for item in items {
@@ -65,7 +65,7 @@ fn quote_for(bytes: &[u8]) -> u8 {
     if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' }
 }
 
-fn push_str_repr(out: &mut Vec<u8>, text: &str, beyond: Beyond) {
+fn push_str_repr(out: &mut Vec<u8>, text: &str, beyond: NonAscii) {
     let quote = quote_for(text.as_bytes());
     out.push(quote);
     for character in text.chars() {
@@ -75,10 +75,10 @@ fn push_str_repr(out: &mut Vec<u8>, text: &str, beyond: Beyond) {
         }
         let code = u32::from(character);
         match beyond {
-            Beyond::Keep => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-            Beyond::Escape if code < 0x100 => write!(out, "\\x{code:02x}").expect("a vector takes every byte"),
-            Beyond::Escape if code < 0x1_0000 => write!(out, "\\u{code:04x}").expect("a vector takes every byte"),
-            Beyond::Escape => write!(out, "\\U{code:08x}").expect("a vector takes every byte"),
+            NonAscii::Keep => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            NonAscii::Escape if code < 0x100 => write!(out, "\\x{code:02x}").expect("a vector takes every byte"),
+            NonAscii::Escape if code < 0x1_0000 => write!(out, "\\u{code:04x}").expect("a vector takes every byte"),
+            NonAscii::Escape => write!(out, "\\U{code:08x}").expect("a vector takes every byte"),
         }
     }
     out.push(quote);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::record::Encoder;
 
-    fn repr(value: Value<'_>, beyond: Beyond) -> String {
+    fn repr(value: Value<'_>, beyond: NonAscii) -> String {
         let mut out = Vec::new();
         push_repr(&mut out, value, beyond);
         String::from_utf8(out).expect("UTF-8")
@@ -123,11 +123,11 @@ mod tests {
 
     #[test]
     fn quotes_and_escapes_are_pythons() {
-        assert_eq!(r#""a'b""#, repr(Value::Str("a'b"), Beyond::Keep));
-        assert_eq!(r#"'a\'b"'"#, repr(Value::Str("a'b\""), Beyond::Keep));
-        assert_eq!(r"'\x7f\x00\t\n\r\\'", repr(Value::Str("\x7f\0\t\n\r\\"), Beyond::Keep));
-        assert_eq!(r"'\xe9\u2603\U0001f600'", repr(Value::Str("é☃😀"), Beyond::Escape));
-        assert_eq!(r#"b"'\xff\x00""#, repr(Value::Bytes(b"'\xff\0"), Beyond::Keep));
+        assert_eq!(r#""a'b""#, repr(Value::Str("a'b"), NonAscii::Keep));
+        assert_eq!(r#"'a\'b"'"#, repr(Value::Str("a'b\""), NonAscii::Keep));
+        assert_eq!(r"'\x7f\x00\t\n\r\\'", repr(Value::Str("\x7f\0\t\n\r\\"), NonAscii::Keep));
+        assert_eq!(r"'\xe9\u2603\U0001f600'", repr(Value::Str("é☃😀"), NonAscii::Escape));
+        assert_eq!(r#"b"'\xff\x00""#, repr(Value::Bytes(b"'\xff\0"), NonAscii::Keep));
     }
 
     #[test]
@@ -136,6 +136,6 @@ mod tests {
         encoder.tuple(1).tuple(2).str("a").none();
         let value = Values::new(&encoder.bytes).next().expect("a tuple was written");
 
-        assert_eq!("(('a', None),)", repr(value, Beyond::Keep));
+        assert_eq!("(('a', None),)", repr(value, NonAscii::Keep));
     }
 }

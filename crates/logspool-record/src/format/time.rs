@@ -6,9 +6,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::directive::{Acceptance, ArgumentKind, Conversion, Directive};
+use super::directive::{ArgumentKind, Conversion, Directive, RenderedBy};
 use super::integer::push_padded;
-use super::moment::{Clock, SecondCache, floor};
+use super::moment::{RecordTimes, SecondCache, floor_second};
 use super::percent;
 use super::spec::FormatSpec;
 use super::unsupported::Unsupported;
@@ -132,9 +132,9 @@ impl AscTime {
     /// Appends the text of a time. Python takes the second from the rounded float, so 0.9999999999 s shows the next
     /// second.
     #[inline]
-    pub(super) fn push(&self, time_ns: i64, clock: Clock, cache: &mut SecondCache, out: &mut Vec<u8>) {
+    pub(super) fn push(&self, time_ns: i64, clock: RecordTimes, cache: &mut SecondCache, out: &mut Vec<u8>) {
         let created = clock.created(time_ns);
-        let second = floor(created);
+        let second = floor_second(created);
         out.extend_from_slice(cache.text(second, |text| self.push_second(second, text)));
         let Some(millis) = &self.millis else { return };
         let msecs = clock.msecs(time_ns, created);
@@ -188,10 +188,10 @@ impl Millis {
             return Err(Unsupported::DateFormat);
         };
         let whole =
-            millis.conversion() == Conversion::Decimal && millis.accepts(ArgumentKind::Int) == Acceptance::Deferred;
-        let shows_float = whole || millis.accepts(ArgumentKind::Float) == Acceptance::Deferred;
+            millis.conversion() == Conversion::Decimal && millis.accepts(ArgumentKind::Int) == RenderedBy::Deferred;
+        let shows_float = whole || millis.accepts(ArgumentKind::Float) == RenderedBy::Deferred;
         let keyed = time.key().is_some() || millis.key().is_some();
-        if keyed || !shows_float || time.accepts(ArgumentKind::Str) != Acceptance::Deferred {
+        if keyed || !shows_float || time.accepts(ArgumentKind::Str) != RenderedBy::Deferred {
             return Err(Unsupported::DateFormat);
         }
         let shape = match millis.text() {
@@ -211,7 +211,7 @@ mod tests {
     fn asctime(spec: &FormatSpec, time_ns: i64) -> String {
         let mut out = Vec::new();
         let asctime = AscTime::compile(spec).expect("supported");
-        asctime.push(time_ns, Clock::new(spec), &mut SecondCache::default(), &mut out);
+        asctime.push(time_ns, RecordTimes::new(spec), &mut SecondCache::default(), &mut out);
         String::from_utf8(out).expect("UTF-8")
     }
 

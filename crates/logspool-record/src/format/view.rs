@@ -1,6 +1,6 @@
 //! A record opened for formatting: its context entries are parsed once, its arguments not yet.
 //!
-//! Stop on the line: *format*. The collector hands over a [`RecordView`]; formats read an [`OpenRecord`].
+//! Stop on the line: *format*. The collector hands over a [`RecordView`]; formats read an [`ParsedRecord`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -82,7 +82,7 @@ pub struct RecordView<'a> {
 
 /// A record with its context entries parsed, once for all formats that render it.
 #[derive(Debug, Clone)]
-pub struct OpenRecord<'a> {
+pub struct ParsedRecord<'a> {
     pub(super) time_ns: i64,
     pub(super) level: u16,
     pub(super) logger: &'a str,
@@ -102,7 +102,7 @@ pub struct OpenRecord<'a> {
     max_bytes: usize,
 }
 
-impl<'a> OpenRecord<'a> {
+impl<'a> ParsedRecord<'a> {
     /// Reads the context entries of a record.
     pub fn new(record: &RecordView<'a>) -> Self {
         let mut open = Self {
@@ -131,7 +131,7 @@ impl<'a> OpenRecord<'a> {
     ///
     /// The length is checked before each part of the line. One part has at most seven times the bytes of the values
     /// that it shows.
-    pub fn within(self, max_bytes: usize) -> Self {
+    pub fn with_limit(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
     }
 

@@ -1,11 +1,11 @@
 //! Bytes changed by the disk, files cut short, folders with a missing file: a start succeeds, and only the damaged
 //! frames are lost and counted.
 
-use super::dice::Dice;
+use super::generator::Random;
 use super::life::{Plan, open};
 use super::model::PLAIN;
-use super::sim_disk::{Faults, Scene, SimDisk};
-use super::world::World;
+use super::sim_disk::{Faults, SimDisk, Simulation};
+use super::simulated_files::SimulatedFiles;
 use crate::frame::{HEAD_BYTES, frame_bytes};
 use crate::item::{GapReason, Item};
 use crate::options::{Options, WhenFull};
@@ -30,8 +30,8 @@ fn plan(segment_bytes: u64) -> Plan {
 }
 
 fn payload(first: u64, bytes: usize) -> Vec<u8> {
-    let mut dice = Dice::new(first);
-    (0..bytes).map(|_| dice.next() as u8).collect()
+    let mut generator = Random::new(first);
+    (0..bytes).map(|_| generator.next() as u8).collect()
 }
 
 fn append(spool: &mut Spool<SimDisk>, bytes: usize) {
@@ -40,8 +40,8 @@ fn append(spool: &mut Spool<SimDisk>, bytes: usize) {
 }
 
 /// A full segment and the segment after it, all durable.
-struct Specimen {
-    world: World,
+struct SampleSegments {
+    files: SimulatedFiles,
     /// The file that is damaged, and its name.
     inode: usize,
     /// Frames in it.
@@ -50,22 +50,22 @@ struct Specimen {
     total: u64,
 }
 
-impl Specimen {
+impl SampleSegments {
     fn take(plan: &Plan, full_segments: u64) -> Self {
         let frames = (SEGMENT_BYTES - HEADER_BYTES) / frame_bytes(PAYLOAD_BYTES);
         let total = full_segments * frames + if full_segments == 0 { frames - 1 } else { 5 };
-        let scene = Scene::new(World::default(), Dice::new(1));
-        let mut spool = open(&scene, plan).unwrap();
+        let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
+        let mut spool = open(&simulation, plan).unwrap();
         spool.add_consumer(PLAIN).unwrap();
         spool.checkpoint().unwrap();
         for _ in 0..total {
             append(&mut spool, PAYLOAD_BYTES);
         }
         spool.close().unwrap();
-        let world = scene.borrow().world.clone();
-        let names = &world.folders[0].names;
+        let files = simulation.borrow().files.clone();
+        let names = &files.folders[0].names;
         let (_, inode) = names.iter().find(|(name, _)| name.ends_with(".seg")).expect("there is a segment");
-        Self { inode: *inode, frames: if full_segments == 0 { total } else { frames }, total, world }
+        Self { inode: *inode, frames: if full_segments == 0 { total } else { frames }, total, files }
     }
 
     /// Index of the frame that contains a byte.
@@ -77,10 +77,10 @@ impl Specimen {
 
     /// Opens the spool with `bytes` in place of the specimen's file; exactly the frames in `lost` must be missing.
     fn check(&self, plan: &Plan, bytes: Vec<u8>, lost: std::ops::Range<u64>) -> Result<u64, String> {
-        let mut world = self.world.clone();
-        world.inodes[self.inode] = World::file(bytes);
-        let scene = Scene::new(world, Dice::new(1));
-        let mut spool = open(&scene, plan).map_err(|error| format!("no start: {error}"))?;
+        let mut files = self.files.clone();
+        files.inodes[self.inode] = SimulatedFiles::file(bytes);
+        let simulation = Simulation::new(files, Random::new(1));
+        let mut spool = open(&simulation, plan).map_err(|error| format!("no start: {error}"))?;
         let mut cursor = 0;
         while let Some(item) = spool.read(PLAIN).map_err(|error| error.to_string())? {
             match item {
@@ -114,8 +114,8 @@ impl Specimen {
 /// Changes every `step`th byte of a segment that `full_segments` others follow.
 pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
     let plan = plan(SEGMENT_BYTES);
-    let specimen = Specimen::take(&plan, full_segments);
-    let original = specimen.world.inodes[specimen.inode].cache.to_vec();
+    let specimen = SampleSegments::take(&plan, full_segments);
+    let original = specimen.files.inodes[specimen.inode].cache.to_vec();
     let mut count = 0;
     for at in (0..SEGMENT_BYTES).step_by(step as usize) {
         let mut bytes = original.clone();
@@ -137,8 +137,8 @@ pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
 /// Cuts a segment at every `step`th length.
 fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
     let plan = plan(SEGMENT_BYTES);
-    let specimen = Specimen::take(&plan, full_segments);
-    let original = specimen.world.inodes[specimen.inode].cache.to_vec();
+    let specimen = SampleSegments::take(&plan, full_segments);
+    let original = specimen.files.inodes[specimen.inode].cache.to_vec();
     let mut count = 0;
     for length in (0..SEGMENT_BYTES).step_by(step as usize) {
         // Without a header no frame is believed.
@@ -158,8 +158,8 @@ fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
 /// the offsets of new frames.
 pub fn begin_anew_among_spares() -> Result<(), String> {
     let plan = plan(4096);
-    let scene = Scene::new(World::default(), Dice::new(1));
-    let mut spool = open(&scene, &plan).unwrap();
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
+    let mut spool = open(&simulation, &plan).unwrap();
     spool.add_consumer(PLAIN).unwrap();
     for _ in 0..30 {
         append(&mut spool, 200);
@@ -169,19 +169,19 @@ pub fn begin_anew_among_spares() -> Result<(), String> {
     spool.checkpoint().unwrap();
     drop(spool);
     {
-        let world = &mut scene.borrow_mut().world;
-        let names: Vec<_> = world.folders[0].names.keys().cloned().collect();
+        let files = &mut simulation.borrow_mut().files;
+        let names: Vec<_> = files.folders[0].names.keys().cloned().collect();
         assert_eq!(2, names.iter().filter(|name| name.ends_with(".free")).count(), "{names:?}");
         for name in names.iter().filter(|name| !name.ends_with(".free")) {
-            world.remove(0, name);
+            files.remove(0, name);
         }
     }
-    let mut spool = open(&scene, &plan).unwrap();
+    let mut spool = open(&simulation, &plan).unwrap();
     spool.add_consumer(PLAIN).unwrap();
     append(&mut spool, 200);
     spool.sync().unwrap();
     drop(spool);
-    let mut spool = open(&scene, &plan).unwrap();
+    let mut spool = open(&simulation, &plan).unwrap();
     spool.add_consumer(PLAIN).unwrap();
     let mut count = 0;
     while let Some(item) = spool.read(PLAIN).map_err(|error| error.to_string())? {

@@ -7,20 +7,20 @@ use crate::defect::{Defect, plant};
 const STATES: u64 = 100_000;
 
 /// Looks for a violation with a defect planted; returns the number of states it took and the violation.
-fn hunt(defect: Defect) -> Option<(u64, String)> {
+fn find_violation(defect: Defect) -> Option<(u64, String)> {
     plant(Some(defect));
     let found = match defect {
         // These defects show only on a disk that damages data, or in a folder without its checkpoint. No crash causes
         // that.
         Defect::CrcWithoutId => damage::begin_anew_among_spares().err().map(|what| (1, what)),
         Defect::StopAtDamage => damage::flip_bytes(1, 509).err().map(|what| (1, what)),
-        _ => hunt_crashes(),
+        _ => find_crash_violation(),
     };
     plant(None);
     found
 }
 
-fn hunt_crashes() -> Option<(u64, String)> {
+fn find_crash_violation() -> Option<(u64, String)> {
     let mut states = 0;
     for seed in 1.. {
         match random::run_seed(seed) {
@@ -38,7 +38,7 @@ fn hunt_crashes() -> Option<(u64, String)> {
 fn every_planted_defect_is_found() {
     let mut unnoticed = Vec::new();
     for defect in Defect::ALL {
-        match hunt(defect) {
+        match find_violation(defect) {
             Some((states, what)) => println!("{defect:?}: after {states} crash states: {what}"),
             None => unnoticed.push(defect),
         }

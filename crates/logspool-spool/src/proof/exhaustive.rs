@@ -1,12 +1,12 @@
 //! Short programs, crashed after every call in every way: each pending write kept or dropped, each number of pending
 //! operations on names kept.
 
-use super::dice::Dice;
+use super::generator::Random;
 use super::life::{Plan, open};
-use super::model::{Claims, Ledger, PLAIN, SERVICE};
-use super::sim_disk::{Faults, Scene};
+use super::model::{Ledger, PLAIN, Promises, SERVICE};
+use super::sim_disk::{Faults, Simulation};
+use super::simulated_files::{SimulatedFiles, Write, WriteOutcome};
 use super::trial::{Count, Trials};
-use super::world::{Fate, World, Write};
 use crate::disk::Operation;
 use crate::options::{Options, WhenFull};
 use crate::spool::Batch;
@@ -49,21 +49,21 @@ fn plan(when_full: WhenFull, folders: usize) -> Plan {
 pub fn run_program(index: usize) -> Result<Count, String> {
     let (program, when_full, folders) = PROGRAMS[index];
     let plan = plan(when_full, folders);
-    let scene = Scene::new(World::default(), Dice::new(index as u64));
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(index as u64));
     let mut ledger = Ledger { when_full, ..Ledger::default() };
-    scene.borrow_mut().faults = plan.faults;
+    simulation.borrow_mut().faults = plan.faults;
     let text = |error: crate::SpoolError| error.to_string();
-    let mut spool = open(&scene, &plan).map_err(text)?;
+    let mut spool = open(&simulation, &plan).map_err(text)?;
     for consumer in [SERVICE, PLAIN] {
         spool.add_consumer(consumer).map_err(text)?;
     }
     spool.checkpoint().map_err(text)?;
-    scene.borrow_mut().states = Some(Vec::new());
+    simulation.borrow_mut().states = Some(Vec::new());
     for step in program.chars() {
-        let claim = |change: &dyn Fn(&mut Claims)| {
-            let scene = &mut *scene.borrow_mut();
-            change(&mut scene.claims);
-            scene.keep();
+        let update_promises = |change: &dyn Fn(&mut Promises)| {
+            let simulation = &mut *simulation.borrow_mut();
+            change(&mut simulation.promises);
+            simulation.keep();
         };
         match step {
             'a' => {
@@ -73,18 +73,18 @@ pub fn run_program(index: usize) -> Result<Count, String> {
                 let batch = Batch { first, count: 2, codec: 0, payload: &ledger.attempts[index].payload };
                 if let Ok(end) = spool.append(&batch) {
                     ledger.accepted.insert(first, index);
-                    claim(&|claims| claims.accepted = end);
+                    update_promises(&|promises| promises.accepted = end);
                 }
             }
             's' => {
                 if let Ok(end) = spool.sync() {
-                    claim(&|claims| claims.durable = end);
+                    update_promises(&|promises| promises.durable = end);
                 }
             }
             'c' => {
-                let acked = scene.borrow().claims.acked;
+                let acked = simulation.borrow().promises.acked;
                 if spool.checkpoint().is_ok() {
-                    claim(&|claims| claims.saved = acked);
+                    update_promises(&|promises| promises.saved = acked);
                 }
             }
             'd' | 'p' => {
@@ -92,18 +92,18 @@ pub fn run_program(index: usize) -> Result<Count, String> {
                 for consumer in consumers {
                     while spool.read(*consumer).map_err(text)?.is_some() {}
                     let end = spool.next();
-                    claim(&|claims| match *consumer {
-                        SERVICE => claims.delivered = end,
-                        _ => claims.acked = end,
+                    update_promises(&|promises| match *consumer {
+                        SERVICE => promises.delivered = end,
+                        _ => promises.acked = end,
                     });
                     spool.ack(*consumer, end).map_err(text)?;
                 }
             }
             'o' => {
                 drop(spool);
-                spool = open(&scene, &plan).map_err(text)?;
+                spool = open(&simulation, &plan).map_err(text)?;
                 let durable = spool.durable();
-                claim(&|claims| claims.durable = durable);
+                update_promises(&|promises| promises.durable = durable);
             }
             _ => {
                 let operation = match step {
@@ -112,27 +112,28 @@ pub fn run_program(index: usize) -> Result<Count, String> {
                     'n' => Operation::SyncFolder,
                     _ => Operation::Rename,
                 };
-                scene.borrow_mut().fails_next = Some(operation);
+                simulation.borrow_mut().fails_next = Some(operation);
             }
         }
     }
-    let states = scene.borrow_mut().states.take().unwrap_or_default();
+    let states = simulation.borrow_mut().states.take().unwrap_or_default();
     crash_everywhere(&plan, &ledger, &states).map_err(|what| format!("{program}: {what}"))
 }
 
-fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) -> Result<Count, String> {
-    let mut dice = Dice::new(1);
+fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(SimulatedFiles, Promises)]) -> Result<Count, String> {
+    let mut generator = Random::new(1);
     let mut trials = Trials::new(plan, ledger);
-    for (world, claims) in states {
-        let namings = namings(&world.pending_names());
-        let writes = world.pending_writes();
+    for (files, promises) in states {
+        let namings = namings(&files.pending_names());
+        let writes = files.pending_writes();
         for naming in &namings {
             for subset in 0..1_u64 << writes.min(MAX_WRITES) {
-                let kept = if writes > MAX_WRITES { dice.next() } else { subset };
-                let fate =
-                    |_: &Write, index: usize| if kept >> (index % 64) & 1 == 1 { Fate::Kept } else { Fate::Dropped };
-                let image = world.crash_with(naming, fate);
-                trials.open_on(image, claims, claims.durable, &mut dice)?;
+                let kept = if writes > MAX_WRITES { generator.next() } else { subset };
+                let fate = |_: &Write, index: usize| {
+                    if kept >> (index % 64) & 1 == 1 { WriteOutcome::Kept } else { WriteOutcome::Dropped }
+                };
+                let image = files.crash_with(naming, fate);
+                trials.open_on(image, promises, promises.durable, &mut generator)?;
             }
         }
     }

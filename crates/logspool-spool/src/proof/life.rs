@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::dice::Dice;
-use super::model::{Attempt, Claims, Expected, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, observe};
-use super::sim_disk::{Faults, Scene, SimDisk};
+use super::generator::Random;
+use super::model::{Attempt, Expected, Ledger, MAX_COUNT, PLAIN, Promises, Reading, SERVICE, observe};
+use super::sim_disk::{Faults, SimDisk, Simulation};
+use super::simulated_files::SimulatedFiles;
 use super::trial::{Count, Trials};
-use super::world::World;
 use crate::error::SpoolError;
 use crate::options::{Options, WhenFull};
 use crate::{Batch, Spool};
@@ -27,21 +27,21 @@ pub struct Plan {
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
-        let dice = &mut Dice::new(seed);
-        let segment_bytes = dice.pick(&[1536, 2048, 4096, 8192]);
-        let segments = dice.pick(&[4, 5, 6, 12, 40]);
-        let when_full = dice.pick(&[WhenFull::RefuseNew, WhenFull::RefuseNew, WhenFull::DropOldest]);
-        let max_payload = dice.pick(&[24, 120, 400, 1000]);
-        let max_unsynced_bytes = dice.pick(&[600, 2000, 100_000]);
-        let rate = dice.pick(&[5, 20, 100, 300]);
-        let mut faults = Faults { reads_see_failed: dice.below(3) > 0, ..Faults::default() };
-        match dice.below(12) {
+        let generator = &mut Random::new(seed);
+        let segment_bytes = generator.pick(&[1536, 2048, 4096, 8192]);
+        let segments = generator.pick(&[4, 5, 6, 12, 40]);
+        let when_full = generator.pick(&[WhenFull::RefuseNew, WhenFull::RefuseNew, WhenFull::DropOldest]);
+        let max_payload = generator.pick(&[24, 120, 400, 1000]);
+        let max_unsynced_bytes = generator.pick(&[600, 2000, 100_000]);
+        let rate = generator.pick(&[5, 20, 100, 300]);
+        let mut faults = Faults { reads_see_failed: generator.below(3) > 0, ..Faults::default() };
+        match generator.below(12) {
             0..=3 => {}
             4 | 5 => faults.sync = rate,
             6 => faults.write = rate,
             7 => faults.sync_folder = rate,
             8 => faults.name = rate,
-            9 => faults.capacity = segment_bytes * (1 + dice.below(segments)) + dice.below(20_000),
+            9 => faults.capacity = segment_bytes * (1 + generator.below(segments)) + generator.below(20_000),
             10 => faults.first_is_dead = true,
             _ => {
                 let share = rate / 4 + 1;
@@ -51,12 +51,12 @@ impl Plan {
         }
         Self {
             options: Options { segment_bytes, max_bytes: segment_bytes * segments, when_full, max_unsynced_bytes },
-            folders: if faults.first_is_dead || dice.below(4) == 0 { 2 } else { 1 },
+            folders: if faults.first_is_dead || generator.below(4) == 0 { 2 } else { 1 },
             max_payload: max_payload.min(segment_bytes - 1024 - 40),
             faults,
-            lives: 1 + dice.below(4),
-            steps: 8 + dice.below(33),
-            images: 1 + dice.below(3),
+            lives: 1 + generator.below(4),
+            steps: 8 + generator.below(33),
+            images: 1 + generator.below(3),
         }
     }
 }
@@ -84,8 +84,8 @@ pub fn run(seed: u64) -> Result<Count, Violation> {
     Run::new(seed).live().map_err(|what| Violation { seed, what })
 }
 
-pub fn open(scene: &Rc<RefCell<Scene>>, plan: &Plan) -> Result<Spool<SimDisk>, SpoolError> {
-    let disks = ["first", "second"].iter().take(plan.folders).map(|path| SimDisk::new(scene, path)).collect();
+pub fn open(simulation: &Rc<RefCell<Simulation>>, plan: &Plan) -> Result<Spool<SimDisk>, SpoolError> {
+    let disks = ["first", "second"].iter().take(plan.folders).map(|path| SimDisk::new(simulation, path)).collect();
     Spool::open(disks, plan.options.clone())
 }
 
@@ -95,9 +95,9 @@ fn plain_position(spool: &Spool<SimDisk>) -> u64 {
 
 struct Run {
     plan: Plan,
-    dice: Dice,
+    generator: Random,
     ledger: Ledger,
-    scene: Rc<RefCell<Scene>>,
+    simulation: Rc<RefCell<Simulation>>,
     service: Reading,
     plain: Reading,
     /// A refused batch that is tried again.
@@ -108,11 +108,11 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Self {
         let plan = Plan::of(seed);
-        let mut dice = Dice::new(seed ^ 0x6c69_7665_7300_0000);
-        let scene = Scene::new(World::default(), Dice::new(dice.next()));
+        let mut generator = Random::new(seed ^ 0x6c69_7665_7300_0000);
+        let simulation = Simulation::new(SimulatedFiles::default(), Random::new(generator.next()));
         let ledger = Ledger { when_full: plan.options.when_full, ..Ledger::default() };
         let (service, plain) = (Reading::at(0), Reading::at(0));
-        Self { plan, dice, ledger, scene, service, plain, again: None, count: Count::default() }
+        Self { plan, generator, ledger, simulation, service, plain, again: None, count: Count::default() }
     }
 
     fn live(mut self) -> Result<Count, String> {
@@ -123,10 +123,10 @@ impl Run {
         spool.checkpoint().map_err(|error| format!("no checkpoint on a sound disk: {error}"))?;
         for life in 0..self.plan.lives {
             {
-                let scene = &mut *self.scene.borrow_mut();
-                scene.faults = self.plan.faults;
-                scene.states.get_or_insert_default();
-                scene.keep();
+                let simulation = &mut *self.simulation.borrow_mut();
+                simulation.faults = self.plan.faults;
+                simulation.states.get_or_insert_default();
+                simulation.keep();
             }
             for _ in 0..self.plan.steps {
                 self.step(&mut spool)?;
@@ -141,21 +141,21 @@ impl Run {
     }
 
     fn open(&self) -> Result<Spool<SimDisk>, String> {
-        open(&self.scene, &self.plan).map_err(|error| format!("I4: {error}"))
+        open(&self.simulation, &self.plan).map_err(|error| format!("I4: {error}"))
     }
 
-    fn claim(&self, change: impl FnOnce(&mut Claims)) {
-        let scene = &mut *self.scene.borrow_mut();
-        change(&mut scene.claims);
-        scene.keep();
+    fn update_promises(&self, change: impl FnOnce(&mut Promises)) {
+        let simulation = &mut *self.simulation.borrow_mut();
+        change(&mut simulation.promises);
+        simulation.keep();
     }
 
     fn step(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
-        match self.dice.below(100) {
+        match self.generator.below(100) {
             0..=49 => self.append(spool),
             50..=63 => {
                 if let Ok(end) = spool.sync() {
-                    self.claim(|claims| claims.durable = end);
+                    self.update_promises(|promises| promises.durable = end);
                 }
                 Ok(())
             }
@@ -175,7 +175,7 @@ impl Run {
 
     fn save(&self, spool: &mut Spool<SimDisk>) {
         if spool.checkpoint().is_ok() {
-            self.claim(|claims| claims.saved = claims.saved.max(plain_position(spool)));
+            self.update_promises(|promises| promises.saved = promises.saved.max(plain_position(spool)));
         }
     }
 
@@ -183,9 +183,9 @@ impl Run {
         let index = match self.again.take() {
             Some(index) if self.ledger.attempts[index].first >= spool.next() => index,
             _ => {
-                let skipped = if self.dice.below(20) == 0 { self.dice.below(3) } else { 0 };
-                let count = 1 + self.dice.below(MAX_COUNT) as u32;
-                let bytes = 8 + self.dice.below(self.plan.max_payload - 7) as usize;
+                let skipped = if self.generator.below(20) == 0 { self.generator.below(3) } else { 0 };
+                let count = 1 + self.generator.below(MAX_COUNT) as u32;
+                let bytes = 8 + self.generator.below(self.plan.max_payload - 7) as usize;
                 self.ledger.attempt(spool.next() + skipped, count, bytes)
             }
         };
@@ -193,10 +193,10 @@ impl Run {
         match spool.append(&Batch { first: *first, count: *count, codec: 0, payload }) {
             Ok(end) => {
                 self.ledger.accepted.insert(*first, index);
-                self.claim(|claims| claims.accepted = end);
+                self.update_promises(|promises| promises.accepted = end);
             }
             Err(SpoolError::Disk(_) | SpoolError::Full { .. }) => {
-                if self.dice.below(2) == 0 {
+                if self.generator.below(2) == 0 {
                     self.again = Some(index);
                 }
             }
@@ -206,28 +206,28 @@ impl Run {
     }
 
     fn deliver_to_service(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
-        for _ in 0..=self.dice.below(4) {
+        for _ in 0..=self.generator.below(4) {
             let Ok(Some(item)) = spool.read(SERVICE) else { break };
             // Without a crash no accepted batch may be missing, durable or not.
             self.service.take(&item, &self.ledger)?;
         }
         let cursor = self.service.cursor;
-        self.claim(|claims| claims.delivered = cursor);
-        if self.dice.below(4) > 0 {
+        self.update_promises(|promises| promises.delivered = cursor);
+        if self.generator.below(4) > 0 {
             spool.ack(SERVICE, cursor).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
 
     fn deliver_plainly(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
-        for _ in 0..=self.dice.below(4) {
+        for _ in 0..=self.generator.below(4) {
             let Ok(Some(item)) = spool.read(PLAIN) else { break };
             self.plain.take(&item, &self.ledger)?;
         }
         // Sometimes the sink has delivered only a part of the last batch.
-        let cursor = self.plain.cursor - self.dice.below(2).min(self.plain.cursor);
-        if self.dice.below(4) > 0 {
-            self.claim(|claims| claims.acked = claims.acked.max(cursor));
+        let cursor = self.plain.cursor - self.generator.below(2).min(self.plain.cursor);
+        if self.generator.below(4) > 0 {
+            self.update_promises(|promises| promises.acked = promises.acked.max(cursor));
             spool.ack(PLAIN, cursor).map_err(|error| error.to_string())?;
         }
         Ok(())
@@ -235,11 +235,11 @@ impl Run {
 
     /// Crashes from every state of this life.
     fn look_at_states(&mut self) -> Result<(), String> {
-        let states = self.scene.borrow_mut().states.take().unwrap_or_default();
+        let states = self.simulation.borrow_mut().states.take().unwrap_or_default();
         let mut trials = Trials::new(&self.plan, &self.ledger);
-        for (world, claims) in &states {
+        for (files, promises) in &states {
             for _ in 0..self.plan.images {
-                trials.look_at(world, claims, &mut self.dice)?;
+                trials.look_at(files, promises, &mut self.generator)?;
             }
         }
         self.count.states += trials.count.states;
@@ -249,12 +249,12 @@ impl Run {
 
     /// Ends a life in one way or another and begins the next one.
     fn end_life(&mut self, mut spool: Spool<SimDisk>) -> Result<Spool<SimDisk>, String> {
-        match self.dice.below(4) {
+        match self.generator.below(4) {
             0 => {
-                let scene = &mut *self.scene.borrow_mut();
-                scene.world = scene.world.crash(&mut self.dice);
+                let simulation = &mut *self.simulation.borrow_mut();
+                simulation.files = simulation.files.crash(&mut self.generator);
                 // Records that were written but not durable may be gone for good.
-                scene.claims.accepted = scene.claims.durable;
+                simulation.promises.accepted = simulation.promises.durable;
             }
             1 => {
                 self.save(&mut spool);
@@ -265,30 +265,30 @@ impl Run {
                 let _ = spool.close();
             }
             _ => {
-                self.scene.borrow_mut().states = Some(Vec::new());
+                self.simulation.borrow_mut().states = Some(Vec::new());
                 return Ok(spool);
             }
         }
-        self.scene.borrow_mut().states = Some(Vec::new());
+        self.simulation.borrow_mut().states = Some(Vec::new());
         let mut spool = self.open()?;
-        let claims = self.scene.borrow().claims;
+        let promises = self.simulation.borrow().promises;
         // A second spool on a copy of the disk shows the records that the crash removed.
-        let copy = Scene::new(self.scene.borrow().world.clone(), Dice::new(self.dice.next()));
+        let copy = Simulation::new(self.simulation.borrow().files.clone(), Random::new(self.generator.next()));
         let mut other = open(&copy, &self.plan).map_err(|error| format!("I4: {error}"))?;
         let text = |what: String| format!("next life: {what}");
-        let seen = observe(&mut other, &self.ledger, claims.delivered).map_err(text)?;
-        let expected = Expected { ledger: &self.ledger, settled: claims.durable, present: None };
-        expected.judge(&seen, &claims).map_err(text)?;
+        let seen = observe(&mut other, &self.ledger, promises.delivered).map_err(text)?;
+        let expected = Expected { ledger: &self.ledger, settled: promises.durable, present: None };
+        expected.check_promises(&seen, &promises).map_err(text)?;
         self.ledger.keep_only(&seen.present);
-        spool.ack(SERVICE, claims.delivered).map_err(|error| error.to_string())?;
-        self.service = Reading::at(claims.delivered);
+        spool.ack(SERVICE, promises.delivered).map_err(|error| error.to_string())?;
+        self.service = Reading::at(promises.delivered);
         let position = spool.add_consumer(PLAIN).map_err(|error| error.to_string())?;
         self.plain = Reading::at(position);
         self.again = None;
         let (durable, next) = (spool.durable(), spool.next());
-        self.claim(|claims| {
-            claims.durable = claims.durable.max(durable);
-            claims.accepted = next;
+        self.update_promises(|promises| {
+            promises.durable = promises.durable.max(durable);
+            promises.accepted = next;
         });
         Ok(spool)
     }
@@ -296,9 +296,9 @@ impl Run {
     /// The faults stop: everything must be delivered and every segment freed within a bound.
     fn be_done(&mut self, mut spool: Spool<SimDisk>) -> Result<(), String> {
         {
-            let scene = &mut *self.scene.borrow_mut();
-            scene.faults = Faults::default();
-            scene.states = None;
+            let simulation = &mut *self.simulation.borrow_mut();
+            simulation.faults = Faults::default();
+            simulation.states = None;
         }
         let fail = |what: &str, error: SpoolError| format!("liveness: {what}: {error}");
         for round in 0..3 {

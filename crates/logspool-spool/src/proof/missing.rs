@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::dice::Dice;
-use super::sim_disk::{Faults, Scene, SimDisk};
-use super::world::World;
+use super::generator::Random;
+use super::sim_disk::{Faults, SimDisk, Simulation};
+use super::simulated_files::SimulatedFiles;
 use crate::disk::Operation;
 use crate::item::{GapReason, Item};
 use crate::options::{Options, WhenFull};
@@ -18,14 +18,14 @@ fn options() -> Options {
     Options { segment_bytes, max_bytes: 20 * segment_bytes, when_full: WhenFull::RefuseNew, max_unsynced_bytes: 5000 }
 }
 
-type Shared = Rc<RefCell<Scene>>;
+type Shared = Rc<RefCell<Simulation>>;
 
-fn open(scene: &Shared) -> Spool<SimDisk> {
-    open_with(scene, options())
+fn open(simulation: &Shared) -> Spool<SimDisk> {
+    open_with(simulation, options())
 }
 
-fn open_with(scene: &Shared, options: Options) -> Spool<SimDisk> {
-    Spool::open(vec![SimDisk::new(scene, "only")], options).unwrap()
+fn open_with(simulation: &Shared, options: Options) -> Spool<SimDisk> {
+    Spool::open(vec![SimDisk::new(simulation, "only")], options).unwrap()
 }
 
 fn append(spool: &mut Spool<SimDisk>, first: u64) {
@@ -34,18 +34,18 @@ fn append(spool: &mut Spool<SimDisk>, first: u64) {
 
 /// A folder with five segments of five frames each, all durable: numbers 0 to 24.
 fn five_segments() -> Shared {
-    let scene = Scene::new(World::default(), Dice::new(1));
-    let mut spool = open(&scene);
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
+    let mut spool = open(&simulation);
     spool.add_consumer(CONSUMER).unwrap();
     spool.checkpoint().unwrap();
     (0..25).for_each(|first| append(&mut spool, first));
     spool.close().unwrap();
-    scene
+    simulation
 }
 
-fn segments(scene: &Shared) -> Vec<Rc<str>> {
-    let scene = scene.borrow();
-    scene.world.folders[0].names.keys().filter(|name| name.ends_with(".seg")).cloned().collect()
+fn segments(simulation: &Shared) -> Vec<Rc<str>> {
+    let simulation = simulation.borrow();
+    simulation.files.folders[0].names.keys().filter(|name| name.ends_with(".seg")).cloned().collect()
 }
 
 /// Numbers of the frames, and gaps.
@@ -65,11 +65,11 @@ fn read_all(spool: &mut Spool<SimDisk>) -> (Vec<u64>, Vec<(u64, u64, GapReason)>
 
 #[test]
 fn a_segment_that_is_missing_is_a_gap_that_is_counted() {
-    let scene = five_segments();
-    let names = segments(&scene);
+    let simulation = five_segments();
+    let names = segments(&simulation);
     assert_eq!(5, names.len());
-    scene.borrow_mut().world.remove(0, &names[2]);
-    let mut spool = open(&scene);
+    simulation.borrow_mut().files.remove(0, &names[2]);
+    let mut spool = open(&simulation);
 
     assert_eq!(5, spool.stats().lost_records);
     let (frames, gaps) = read_all(&mut spool);
@@ -80,10 +80,10 @@ fn a_segment_that_is_missing_is_a_gap_that_is_counted() {
 
 #[test]
 fn the_last_segment_is_missed_too() {
-    let scene = five_segments();
-    let names = segments(&scene);
-    scene.borrow_mut().world.remove(0, &names[4]);
-    let mut spool = open(&scene);
+    let simulation = five_segments();
+    let names = segments(&simulation);
+    simulation.borrow_mut().files.remove(0, &names[4]);
+    let mut spool = open(&simulation);
     append(&mut spool, 25);
 
     let (frames, gaps) = read_all(&mut spool);
@@ -92,12 +92,12 @@ fn the_last_segment_is_missed_too() {
 
 #[test]
 fn a_segment_that_everybody_has_read_is_not_missed() {
-    let scene = five_segments();
-    let mut spool = open(&scene);
+    let simulation = five_segments();
+    let mut spool = open(&simulation);
     spool.ack(CONSUMER, 15).unwrap();
     spool.close().unwrap();
-    assert!(segments(&scene).len() < 5, "nothing was given back");
-    let mut spool = open(&scene);
+    assert!(segments(&simulation).len() < 5, "nothing was given back");
+    let mut spool = open(&simulation);
 
     assert_eq!(0, spool.stats().lost_records);
     assert_eq!(((15..25).collect(), vec![]), read_all(&mut spool));
@@ -105,10 +105,10 @@ fn a_segment_that_everybody_has_read_is_not_missed() {
 
 #[test]
 fn without_a_checkpoint_everything_is_delivered_again() {
-    let scene = five_segments();
-    let stream = open(&scene).stream();
-    scene.borrow_mut().world.remove(0, "checkpoint");
-    let mut spool = open(&scene);
+    let simulation = five_segments();
+    let stream = open(&simulation).stream();
+    simulation.borrow_mut().files.remove(0, "checkpoint");
+    let mut spool = open(&simulation);
     assert_eq!(stream, spool.stream());
     assert_eq!(25, spool.next());
 
@@ -118,35 +118,35 @@ fn without_a_checkpoint_everything_is_delivered_again() {
 
 #[test]
 fn a_segment_of_another_stream_is_set_aside() {
-    let (scene, other) = (five_segments(), Scene::new(World::default(), Dice::new(99)));
+    let (simulation, other) = (five_segments(), Simulation::new(SimulatedFiles::default(), Random::new(99)));
     let mut spool = open(&other);
     append(&mut spool, 0);
     spool.close().unwrap();
-    let inode = *other.borrow().world.folders[0].names.iter().find(|(name, _)| name.ends_with(".seg")).unwrap().1;
+    let inode = *other.borrow().files.folders[0].names.iter().find(|(name, _)| name.ends_with(".seg")).unwrap().1;
     {
-        let bytes = other.borrow().world.inodes[inode].clone();
-        let world = &mut scene.borrow_mut().world;
-        let place = world.create(0, "00000000000000000001.seg");
-        world.inodes[place] = bytes;
+        let bytes = other.borrow().files.inodes[inode].clone();
+        let files = &mut simulation.borrow_mut().files;
+        let place = files.create(0, "00000000000000000001.seg");
+        files.inodes[place] = bytes;
     }
-    let mut spool = open(&scene);
+    let mut spool = open(&simulation);
 
     // Number 1 was the first segment of this stream.
     assert_eq!(1, spool.stats().quarantined_frames);
     assert_eq!(((5..25).collect(), vec![(0, 5, GapReason::Lost)]), read_all(&mut spool));
-    assert!(scene.borrow().world.folders[0].names.contains_key("00000000000000000001.aside"));
+    assert!(simulation.borrow().files.folders[0].names.contains_key("00000000000000000001.aside"));
 }
 
 #[test]
 fn numbers_that_were_left_out_are_told_apart_from_lost_ones() {
-    let scene = Scene::new(World::default(), Dice::new(1));
-    let mut spool = open(&scene);
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
+    let mut spool = open(&simulation);
     spool.add_consumer(CONSUMER).unwrap();
     append(&mut spool, 0);
     append(&mut spool, 7);
     assert_eq!((vec![0, 7], vec![(1, 7, GapReason::Skipped)]), read_all(&mut spool));
     spool.close().unwrap();
-    let mut spool = open(&scene);
+    let mut spool = open(&simulation);
 
     assert_eq!((vec![0, 7], vec![(1, 7, GapReason::Skipped)]), read_all(&mut spool));
     assert_eq!(0, spool.stats().lost_records);
@@ -154,11 +154,11 @@ fn numbers_that_were_left_out_are_told_apart_from_lost_ones() {
 
 #[test]
 fn a_frame_that_changes_under_an_open_spool_costs_itself_alone() {
-    let scene = five_segments();
-    let mut spool = open(&scene);
-    let names = segments(&scene);
-    let inode = scene.borrow().world.folders[0].names[&names[1]];
-    scene.borrow_mut().world.write(inode, 1024 + 2 * 200 + 100, b"rot");
+    let simulation = five_segments();
+    let mut spool = open(&simulation);
+    let names = segments(&simulation);
+    let inode = simulation.borrow().files.folders[0].names[&names[1]];
+    simulation.borrow_mut().files.write(inode, 1024 + 2 * 200 + 100, b"rot");
 
     let (frames, gaps) = read_all(&mut spool);
     assert_eq!((24, vec![(7, 8, GapReason::Lost)]), (frames.len(), gaps));
@@ -167,16 +167,16 @@ fn a_frame_that_changes_under_an_open_spool_costs_itself_alone() {
 
 #[test]
 fn a_disk_that_cannot_be_read_is_asked_again_and_then_given_up() {
-    let scene = five_segments();
-    let mut spool = open(&scene);
-    scene.borrow_mut().faults = Faults { read: 1000, ..Faults::default() };
+    let simulation = five_segments();
+    let mut spool = open(&simulation);
+    simulation.borrow_mut().faults = Faults { read: 1000, ..Faults::default() };
     assert!(spool.read(CONSUMER).is_err());
     assert!(spool.read(CONSUMER).is_err());
-    scene.borrow_mut().faults = Faults::default();
+    simulation.borrow_mut().faults = Faults::default();
 
     assert_eq!(((0..25).collect(), vec![]), read_all(&mut spool));
     spool.rewind(CONSUMER).unwrap();
-    scene.borrow_mut().faults = Faults { read: 1000, ..Faults::default() };
+    simulation.borrow_mut().faults = Faults { read: 1000, ..Faults::default() };
     assert!((0..2).all(|_| spool.read(CONSUMER).is_err()));
     let item = spool.read(CONSUMER).unwrap();
     assert!(matches!(item, Some(Item::Gap { from: 0, reason: GapReason::Lost, .. })), "{item:?}");
@@ -184,34 +184,34 @@ fn a_disk_that_cannot_be_read_is_asked_again_and_then_given_up() {
 
 #[test]
 fn what_took_several_segments_to_take_over_is_there_when_others_follow() {
-    let scene = Scene::new(World::default(), Dice::new(1));
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
     let large = Options { segment_bytes: 8192, max_bytes: 20 * 8192, ..options() };
-    let mut spool = open_with(&scene, large);
+    let mut spool = open_with(&simulation, large);
     spool.add_consumer(CONSUMER).unwrap();
     spool.checkpoint().unwrap();
     (0..20).for_each(|first| append(&mut spool, first));
     drop(spool);
-    let mut spool = open(&scene);
-    assert_eq!(4, segments(&scene).len(), "one after the other holds a part of it");
+    let mut spool = open(&simulation);
+    assert_eq!(4, segments(&simulation).len(), "one after the other holds a part of it");
     (20..23).for_each(|first| append(&mut spool, first));
     drop(spool);
 
-    let mut spool = open(&scene);
+    let mut spool = open(&simulation);
     assert_eq!(((0..23).collect(), vec![]), read_all(&mut spool));
 }
 
 #[test]
 fn a_failed_sync_costs_a_file_and_no_record() {
-    let scene = Scene::new(World::default(), Dice::new(1));
-    let mut spool = open(&scene);
+    let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
+    let mut spool = open(&simulation);
     spool.add_consumer(CONSUMER).unwrap();
     append(&mut spool, 0);
-    scene.borrow_mut().fails_next = Some(Operation::Sync);
+    simulation.borrow_mut().fails_next = Some(Operation::Sync);
     assert_eq!(1, spool.sync().unwrap());
 
     assert_eq!((1, false), (spool.stats().failed_syncs, spool.stats().is_degraded));
-    let left = scene.borrow().world.crash_with(&[0], |_, _| super::world::Fate::Dropped);
-    let mut spool = open(&Scene::new(left, Dice::new(2)));
+    let left = simulation.borrow().files.crash_with(&[0], |_, _| super::simulated_files::WriteOutcome::Dropped);
+    let mut spool = open(&Simulation::new(left, Random::new(2)));
     spool.add_consumer(CONSUMER).unwrap();
     assert_eq!((vec![0], vec![]), read_all(&mut spool));
 }

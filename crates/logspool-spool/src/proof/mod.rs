@@ -24,13 +24,13 @@
 mod content;
 mod damage;
 mod defects;
-mod dice;
 mod exhaustive;
+mod generator;
 mod heap;
 mod life;
 mod missing;
 mod model;
 mod random;
 mod sim_disk;
+mod simulated_files;
 mod trial;
-mod world;

@@ -18,7 +18,7 @@ pub const PLAIN: u64 = 2;
 
 /// The promises at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct Promises {
     /// Every record below was appended and accepted.
     pub accepted: u64,
     /// Every record below is durable.
@@ -107,21 +107,21 @@ impl Expected<'_> {
     /// Checks one item that a consumer read.
     fn check(&self, step: &Step) -> Result<(), String> {
         match step.given {
-            Given::Frame { first, .. } if first >= self.settled => Ok(()),
-            Given::Frame { first, index } => {
+            ReadItem::Frame { first, .. } if first >= self.settled => Ok(()),
+            ReadItem::Frame { first, index } => {
                 let mut replaced = self.accepted(first..(first + 1).min(self.settled));
                 if replaced.any(|(_, accepted)| accepted != index) {
                     return Err(format!("I3: at {first} stands a batch that another one had replaced"));
                 }
                 Ok(())
             }
-            Given::Gap(GapReason::Dropped) => match self.ledger.when_full {
+            ReadItem::Gap(GapReason::Dropped) => match self.ledger.when_full {
                 WhenFull::DropOldest => Ok(()),
                 WhenFull::RefuseNew => {
                     Err(format!("I1: {}..{} were dropped, which nobody allowed", step.from, step.to))
                 }
             },
-            Given::Gap(reason) => self.check_gap(step.from, step.to, reason),
+            ReadItem::Gap(reason) => self.check_gap(step.from, step.to, reason),
         }
     }
 
@@ -136,19 +136,19 @@ impl Expected<'_> {
     }
 
     /// Checks the deliveries after an opening against the promises before it.
-    pub fn judge(&self, seen: &Seen, claims: &Claims) -> Result<(), String> {
+    pub fn check_promises(&self, seen: &ReadResult, promises: &Promises) -> Result<(), String> {
         let next = seen.next;
         if let Some((first, _)) = self.accepted(next..self.settled).next()
-            && first >= claims.delivered.max(claims.acked)
+            && first >= promises.delivered.max(promises.acked)
         {
             return Err(format!("I1: {next} comes next, {first} was durable"));
         }
-        if next < claims.saved {
-            return Err(format!("I3: {next} comes next, numbers below {} were used", claims.saved));
+        if next < promises.saved {
+            return Err(format!("I3: {next} comes next, numbers below {} were used", promises.saved));
         }
         let position = seen.plain_position;
-        if position < claims.saved || position > claims.acked {
-            return Err(format!("I2: begins at {position}, acked {}..{}", claims.saved, claims.acked));
+        if position < promises.saved || position > promises.acked {
+            return Err(format!("I2: begins at {position}, acked {}..{}", promises.saved, promises.acked));
         }
         seen.steps.iter().flatten().try_for_each(|step| self.check(step))
     }
@@ -156,7 +156,7 @@ impl Expected<'_> {
 
 /// An item that a consumer read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum ReadItem {
     Frame { first: u64, index: usize },
     Gap(GapReason),
 }
@@ -166,15 +166,15 @@ enum Given {
 pub struct Step {
     from: u64,
     to: u64,
-    given: Given,
+    given: ReadItem,
 }
 
 impl Step {
     /// Index of its attempt; `None` for a gap.
     pub fn index(&self) -> Option<usize> {
         match self.given {
-            Given::Frame { index, .. } => Some(index),
-            Given::Gap(_) => None,
+            ReadItem::Frame { index, .. } => Some(index),
+            ReadItem::Gap(_) => None,
         }
     }
 
@@ -207,13 +207,13 @@ impl Reading {
                 if !is_next {
                     return Err(format!("I2, I3: {}..{} came at {cursor}", frame.first, frame.end()));
                 }
-                (frame.end(), Given::Frame { first: frame.first, index: ledger.identify(frame)? })
+                (frame.end(), ReadItem::Frame { first: frame.first, index: ledger.identify(frame)? })
             }
             Item::Gap { from, to, reason } => {
                 if *from != cursor || to <= from {
                     return Err(format!("I3: the gap {from}..{to} came at {cursor}"));
                 }
-                (*to, Given::Gap(*reason))
+                (*to, ReadItem::Gap(*reason))
             }
         };
         self.is_inside = false;
@@ -230,7 +230,7 @@ impl Reading {
 
 /// The result of reading everything with both consumers.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ReadResult {
     /// The items of each consumer, in order.
     pub steps: [Vec<Step>; 2],
     /// The plain consumer's position at the start.
@@ -241,7 +241,7 @@ pub struct Seen {
     pub present: Vec<usize>,
 }
 
-impl Seen {
+impl ReadResult {
     /// Whether another opening had the same result.
     pub fn is_like(&self, other: &Self) -> bool {
         let are_like =
@@ -267,7 +267,7 @@ pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, Str
 
 /// Reads everything after an opening; the service has every record below `delivered`. Checks everything that does not
 /// depend on other promises.
-pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> Result<Seen, String> {
+pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> Result<ReadResult, String> {
     let (next, durable) = (spool.next(), spool.durable());
     let text = |error: SpoolError| error.to_string();
     let position = spool.add_consumer(SERVICE).map_err(text)?;
@@ -281,7 +281,7 @@ pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> R
     let mut present: Vec<usize> = service.iter().chain(&plain).filter_map(Step::index).collect();
     present.sort_unstable();
     present.dedup();
-    Ok(Seen { steps: [service, plain], plain_position, next, durable, present })
+    Ok(ReadResult { steps: [service, plain], plain_position, next, durable, present })
 }
 
 fn read_all(spool: &mut Spool<SimDisk>, consumer: u64, position: u64, ledger: &Ledger) -> Result<Vec<Step>, String> {

@@ -1,13 +1,13 @@
-//! The spool's disk in the proof: every call goes to a world and may fail. The state after each call is kept for
+//! The spool's disk in the proof: every call goes to simulated files and may fail. The state after each call is kept for
 //! crashes.
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use super::dice::Dice;
-use super::model::Claims;
-use super::world::World;
+use super::generator::Random;
+use super::model::Promises;
+use super::simulated_files::SimulatedFiles;
 use crate::disk::{Disk, DiskError, Operation};
 
 /// Failures of a disk, as rates per thousand calls.
@@ -38,31 +38,31 @@ impl Faults {
     }
 }
 
-/// A world, its faults and its states so far.
+/// Simulated files, their faults and their states so far.
 #[derive(Debug)]
-pub struct Scene {
-    pub world: World,
+pub struct Simulation {
+    pub files: SimulatedFiles,
     pub faults: Faults,
-    pub dice: Dice,
+    pub generator: Random,
     /// The promises so far.
-    pub claims: Claims,
+    pub promises: Promises,
     /// The state after every call, with the promises of that moment.
-    pub states: Option<Vec<(World, Claims)>>,
-    /// The number of changes after each call, if the world records its changes.
+    pub states: Option<Vec<(SimulatedFiles, Promises)>>,
+    /// The number of changes after each call, if the files record their changes.
     pub calls: Vec<usize>,
     /// The next call of this kind fails.
     pub fails_next: Option<Operation>,
     ids: u64,
 }
 
-impl Scene {
-    pub fn new(world: World, dice: Dice) -> Rc<RefCell<Self>> {
-        let (faults, claims) = (Faults::default(), Claims::default());
+impl Simulation {
+    pub fn new(files: SimulatedFiles, generator: Random) -> Rc<RefCell<Self>> {
+        let (faults, promises) = (Faults::default(), Promises::default());
         Rc::new(RefCell::new(Self {
-            world,
+            files,
             faults,
-            dice,
-            claims,
+            generator,
+            promises,
             states: None,
             calls: Vec::new(),
             fails_next: None,
@@ -73,9 +73,9 @@ impl Scene {
     /// Keeps the current state.
     pub fn keep(&mut self) {
         if let Some(states) = &mut self.states {
-            states.push((self.world.clone(), self.claims));
+            states.push((self.files.clone(), self.promises));
         }
-        if let Some(changes) = &self.world.changes {
+        if let Some(changes) = &self.files.changes {
             self.calls.push(changes.len());
         }
     }
@@ -84,15 +84,15 @@ impl Scene {
 /// One folder of a scene.
 #[derive(Debug)]
 pub struct SimDisk {
-    scene: Rc<RefCell<Scene>>,
+    simulation: Rc<RefCell<Simulation>>,
     folder: usize,
     path: Rc<str>,
 }
 
 impl SimDisk {
-    pub fn new(scene: &Rc<RefCell<Scene>>, path: &str) -> Self {
-        let folder = scene.borrow_mut().world.folder(path);
-        Self { scene: scene.clone(), folder, path: path.into() }
+    pub fn new(simulation: &Rc<RefCell<Simulation>>, path: &str) -> Self {
+        let folder = simulation.borrow_mut().files.folder(path);
+        Self { simulation: simulation.clone(), folder, path: path.into() }
     }
 
     fn error(&self, operation: Operation, number: i32) -> DiskError {
@@ -101,8 +101,8 @@ impl SimDisk {
 
     /// Fails with the operation's rate.
     fn may_fail(&self, operation: Operation) -> Result<(), DiskError> {
-        let scene = &mut *self.scene.borrow_mut();
-        let faults = scene.faults;
+        let simulation = &mut *self.simulation.borrow_mut();
+        let faults = simulation.faults;
         let rate = match operation {
             Operation::Write => faults.write,
             Operation::Sync => faults.sync,
@@ -116,11 +116,11 @@ impl SimDisk {
             Operation::Write | Operation::Sync | Operation::SyncFolder | Operation::Create | Operation::Rename
         );
         let is_dead = faults.first_is_dead && self.folder == 0 && changes;
-        if scene.fails_next == Some(operation) {
-            scene.fails_next = None;
+        if simulation.fails_next == Some(operation) {
+            simulation.fails_next = None;
             return Err(self.error(operation, libc::EIO));
         }
-        if is_dead || scene.dice.permille(rate) { Err(self.error(operation, libc::EIO)) } else { Ok(()) }
+        if is_dead || simulation.generator.permille(rate) { Err(self.error(operation, libc::EIO)) } else { Ok(()) }
     }
 }
 
@@ -128,34 +128,34 @@ impl Disk for SimDisk {
     type File = usize;
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
-        Ok(self.scene.borrow().world.folders[self.folder].names.keys().map(|name| name.to_string()).collect())
+        Ok(self.simulation.borrow().files.folders[self.folder].names.keys().map(|name| name.to_string()).collect())
     }
 
     fn create(&self, name: &str) -> Result<usize, DiskError> {
         self.may_fail(Operation::Create)?;
-        let scene = &mut *self.scene.borrow_mut();
-        if scene.world.folders[self.folder].names.contains_key(name) {
+        let simulation = &mut *self.simulation.borrow_mut();
+        if simulation.files.folders[self.folder].names.contains_key(name) {
             return Err(self.error(Operation::Create, libc::EEXIST));
         }
-        let inode = scene.world.create(self.folder, name);
-        scene.keep();
+        let inode = simulation.files.create(self.folder, name);
+        simulation.keep();
         Ok(inode)
     }
 
     fn open(&self, name: &str) -> Result<usize, DiskError> {
-        let scene = self.scene.borrow();
-        let inode = scene.world.folders[self.folder].names.get(name).copied();
+        let simulation = self.simulation.borrow();
+        let inode = simulation.files.folders[self.folder].names.get(name).copied();
         inode.ok_or_else(|| self.error(Operation::Open, libc::ENOENT))
     }
 
     fn bytes(&self, file: &usize) -> Result<u64, DiskError> {
-        Ok(self.scene.borrow().world.inodes[*file].cache.len() as u64)
+        Ok(self.simulation.borrow().files.inodes[*file].cache.len() as u64)
     }
 
     fn read_at(&self, file: &usize, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
         self.may_fail(Operation::Read)?;
-        let scene = self.scene.borrow();
-        let bytes = &scene.world.inodes[*file].cache;
+        let simulation = self.simulation.borrow();
+        let bytes = &simulation.files.inodes[*file].cache;
         let begin = (offset as usize).min(bytes.len());
         let count = buffer.len().min(bytes.len() - begin);
         buffer[..count].copy_from_slice(&bytes[begin..begin + count]);
@@ -164,82 +164,82 @@ impl Disk for SimDisk {
 
     fn write_at(&self, file: &usize, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
         let failed = self.may_fail(Operation::Write).err();
-        let scene = &mut *self.scene.borrow_mut();
+        let simulation = &mut *self.simulation.borrow_mut();
         let mut count = bytes.len();
         let mut error = failed;
         if error.is_some() {
-            count = match scene.dice.below(3) {
+            count = match simulation.generator.below(3) {
                 0 => 0,
                 1 => count,
-                _ => scene.dice.below(bytes.len() as u64 + 1) as usize,
+                _ => simulation.generator.below(bytes.len() as u64 + 1) as usize,
             };
         }
-        let growth = (offset + count as u64).saturating_sub(scene.world.inodes[*file].cache.len() as u64);
-        let capacity = scene.faults.capacity;
+        let growth = (offset + count as u64).saturating_sub(simulation.files.inodes[*file].cache.len() as u64);
+        let capacity = simulation.faults.capacity;
         if capacity > 0 && growth > 0 {
-            let free = capacity.saturating_sub(scene.world.bytes());
+            let free = capacity.saturating_sub(simulation.files.bytes());
             if growth > free {
                 count -= (growth - free) as usize;
                 error = Some(self.error(Operation::Write, libc::ENOSPC));
             }
         }
         if count > 0 {
-            scene.world.write(*file, offset, &bytes[..count]);
-            scene.keep();
+            simulation.files.write(*file, offset, &bytes[..count]);
+            simulation.keep();
         }
         error.map_or(Ok(()), Err)
     }
 
     fn sync_data(&self, file: &usize) -> Result<(), DiskError> {
         let failed = self.may_fail(Operation::Sync);
-        let scene = &mut *self.scene.borrow_mut();
+        let simulation = &mut *self.simulation.borrow_mut();
         match &failed {
-            Ok(()) => scene.world.sync(*file),
-            Err(_) => scene.world.fail_sync(*file, scene.faults.reads_see_failed),
+            Ok(()) => simulation.files.sync(*file),
+            Err(_) => simulation.files.fail_sync(*file, simulation.faults.reads_see_failed),
         }
-        scene.keep();
+        simulation.keep();
         failed
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         self.may_fail(Operation::Rename)?;
-        let scene = &mut *self.scene.borrow_mut();
-        if !scene.world.folders[self.folder].names.contains_key(from) {
+        let simulation = &mut *self.simulation.borrow_mut();
+        if !simulation.files.folders[self.folder].names.contains_key(from) {
             return Err(self.error(Operation::Rename, libc::ENOENT));
         }
-        scene.world.rename(self.folder, from, to);
-        scene.keep();
+        simulation.files.rename(self.folder, from, to);
+        simulation.keep();
         Ok(())
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
         self.may_fail(Operation::Remove)?;
-        let scene = &mut *self.scene.borrow_mut();
-        if scene.world.folders[self.folder].names.contains_key(name) {
-            scene.world.remove(self.folder, name);
-            scene.keep();
+        let simulation = &mut *self.simulation.borrow_mut();
+        if simulation.files.folders[self.folder].names.contains_key(name) {
+            simulation.files.remove(self.folder, name);
+            simulation.keep();
         }
         Ok(())
     }
 
     fn sync_folder(&self) -> Result<(), DiskError> {
         self.may_fail(Operation::SyncFolder)?;
-        let scene = &mut *self.scene.borrow_mut();
-        scene.world.sync_folder(self.folder);
-        scene.keep();
+        let simulation = &mut *self.simulation.borrow_mut();
+        simulation.files.sync_folder(self.folder);
+        simulation.keep();
         Ok(())
     }
 
     fn child(&self, name: &str) -> Result<Self, DiskError> {
-        Ok(Self::new(&self.scene, &format!("{}/{name}", self.path)))
+        Ok(Self::new(&self.simulation, &format!("{}/{name}", self.path)))
     }
 
     fn random_id(&self) -> [u8; 16] {
-        let scene = &mut *self.scene.borrow_mut();
-        scene.ids += 1;
+        let simulation = &mut *self.simulation.borrow_mut();
+        simulation.ids += 1;
         let mut id = [0; 16];
-        id[0..8].copy_from_slice(&scene.ids.to_le_bytes());
-        id[8..16].copy_from_slice(&scene.dice.next().to_le_bytes());
+        id[0..8].copy_from_slice(&simulation.ids.to_le_bytes());
+        id[8..16].copy_from_slice(&simulation.generator.next().to_le_bytes());
         id
     }
 }

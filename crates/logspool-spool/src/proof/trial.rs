@@ -8,11 +8,11 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::dice::Dice;
+use super::generator::Random;
 use super::life::{Plan, open};
-use super::model::{Claims, Expected, Ledger, Seen, Step, look, observe};
-use super::sim_disk::{Faults, Scene, SimDisk};
-use super::world::{Change, World};
+use super::model::{Expected, Ledger, Promises, ReadResult, Step, look, observe};
+use super::sim_disk::{Faults, SimDisk, Simulation};
+use super::simulated_files::{Change, SimulatedFiles};
 use crate::options::WhenFull;
 
 /// Seeds for the ids made by the first and by the second opening: no id occurs twice on a disk.
@@ -28,22 +28,22 @@ pub struct Count {
 
 /// The result of opening an image.
 struct Opened {
-    seen: Rc<Seen>,
-    image: World,
-    /// The opening's changes, and the number of them done after each of its calls.
+    seen: Rc<ReadResult>,
+    image: SimulatedFiles,
+    /// The changes that the opening made to the files, and how many of them were done after each disk call.
     changes: Vec<Change>,
     calls: Vec<usize>,
-    world: World,
+    files: SimulatedFiles,
     /// The result of another opening after it.
-    again: OnceCell<Seen>,
+    again: OnceCell<ReadResult>,
 }
 
 /// An image and the position of its service.
 struct Case<T> {
-    image: World,
+    image: SimulatedFiles,
     delivered: u64,
     /// Promises before each crash that left the image, each with its settled number.
-    promised: Vec<(Claims, u64)>,
+    promised: Vec<(Promises, u64)>,
     outcome: OnceCell<Rc<T>>,
 }
 
@@ -52,13 +52,13 @@ struct Cases<T>(HashMap<u64, Vec<Case<T>>>);
 
 impl<T> Cases<T> {
     /// The known result for an image.
-    fn known(&self, image: &World, delivered: u64) -> Option<&T> {
+    fn known(&self, image: &SimulatedFiles, delivered: u64) -> Option<&T> {
         let mut cases = self.0.get(&image.mark())?.iter();
         let case = cases.find(|case| case.delivered == delivered && case.image.is_same(image))?;
         case.outcome.get().map(|outcome| &**outcome)
     }
 
-    fn find(&mut self, image: World, delivered: u64) -> &mut Case<T> {
+    fn find(&mut self, image: SimulatedFiles, delivered: u64) -> &mut Case<T> {
         let cases = self.0.entry(image.mark()).or_default();
         let known = cases.iter().position(|case| case.delivered == delivered && case.image.is_same(&image));
         let index = known.unwrap_or_else(|| {
@@ -83,7 +83,7 @@ pub struct Trials<'a> {
     plan: &'a Plan,
     ledger: &'a Ledger,
     first: Cases<Opened>,
-    second: Cases<Seen>,
+    second: Cases<ReadResult>,
     pub count: Count,
 }
 
@@ -94,44 +94,57 @@ impl<'a> Trials<'a> {
     }
 
     /// Crashes from a state, by a kill or a power cut.
-    pub fn look_at(&mut self, world: &World, claims: &Claims, dice: &mut Dice) -> Result<(), String> {
+    pub fn look_at(
+        &mut self,
+        files: &SimulatedFiles,
+        promises: &Promises,
+        generator: &mut Random,
+    ) -> Result<(), String> {
         // After a failed sync, bytes that reads returned from the cache may be gone with the process.
         let forgets = self.plan.faults.sync > 0 && !self.plan.faults.reads_see_failed;
-        if dice.below(5) == 0 {
-            let settled = if forgets { claims.durable } else { claims.accepted };
-            self.open_on(world.clone(), claims, settled, dice).map_err(|what| format!("after a kill: {what}"))
+        if generator.below(5) == 0 {
+            let settled = if forgets { promises.durable } else { promises.accepted };
+            self.open_on(files.clone(), promises, settled, generator).map_err(|what| format!("after a kill: {what}"))
         } else {
-            let image = world.crash(dice);
-            self.open_on(image, claims, claims.durable, dice).map_err(|what| format!("after a power cut: {what}"))
+            let image = files.crash(generator);
+            self.open_on(image, promises, promises.durable, generator)
+                .map_err(|what| format!("after a power cut: {what}"))
         }
     }
 
     /// Opens the spool on a crash image. Every batch accepted below `settled` must be there.
-    pub fn open_on(&mut self, image: World, claims: &Claims, settled: u64, dice: &mut Dice) -> Result<(), String> {
-        let (kind, draws) = (dice.below(8), dice.next());
+    pub fn open_on(
+        &mut self,
+        image: SimulatedFiles,
+        promises: &Promises,
+        settled: u64,
+        generator: &mut Random,
+    ) -> Result<(), String> {
+        let (kind, draws) = (generator.below(8), generator.next());
         self.count.states += 1;
         let (plan, ledger) = (self.plan, self.ledger);
-        let case = self.first.find(image, claims.delivered);
-        if !case.promised.contains(&(*claims, settled)) {
-            case.promised.push((*claims, settled));
+        let case = self.first.find(image, promises.delivered);
+        if !case.promised.contains(&(*promises, settled)) {
+            case.promised.push((*promises, settled));
             self.count.different += 1;
         }
         let opened = if kind == 0 && !plan.faults.are_none() {
             // The faults are drawn again each time.
-            Rc::new(open_first(plan, ledger, case.image.clone(), claims.delivered, plan.faults, Dice::new(draws))?)
+            Rc::new(open_first(plan, ledger, case.image.clone(), promises.delivered, plan.faults, Random::new(draws))?)
         } else {
             let image = || case.image.clone();
-            let open = || open_first(plan, ledger, image(), claims.delivered, Faults::default(), Dice::new(FIRST_IDS));
+            let open =
+                || open_first(plan, ledger, image(), promises.delivered, Faults::default(), Random::new(FIRST_IDS));
             once(&case.outcome, || open().map(Rc::new))?.clone()
         };
         let expected = Expected { ledger, settled, present: None };
-        expected.judge(&opened.seen, claims)?;
+        expected.check_promises(&opened.seen, promises)?;
         match kind {
-            0..=3 => self.crash_again(&opened, claims, settled, dice),
+            0..=3 => self.crash_again(&opened, promises, settled, generator),
             4 | 5 => {
-                let again = || open_last(plan, ledger, opened.world.clone(), claims.delivered, Dice::new(LAST_IDS));
+                let again = || open_last(plan, ledger, opened.files.clone(), promises.delivered, Random::new(LAST_IDS));
                 let second = once(&opened.again, again)?;
-                expected.judge(second, claims)?;
+                expected.check_promises(second, promises)?;
                 if !second.is_like(&opened.seen) {
                     return Err(format!("I5: first {:?}, then {second:?}", opened.seen));
                 }
@@ -142,31 +155,37 @@ impl<'a> Trials<'a> {
     }
 
     /// Crashes from a state inside the opening, and from the state after it, with the promises of that moment.
-    fn crash_again(&mut self, opened: &Opened, claims: &Claims, settled: u64, dice: &mut Dice) -> Result<(), String> {
-        let Opened { seen, image, changes, calls, world, .. } = opened;
+    fn crash_again(
+        &mut self,
+        opened: &Opened,
+        promises: &Promises,
+        settled: u64,
+        generator: &mut Random,
+    ) -> Result<(), String> {
+        let Opened { seen, image, changes, calls, files, .. } = opened;
         let ledger = self.ledger;
         if !calls.is_empty() {
-            let call = calls[dice.below(calls.len() as u64) as usize];
-            let mut world = image.clone();
-            changes[..call].iter().for_each(|change| world.apply(change));
-            let again = self.open_again(world.crash(dice), claims.delivered)?;
+            let call = calls[generator.below(calls.len() as u64) as usize];
+            let mut files = image.clone();
+            changes[..call].iter().for_each(|change| files.apply(change));
+            let again = self.open_again(files.crash(generator), promises.delivered)?;
             // A power cut after a kill removes everything that was not durable.
-            let expected = Expected { ledger, settled: settled.min(claims.durable), present: None };
-            expected.judge(&again, claims).map_err(|what| format!("I6: {what}"))?;
+            let expected = Expected { ledger, settled: settled.min(promises.durable), present: None };
+            expected.check_promises(&again, promises).map_err(|what| format!("I6: {what}"))?;
         }
-        let again = self.open_again(world.crash(dice), claims.delivered)?;
+        let again = self.open_again(files.crash(generator), promises.delivered)?;
         let expected = Expected { ledger, settled: seen.durable, present: Some(&seen.present) };
         let what = "I6: durable after the first opening";
-        expected.judge(&again, claims).map_err(|error| format!("{what}: {error}"))
+        expected.check_promises(&again, promises).map_err(|error| format!("{what}: {error}"))
     }
 
-    fn open_again(&mut self, image: World, delivered: u64) -> Result<Rc<Seen>, String> {
+    fn open_again(&mut self, image: SimulatedFiles, delivered: u64) -> Result<Rc<ReadResult>, String> {
         let (plan, ledger) = (self.plan, self.ledger);
         if let Some(opened) = self.first.known(&image, delivered) {
             return Ok(opened.seen.clone());
         }
         let case = self.second.find(image, delivered);
-        let open = || open_last(plan, ledger, case.image.clone(), delivered, Dice::new(LAST_IDS)).map(Rc::new);
+        let open = || open_last(plan, ledger, case.image.clone(), delivered, Random::new(LAST_IDS)).map(Rc::new);
         once(&case.outcome, open).cloned().map_err(|error| format!("I6: {error}"))
     }
 }
@@ -175,40 +194,46 @@ impl<'a> Trials<'a> {
 fn open_first(
     plan: &Plan,
     ledger: &Ledger,
-    image: World,
+    image: SimulatedFiles,
     delivered: u64,
     faults: Faults,
-    dice: Dice,
+    generator: Random,
 ) -> Result<Opened, String> {
-    let scene = Scene::new(World { changes: Some(Vec::new()), ..image.clone() }, dice);
+    let simulation = Simulation::new(SimulatedFiles { changes: Some(Vec::new()), ..image.clone() }, generator);
     // Without faults a `View` shows the records that an opening finds.
     let is_looked_at = faults.are_none() && plan.folders == 1;
-    let shown = is_looked_at.then(|| look(SimDisk::new(&scene, "first"), ledger, delivered));
+    let shown = is_looked_at.then(|| look(SimDisk::new(&simulation, "first"), ledger, delivered));
     {
-        let scene = &mut *scene.borrow_mut();
-        scene.faults = faults;
+        let simulation = &mut *simulation.borrow_mut();
+        simulation.faults = faults;
     }
-    let mut spool = open(&scene, plan).map_err(|error| format!("I4: {error}"))?;
-    let calls = std::mem::take(&mut scene.borrow_mut().calls);
+    let mut spool = open(&simulation, plan).map_err(|error| format!("I4: {error}"))?;
+    let calls = std::mem::take(&mut simulation.borrow_mut().calls);
     let seen = Rc::new(observe(&mut spool, ledger, delivered)?);
     if let Some(shown) = shown {
         agrees(plan, &shown?, &seen)?;
     }
-    let mut world = std::mem::take(&mut scene.borrow_mut().world);
-    let changes = world.changes.take().unwrap_or_default();
-    Ok(Opened { seen, image, changes, calls, world, again: OnceCell::new() })
+    let mut files = std::mem::take(&mut simulation.borrow_mut().files);
+    let changes = files.changes.take().unwrap_or_default();
+    Ok(Opened { seen, image, changes, calls, files, again: OnceCell::new() })
 }
 
 /// Opens an image for the last time.
-fn open_last(plan: &Plan, ledger: &Ledger, mut image: World, delivered: u64, dice: Dice) -> Result<Seen, String> {
+fn open_last(
+    plan: &Plan,
+    ledger: &Ledger,
+    mut image: SimulatedFiles,
+    delivered: u64,
+    generator: Random,
+) -> Result<ReadResult, String> {
     image.is_last = true;
-    let scene = Scene::new(image, dice);
-    let mut spool = open(&scene, plan).map_err(|error| format!("I4: {error}"))?;
+    let simulation = Simulation::new(image, generator);
+    let mut spool = open(&simulation, plan).map_err(|error| format!("I4: {error}"))?;
     observe(&mut spool, ledger, delivered)
 }
 
 /// Whether a `View` showed the records that the service read. It may also show dropped records.
-fn agrees(plan: &Plan, shown: &[usize], seen: &Seen) -> Result<(), String> {
+fn agrees(plan: &Plan, shown: &[usize], seen: &ReadResult) -> Result<(), String> {
     let given: Vec<usize> = seen.steps[0].iter().filter_map(Step::index).collect();
     let is_same = match plan.options.when_full {
         WhenFull::RefuseNew => shown == given,

@@ -4,14 +4,14 @@
 
 use std::time::{Duration, Instant};
 
-use logspool_sys::gate::PerProcess;
-use logspool_sys::nap::nap;
+use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
 /// Most bytes of waiting lines.
 ///
 /// Chosen: more than the longest lines of a second. Further lines are dropped while the disk hangs.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
 struct PrinterState {
@@ -24,7 +24,7 @@ static STATE: PerProcess<PrinterState> = PerProcess::new();
 /// Queues a line for printing. Returns whether there was room for it.
 pub fn print(line: &[u8]) -> bool {
     let (has_room, starts) = STATE.with(|state| {
-        let has_room = state.text.len() + line.len() <= MOST_BYTES;
+        let has_room = state.text.len() + line.len() <= MAX_BYTES;
         if has_room {
             state.text.extend_from_slice(line);
         }
@@ -41,7 +41,7 @@ pub fn print(line: &[u8]) -> bool {
 pub fn finish(patience: Duration) {
     let deadline = Instant::now() + patience;
     while STATE.with(|state| state.runs) && Instant::now() < deadline {
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
 }
 

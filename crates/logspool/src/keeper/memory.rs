@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::handover;
-use logspool_sys::held::HeldFiles;
-use logspool_sys::nap::nap;
+use logspool_sys::memory_files::MemoryFiles;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::independent::{HANDOVER, WATCHED, become_independent};
-use super::{LOOKED_AFTER, PAUSES};
+use super::{MAX_SEARCH_TIME, PAUSES};
 use crate::recover::{self, Reason, RecoverOptions, Report};
 use crate::sinks;
 
 /// Longest pause between two tries to deliver to an output that accepts nothing.
 ///
 /// Chosen: a try costs milliseconds; double would make a repaired disk wait longer than a person does.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long the keeper stays for an output that accepts nothing.
 ///
 /// Chosen: a full disk is noticed within a day; after that it is no longer clear why the process exists.
-const LONGEST_STAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_STAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Pause between two checks of a program that is alive but has closed the socket, in milliseconds.
 const LOOK_MS: i32 = 100;
@@ -45,8 +45,8 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     allow_many_files();
     // SAFETY: the descriptor stays open until the process ends.
     let socket = unsafe { BorrowedFd::borrow_raw(HANDOVER) };
-    let folder = Folder::in_memory(HeldFiles::default());
-    let held = folder.held().expect("made above");
+    let folder = Folder::in_memory(MemoryFiles::default());
+    let held = folder.memory_files().expect("made above");
     collect(socket, held)?;
     while !is_gone(0) && is_mapped(program, held) {
         // The program has closed its descriptors but still runs.
@@ -69,7 +69,7 @@ fn allow_many_files() {
 }
 
 /// Takes the files that the program hands over, until no more can follow.
-fn collect(socket: BorrowedFd<'_>, held: &HeldFiles) -> io::Result<()> {
+fn collect(socket: BorrowedFd<'_>, held: &MemoryFiles) -> io::Result<()> {
     loop {
         let mut polled = [socket.as_raw_fd(), WATCHED].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: two valid pollfds.
@@ -106,7 +106,7 @@ fn is_gone(timeout: i32) -> bool {
 }
 
 /// Whether the program still maps its segment: then it has closed its descriptors, as daemons do, but lives.
-fn is_mapped(program: u32, held: &HeldFiles) -> bool {
+fn is_mapped(program: u32, held: &MemoryFiles) -> bool {
     let names = held.names();
     let segments = names.iter().filter(|name| name.ends_with(".seg"));
     let inodes: Vec<u64> = segments.filter_map(|name| held.status(name).ok()).map(|status| status.st_ino).collect();
@@ -119,7 +119,7 @@ fn is_mapped(program: u32, held: &HeldFiles) -> bool {
 
 /// Next action after a try.
 #[derive(Debug, PartialEq, Eq)]
-enum AfterTry {
+enum NextTry {
     /// No deliverable record is left.
     End,
     /// Another recoverer is at work, or a process is about to end.
@@ -133,32 +133,32 @@ fn deliver(folder: &Folder) {
     let mut pause = *PAUSES.start();
     while let Ok(report) = recover::recover_in(folder, RecoverOptions::default()) {
         let longest = match next(&folder.names().unwrap_or_default(), &report) {
-            AfterTry::End => return,
-            AfterTry::Soon if begun.elapsed() >= LOOKED_AFTER => return,
-            AfterTry::Later if begun.elapsed() >= LONGEST_STAY => return,
-            AfterTry::Soon => *PAUSES.end(),
-            AfterTry::Later => LONGEST_PAUSE,
+            NextTry::End => return,
+            NextTry::Soon if begun.elapsed() >= MAX_SEARCH_TIME => return,
+            NextTry::Later if begun.elapsed() >= MAX_STAY => return,
+            NextTry::Soon => *PAUSES.end(),
+            NextTry::Later => MAX_PAUSE,
         };
-        nap(pause);
+        sleep_interruptibly(pause);
         pause = (pause * 2).min(longest);
     }
 }
 
-fn next(names: &[String], report: &Report) -> AfterTry {
+fn next(names: &[String], report: &Report) -> NextTry {
     let reasons = || report.kept.iter().flat_map(|kept| &kept.reasons);
-    if reasons().any(|reason| matches!(reason, Reason::Unwritable { path, .. } if may_be_mended(path))) {
-        return AfterTry::Later;
+    if reasons().any(|reason| matches!(reason, Reason::Unwritable { path, .. } if may_be_repaired(path))) {
+        return NextTry::Later;
     }
     let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
     // Files without a reason in the report have a living owner.
     let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
     let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
-    if reasons().any(is_passing) || names.iter().any(is_alive) { AfterTry::Soon } else { AfterTry::End }
+    if reasons().any(is_passing) || names.iter().any(is_alive) { NextTry::Soon } else { NextTry::End }
 }
 
 /// Whether an output that accepts nothing now may do so later.
-fn may_be_mended(path: &Path) -> bool {
-    let is_program = path.to_str().is_some_and(|place| sinks::at(place).is_some());
+fn may_be_repaired(path: &Path) -> bool {
+    let is_program = path.to_str().is_some_and(|place| sinks::from_recovery_address(place).is_some());
     is_program
         || match path.metadata() {
             Ok(status) => status.is_file(),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::recover::{Kept, Retention};
 
-    fn after(names: &[&str], reasons: Vec<Reason>) -> AfterTry {
+    fn after(names: &[&str], reasons: Vec<Reason>) -> NextTry {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let name = "1-2-3-4".to_owned();
         let mut report = Report::default();
@@ -187,16 +187,16 @@ mod tests {
         let files = ["1-2-3-4.lock", "1-2-3-4.seg", "file-1-2.side"];
         let unwritable = |path: &str| Reason::Unwritable { path: path.into(), error: "why".into(), records: 3 };
         let gone = || Reason::Undeliverable { sink: "stderr".into(), records: 3 };
-        assert_eq!(AfterTry::End, after(&[], vec![]));
-        assert_eq!(AfterTry::End, after(&files[2..], vec![]));
-        assert_eq!(AfterTry::Soon, after(&files, vec![]));
-        assert_eq!(AfterTry::Soon, after(&files, vec![Reason::InWork]));
+        assert_eq!(NextTry::End, after(&[], vec![]));
+        assert_eq!(NextTry::End, after(&files[2..], vec![]));
+        assert_eq!(NextTry::Soon, after(&files, vec![]));
+        assert_eq!(NextTry::Soon, after(&files, vec![Reason::InWork]));
         for path in ["/a.log", "tcp://127.0.0.1:1"] {
-            assert_eq!(AfterTry::Later, after(&files, vec![gone(), unwritable(path)]));
+            assert_eq!(NextTry::Later, after(&files, vec![gone(), unwritable(path)]));
         }
         for path in ["/missing/a.log", "/dev/null"] {
-            assert_eq!(AfterTry::End, after(&files, vec![unwritable(path)]));
+            assert_eq!(NextTry::End, after(&files, vec![unwritable(path)]));
         }
-        assert_eq!(AfterTry::End, after(&files, vec![gone()]));
+        assert_eq!(NextTry::End, after(&files, vec![gone()]));
     }
 }

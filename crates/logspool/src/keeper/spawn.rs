@@ -45,7 +45,7 @@ pub fn start() -> io::Result<Handover> {
     let command = match unsafe { COMMAND.observe().as_ref() } {
         Some(Ok(command)) => command,
         Some(Err(why)) => return Err(io::Error::other(why.clone())),
-        None => return Err(io::Error::other("nobody has said how one is started")),
+        None => return Err(io::Error::other("no command for a keeper is set")),
     };
     let (handover, socket) = Handover::pair()?;
     let watched = watched()?;

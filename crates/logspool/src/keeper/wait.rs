@@ -27,7 +27,7 @@ const PAUSE_MS: libc::c_int = 100;
 ///
 /// When a system call on the descriptor fails.
 pub(super) fn await_end(pidfd: RawFd, folder: &Path) -> io::Result<()> {
-    let mut queue = Queue::of(pidfd);
+    let mut queue = ProgramQueue::of(pidfd);
     while !has_ended(pidfd, if queue.is_some() { PAUSE_MS } else { -1 })? {
         // After an error it is tried again, for the last time when the program has ended.
         let _ = queue.as_mut().map(|queue| queue.await_release(folder));
@@ -49,7 +49,7 @@ fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
 }
 
 /// The queue of the program: the files in the folder that have its process id.
-struct Queue {
+struct ProgramQueue {
     prefix: String,
     /// Identity and times of the folder at the last look, to skip looks while nothing has changed.
     seen: Option<((u64, u64), Times)>,
@@ -57,12 +57,12 @@ struct Queue {
     stuck: HashSet<String>,
 }
 
-impl Queue {
+impl ProgramQueue {
     /// `None` if the system does not reveal the process id.
     fn of(pidfd: RawFd) -> Option<Self> {
-        let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).ok()?;
-        let pid: u32 = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
-        let prefix = format!("{}-{pid}-", ProcessIdentity::of_this().namespace);
+        let fdinfo = std::fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).ok()?;
+        let pid: u32 = fdinfo.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
+        let prefix = format!("{}-{pid}-", ProcessIdentity::current().namespace);
         Some(Self { prefix, seen: None, stuck: HashSet::new() })
     }
 

@@ -228,7 +228,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Names the known word that is most like `word`, or all of them where none is like it.
-pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("the nearest one is {near:?}"),
         None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
@@ -248,7 +248,7 @@ pub fn ordered(
     let mut values: Vec<Option<OptionValue>> = rows.iter().map(|_| None).collect();
     for (name, value) in given {
         let Some(index) = rows.iter().position(|row| row.name == name) else {
-            let near = meant(&name, rows.iter().map(|row| row.name));
+            let near = suggestion(&name, rows.iter().map(|row| row.name));
             return Err(OptionError::Unknown(format!("{owner} has no option {name:?}; {near}")));
         };
         rows[index].check(&value)?;

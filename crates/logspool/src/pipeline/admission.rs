@@ -5,15 +5,15 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use logspool_lanes::blob::NoRoom;
-use logspool_lanes::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
+use logspool_lanes::blob::BlobRefusal;
+use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_SHARE, wake_collector};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::{HEAD_BYTES, Head, advance};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::beginning::current;
 use super::door::wait_for_death;
@@ -50,7 +50,7 @@ pub enum Push {
     Accepted,
     /// As `Accepted`, but the caller must return only when the record is durable. Release the interpreter and call
     /// [`super::await_durable`].
-    Undurable,
+    MustWaitForSync,
     /// There is no room, no lane yet, or the process has forked. Release the interpreter, call [`make_room`] and try
     /// again.
     NoRoom,
@@ -99,7 +99,7 @@ struct SinkProgress {
 
 impl SinkProgress {
     /// Whether the sinks have made progress since `before`.
-    fn is_beyond(&self, before: &Self) -> bool {
+    fn has_advanced_since(&self, before: &Self) -> bool {
         self.is_at_large || self.removed != before.removed || self.bytes.abs_diff(before.bytes) >= PROGRESS_BYTES
     }
 }
@@ -115,30 +115,30 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 ///
 /// Chosen: a quarter of the shared memory of a container. With half, few threads could log long tracebacks; double
 /// leaves little room for the other programs of the container.
-const LEAST_BLOB_BYTES: u64 = 16 * 1024 * 1024;
+const MIN_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How long a record below WARNING waits while the collector runs.
-const PATIENCE: Duration = Duration::from_millis(50);
+const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long it waits if every sink is stuck and the overflow is full, or if the collector is known not to run.
-const IMPATIENCE: Duration = Duration::from_millis(1);
+const STANDSTILL_TIMEOUT: Duration = Duration::from_millis(1);
 /// How much longer a WARNING waits.
-const WARNING_PATIENCE: Duration = Duration::from_millis(10);
+const WARNING_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest wait on a thread with a running event loop.
 const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
 /// A collector with fewer turns than this during a wait was kept from the processor.
 ///
 /// Chosen: a running collector makes 50 turns or more in 50 ms.
-const FAIR_TURNS: u64 = 20;
-/// How long one caller waits for a collector that makes no turns. After that, callers wait [`IMPATIENCE`] until it
+const MIN_TURNS: u64 = 20;
+/// How long one caller waits for a collector that makes no turns. After that, callers wait [`STANDSTILL_TIMEOUT`] until it
 /// moves.
 ///
 /// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and must not refuse the records of a healthy
 /// burst. A collector that has really stopped costs one caller this much.
-const STARVED_PATIENCE: Duration = Duration::from_millis(250);
+const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
 /// Longest wait at a time. After it the caller handles signals and comes back.
 ///
 /// Chosen: longer than any wait of the levels that do not block, so that such a wait is one piece.
-const SHARE: Duration = Duration::from_millis(400);
+const MAX_WAIT_SLICE: Duration = Duration::from_millis(400);
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
@@ -166,12 +166,12 @@ impl Drop for LaneOwner {
         }
         // SAFETY: made by `Box::into_raw` in `renew`, owned by this thread alone.
         let mut pusher = unsafe { Box::from_raw(pusher) };
-        give_back(&mut pusher.producer);
+        return_lane(&mut pusher.producer);
     }
 }
 
 /// Returns the lane of a producer, if its pipeline is still the current one.
-fn give_back(producer: &mut Producer) {
+fn return_lane(producer: &mut Producer) {
     if let Some(pipeline) = existing()
         && pipeline.number() == producer.pipeline
     {
@@ -217,10 +217,10 @@ fn push_to_wait(
 ) -> Push {
     pending_sync.begin();
     match producer.push(head, value_bytes, fill) {
-        Ok(()) if pending_sync.must_wait(head.level) => Push::Undurable,
+        Ok(()) if pending_sync.must_wait(head.level) => Push::MustWaitForSync,
         Ok(()) => Push::Accepted,
         Err(_) => {
-            pending_sync.take_back();
+            pending_sync.uncount();
             Push::NoRoom
         }
     }
@@ -269,23 +269,23 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         needed_here = advance(HEAD_BYTES + 9) as u64;
         match pipeline.make_large(producer, value_bytes, level) {
             Ok(()) => {}
-            Err(NoRoom::Ever) => return refused(pipeline, level, Refusal::NoBlob),
-            Err(NoRoom::Now) => {
+            Err(BlobRefusal::TooLarge) => return refused(pipeline, level, Refusal::NoBlob),
+            Err(BlobRefusal::Retry) => {
                 let limit = pipeline.blob_limit(level);
                 let has_room = || pipeline.blobs.has_room(&pipeline.segment, value_bytes, limit);
-                let full = || (!has_room()).then_some(Obstacle::Full);
+                let full = || (!has_room()).then_some(PushError::Full);
                 let wait = RoomWait { level, waiter, reason: Refusal::NoBlob };
                 return pipeline.wait_for_room(producer, wait, waited, |_| full());
             }
         }
     }
-    match producer.obstacle(needed_here, level) {
+    match producer.push_error(needed_here, level) {
         None => return Room::Retry,
-        Some(Obstacle::Reentrant) => return refused(pipeline, level, Refusal::Reentrant),
-        Some(Obstacle::Full) if grown(producer) => return Room::Retry,
+        Some(PushError::Reentrant) => return refused(pipeline, level, Refusal::Reentrant),
+        Some(PushError::Full) if grown(producer) => return Room::Retry,
         Some(_) => {}
     }
-    let obstacle = |producer: &mut Producer| producer.obstacle(needed_here, level);
+    let obstacle = |producer: &mut Producer| producer.push_error(needed_here, level);
     let wait = RoomWait { level, waiter, reason: Refusal::QueueFull };
     let room = pipeline.wait_for_room(producer, wait, waited, obstacle);
     if room != Room::Retry {
@@ -386,11 +386,11 @@ impl Pipeline {
 
     /// Most bytes of large records, for one of this level. As in a lane, a part is reserved for ERROR and above.
     fn blob_limit(&self, level: u16) -> u64 {
-        let limit = self.budget.limit().max(LEAST_BLOB_BYTES);
+        let limit = self.budget.limit().max(MIN_BLOB_BYTES);
         if level < ERROR { limit - limit / RESERVED_SHARE } else { limit }
     }
 
-    fn make_large(&self, producer: &mut Producer, value_bytes: usize, level: u16) -> Result<(), NoRoom> {
+    fn make_large(&self, producer: &mut Producer, value_bytes: usize, level: u16) -> Result<(), BlobRefusal> {
         if let Some(large) = producer.take_large() {
             if large.bytes == value_bytes {
                 producer.set_large(large);
@@ -400,7 +400,7 @@ impl Pipeline {
         }
         let made = self.blobs.make(&self.segment, value_bytes, self.blob_limit(level));
         if let Some(warning) = self.blobs.take_warning() {
-            crate::fallback::tell(&warning);
+            crate::fallback::report(&warning);
         }
         producer.set_large(made?);
         Ok(())
@@ -422,7 +422,7 @@ impl Pipeline {
         let patience = if blocks {
             options().blocking_timeout.0.max(base)
         } else if level >= WARNING {
-            base + WARNING_PATIENCE
+            base + WARNING_TIMEOUT
         } else {
             base
         };
@@ -435,11 +435,11 @@ impl Pipeline {
             self.standstill.store(false, Ordering::Relaxed);
         }
         if self.saturated.load(Ordering::Relaxed) || self.standstill.load(Ordering::Relaxed) {
-            IMPATIENCE
-        } else if turns < FAIR_TURNS {
-            STARVED_PATIENCE
+            STANDSTILL_TIMEOUT
+        } else if turns < MIN_TURNS {
+            STARVED_TIMEOUT
         } else {
-            PATIENCE
+            ROOM_TIMEOUT
         }
     }
 
@@ -464,7 +464,7 @@ impl Pipeline {
         producer: &mut Producer,
         wait: RoomWait,
         waited: &mut Duration,
-        obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
+        obstacle: impl Fn(&mut Producer) -> Option<PushError>,
     ) -> Room {
         let is_first = waited.is_zero();
         let start = Instant::now();
@@ -479,7 +479,7 @@ impl Pipeline {
         producer: &mut Producer,
         wait: RoomWait,
         waited: &mut Duration,
-        obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
+        obstacle: impl Fn(&mut Producer) -> Option<PushError>,
     ) -> Room {
         let header = self.segment.header();
         let start = Instant::now();
@@ -489,7 +489,7 @@ impl Pipeline {
         let first_turn = header.heartbeat.load(Ordering::Relaxed);
         loop {
             wake_collector(&header.sleeping);
-            nap(pause);
+            sleep_interruptibly(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + counted_from.elapsed();
             if generation::current() != producer.generation {
@@ -498,13 +498,13 @@ impl Pipeline {
             }
             match obstacle(producer) {
                 None => return Room::Retry,
-                Some(Obstacle::Contended) => continue,
+                Some(PushError::Contended) => continue,
                 Some(_) => {}
             }
             if wait.reason == Refusal::NoBlob && wait.waiter == Waiter::Thread {
                 let now = self.progress();
                 let before_it = progress.get_or_insert(now);
-                if now.is_beyond(before_it) {
+                if now.has_advanced_since(before_it) {
                     *before_it = now;
                     // The sinks make progress, so the patience starts again. Not at zero, which means that the call has
                     // not waited yet.
@@ -515,14 +515,14 @@ impl Pipeline {
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
             let share = start.elapsed();
             if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns)) {
-                if turns == 0 && share >= STARVED_PATIENCE {
+                if turns == 0 && share >= STARVED_TIMEOUT {
                     self.standstill.store(true, Ordering::Relaxed);
                 }
                 producer.count_refusal(wait.reason as usize, level_class(wait.level));
                 self.refusals.fetch_add(1, Ordering::Relaxed);
                 return Room::Refused(wait.reason);
             }
-            if share >= SHARE {
+            if share >= MAX_WAIT_SLICE {
                 return Room::Retry;
             }
         }

@@ -18,7 +18,7 @@ use crate::durable::{PendingSync, WaitRule};
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
-use logspool_sys::crossing::Runs;
+use logspool_sys::crossing::RunningFlag;
 
 /// The default overflow budget is the free tmpfs divided by this.
 const OVERFLOW_SHARE: u64 = 4;
@@ -38,7 +38,7 @@ pub(super) fn current() -> Option<&'static Pipeline> {
 
 fn begin(number: u64) -> Option<Pipeline> {
     if copies::claim().is_err() {
-        copies::tell();
+        copies::report_once();
         return None;
     }
     let options = options();
@@ -62,7 +62,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         blobs,
         outlets: Mutex::new(vec![None]),
         routes: Mutex::default(),
-        collector_runs: Runs::new(),
+        collector_runs: RunningFlag::new(),
         leave: AtomicBool::new(false),
         batching: Mutex::new(()),
         requested: AtomicU64::new(0),

@@ -18,33 +18,33 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::door;
-use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::in_handler::{SIGNAL_TIMEOUT, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 
-/// Signals of a program's own faults: those that Python's faulthandler watches, and [`OF_TOOLS`].
+/// Signals of a program's own faults: those that Python's faulthandler watches, and [`TOOL_SIGNALS`].
 pub(super) const SIGNALS: [libc::c_int; 7] =
     [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
 /// Debuggers and sandboxes handle these by the thousand in a healthy process, so they are handled only at their default
 /// disposition.
-const OF_TOOLS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
+const TOOL_SIGNALS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
 
 /// Longest total wait of a process.
 ///
 /// Chosen: a healthy disk takes the queued records in a few milliseconds, and a supervisor that restarts the program
 /// does not notice this delay. It is a total, since a runtime in the process may survive such signals by the thousand.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long calls of other threads wait for the end while the previous handler runs.
 ///
 /// Chosen: faulthandler writes the stacks of a hundred threads in less. If the previous handler leaves by a jump, there
 /// is no signal that the process continues.
-const HELD: Duration = Duration::from_secs(2);
+const MAX_BLOCKED: Duration = Duration::from_secs(2);
 
 /// Bytes of the signal stack for a thread that has none or a smaller one.
 ///
@@ -53,10 +53,10 @@ const HELD: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 64 * 1024;
 
 /// The previous handlers, in the order of [`SIGNALS`]. Never freed, since one may be running.
-static BEFORE: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
+static PREVIOUS_ACTIONS: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
 
-/// Nanoseconds of [`PATIENCE`] that are used up.
+/// Nanoseconds of [`TIMEOUT`] that are used up.
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
 
 type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -81,11 +81,11 @@ fn action_of(signal: libc::c_int) -> Option<libc::sigaction> {
 pub fn install_crash_drain() {
     // Look it up now, since the first lookup must not happen in a handler.
     let _ = existing();
-    give_stack();
-    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+    install_signal_stack();
+    for (place, signal) in PREVIOUS_ACTIONS.iter().zip(SIGNALS) {
         let Some(before) = action_of(signal) else { continue };
         let is_handled = before.sa_sigaction != libc::SIG_DFL;
-        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && OF_TOOLS.contains(&signal) {
+        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && TOOL_SIGNALS.contains(&signal) {
             continue;
         }
         // Pairs with `observe` in `on_crash`. Store before the handler is installed, since it may run at
@@ -104,7 +104,7 @@ pub fn install_crash_drain() {
 
 /// Restores the handlers that [`install_crash_drain`] replaced, unless another handler was set since.
 pub fn remove_crash_drain() {
-    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+    for (place, signal) in PREVIOUS_ACTIONS.iter().zip(SIGNALS) {
         let before = place.observe();
         if !before.is_null() && action_of(signal).is_some_and(|action| is_ours(&action)) {
             // SAFETY: stored by `install_crash_drain` and never freed.
@@ -114,8 +114,8 @@ pub fn remove_crash_drain() {
 }
 
 /// Gives the thread a signal stack, so that a handler can run after the thread's own stack overflowed. A stack that is
-/// large enough stays; a smaller one is freed by its maker.
-fn give_stack() {
+/// large enough stays; a smaller one is replaced, and the code that made it frees it.
+fn install_signal_stack() {
     const GUARD_BYTES: usize = 64 * 1024;
     // SAFETY: reads the current stack, maps fresh memory, makes its lower part inaccessible, and gives the upper part
     // to the kernel. No other code uses that memory.
@@ -147,7 +147,7 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let written = own.filter(|pipeline| write_queued(pipeline));
     let Some(index) = SIGNALS.iter().position(|each| *each == signal) else { return };
     // Pairs with `publish` in `install_crash_drain`.
-    let before = BEFORE[index].observe();
+    let before = PREVIOUS_ACTIONS[index].observe();
     // SAFETY: stored before this handler was set, and never freed.
     match unsafe { before.as_ref() } {
         Some(before) if before.sa_sigaction != libc::SIG_DFL => {
@@ -160,7 +160,7 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         }
         _ => {
             written.into_iter().for_each(unlink_in_handler);
-            raise_as_it_was(signal, info);
+            raise_with_old_action(signal, info);
         }
     }
     // SAFETY: as above: errno of this thread.
@@ -170,18 +170,18 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 /// Waits until all accepted records are written. Returns whether this happened in time.
 fn write_queued(pipeline: &Pipeline) -> bool {
     let begun = monotonic_ns();
-    let left = (PATIENCE.as_nanos() as u64).saturating_sub(SPENT_NS.load(Ordering::Relaxed));
+    let left = (TIMEOUT.as_nanos() as u64).saturating_sub(SPENT_NS.load(Ordering::Relaxed));
     if left == 0 || !pipeline.collector_runs.is_running() || is_native_thread() {
         return false;
     }
     // From here on no logging call returns, since its record would miss the wait. If the crash interrupted a push of
     // this thread, that push does not end; its record was never accepted.
-    let patience = SIGNAL_PATIENCE.min(Duration::from_nanos(left));
-    door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, patience);
+    let patience = SIGNAL_TIMEOUT.min(Duration::from_nanos(left));
+    door::shut_for_a_while(pipeline, begun + MAX_BLOCKED.as_nanos() as u64, patience);
     let ticket = pipeline.request();
     let is_answered = || pipeline.answered.observe() >= ticket;
     while !is_answered() && monotonic_ns() < begun + left {
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
     SPENT_NS.fetch_add(monotonic_ns() - begun, Ordering::Relaxed);
     is_answered()
@@ -240,7 +240,7 @@ fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
 
 /// Makes the signal come again with its default action when the handler returns. Passes the same `info`, so that a core
 /// dump shows the fault itself.
-fn raise_as_it_was(signal: libc::c_int, info: *const libc::siginfo_t) {
+fn raise_with_old_action(signal: libc::c_int, info: *const libc::siginfo_t) {
     // SAFETY: async-signal-safe calls; the kernel passed `info` for this call. A process may send itself any `info`.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);

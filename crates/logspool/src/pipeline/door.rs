@@ -13,8 +13,8 @@ use std::time::Duration;
 use logspool_sys::barrier;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::slot::existing;
 use super::state::Pipeline;
@@ -23,7 +23,7 @@ use super::state::Pipeline;
 ///
 /// Chosen: it takes nanoseconds, or as long as its thread is kept from the processor: tens of milliseconds on a busy
 /// machine.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause between two checks. Chosen: a running push takes less, and a thread that waits for the processor more.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -36,14 +36,14 @@ fn shut(pipeline: &Pipeline, patience: Duration) {
     let lanes = pipeline.segment.header().lanes.observe() as usize;
     for index in 0..lanes {
         while !pipeline.segment.lane(index).producer.has_no_window() && monotonic_ns() < end {
-            nap(PAUSE);
+            sleep_interruptibly(PAUSE);
         }
     }
 }
 
 /// Waits for all pushes that began before the caller's last change.
 pub(super) fn settle_pushes(pipeline: &Pipeline) {
-    shut(pipeline, PATIENCE);
+    shut(pipeline, TIMEOUT);
 }
 
 /// Waits until every push that began before the call is published. Each later push takes its slow path once, where a
@@ -62,7 +62,7 @@ static DYING: AtomicU64 = AtomicU64::new(0);
 static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Stands for no thread: every thread waits.
-const NOBODY: u32 = 0;
+const NO_THREAD: u32 = 0;
 
 fn thread_id() -> u32 {
     // SAFETY: gettid has no preconditions.
@@ -71,7 +71,7 @@ fn thread_id() -> u32 {
 
 /// Makes the pushes of all other threads wait on their slow path for ever, or until [`open`].
 pub(super) fn shut_for_good(pipeline: &Pipeline) {
-    shut_until(pipeline, 0, thread_id(), PATIENCE);
+    shut_until(pipeline, 0, thread_id(), TIMEOUT);
 }
 
 /// Reverts [`shut_for_good`].
@@ -81,7 +81,7 @@ pub(super) fn open() {
 
 /// Makes every push, of this thread too, wait on its slow path until `until_ns`. Async-signal-safe.
 pub(super) fn shut_for_all(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
-    shut_until(pipeline, until_ns, NOBODY, patience);
+    shut_until(pipeline, until_ns, NO_THREAD, patience);
 }
 
 /// Makes the pushes of all threads except `ender` wait on their slow path until `until_ns`; 0 is for ever.
@@ -130,6 +130,6 @@ pub(super) fn wait_for_death() {
         if until != 0 && monotonic_ns() >= until {
             return;
         }
-        nap(Duration::from_millis(10));
+        sleep_interruptibly(Duration::from_millis(10));
     }
 }

@@ -16,12 +16,12 @@ use super::waiting::deadline;
 use crate::durable::PendingSync;
 use crate::writer::Outlet;
 
-/// Waits as [`super::Push::Undurable`] requires, at most for `durability_timeout`.
+/// Waits as [`super::Push::MustWaitForSync`] requires, at most for `durability_timeout`.
 ///
 /// Call it after that push, on the same thread, without an interpreter lock. Returns whether the record is durable or
 /// need not be. If false, the call is counted as not durable.
 pub fn await_durable(level: u16) -> bool {
-    DurableWait::begin(level).is_none_or(|wait| wait.share(Duration::MAX) == Some(true))
+    DurableWait::begin(level).is_none_or(|wait| wait.wait_slice(Duration::MAX) == Some(true))
 }
 
 /// The wait of [`await_durable`] in slices, for language bindings that must check for signals in between.
@@ -49,8 +49,8 @@ impl DurableWait {
     ///
     /// After a `Some` the wait is over, and a record that is not durable has been counted. Call it without an
     /// interpreter lock.
-    pub fn share(&self, share: Duration) -> Option<bool> {
-        if self.pipeline.is_parents() {
+    pub fn wait_slice(&self, share: Duration) -> Option<bool> {
+        if self.pipeline.belongs_to_parent() {
             return Some(true);
         }
         let until = [deadline(Some(share)), self.deadline].into_iter().flatten().min();
@@ -62,13 +62,13 @@ impl DurableWait {
             return None;
         }
         if durable != Some(true) {
-            self.give_up();
+            self.count_not_durable();
         }
         Some(durable == Some(true))
     }
 
     /// Counts the call as one that returned although its record was not durable.
-    pub fn give_up(&self) {
+    pub fn count_not_durable(&self) {
         self.pending_sync.count_not_durable(self.level);
     }
 }
@@ -99,7 +99,7 @@ impl SyncWait {
             None => pipeline.outlets().into_iter().flatten().collect(),
             Some(sink) => vec![pipeline.outlet(sink)?],
         };
-        Some(pipeline.ask_for_sync(&outlets))
+        Some(pipeline.request_sync(&outlets))
     }
 
     /// Waits at most for `share`. Returns whether every sync has an outcome. Call it without an interpreter lock.
@@ -110,7 +110,7 @@ impl SyncWait {
     /// Whether all syncs succeeded. Call it after `wait` returned true.
     pub fn succeeded(&self) -> bool {
         let is_durable = |(outlet, number): &(Arc<Outlet>, u64)| outlet.synced(*number) == Some(true);
-        self.pipeline.is_parents() || self.asked.iter().all(is_durable)
+        self.pipeline.belongs_to_parent() || self.asked.iter().all(is_durable)
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {
@@ -120,7 +120,7 @@ impl SyncWait {
 }
 
 impl Pipeline {
-    fn ask_for_sync(&'static self, outlets: &[Arc<Outlet>]) -> SyncWait {
+    fn request_sync(&'static self, outlets: &[Arc<Outlet>]) -> SyncWait {
         let ask = |outlet: &Arc<Outlet>| {
             let (number, start) = outlet.request_sync()?;
             if start {
@@ -135,7 +135,7 @@ impl Pipeline {
     pub(super) fn sync_promised(&'static self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
         if self.syncs.tracks() {
             let unsynced: Vec<_> = outlets.iter().filter(|outlet| outlet.is_unsynced()).cloned().collect();
-            self.ask_for_sync(&unsynced).wait_until(deadline);
+            self.request_sync(&unsynced).wait_until(deadline);
         }
     }
 

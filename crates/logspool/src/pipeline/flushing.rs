@@ -58,17 +58,17 @@ impl Flush {
     }
 
     /// How long to wait if `timeout` covers this flush and the waits that timed out right before it.
-    pub fn share(&self, timeout: Duration) -> Duration {
+    pub fn remaining(&self, timeout: Duration) -> Duration {
         match &self.awaited {
-            Awaited::Sink(outlet) => outlet.lateness.share(timeout),
+            Awaited::Sink(outlet) => outlet.lateness.remaining(timeout),
             Awaited::All | Awaited::Local => timeout,
         }
     }
 
     /// Notes that the flush timed out after `timeout`, so that a wait right after it gets less time.
-    pub fn note_late(&self, timeout: Duration) {
+    pub fn note_timeout(&self, timeout: Duration) {
         if let Awaited::Sink(outlet) = &self.awaited {
-            outlet.lateness.note(timeout);
+            outlet.lateness.note_timeout(timeout);
         }
     }
 
@@ -123,7 +123,7 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let Some(flush) = Flush::begin(sink) else { return true };
     let done = flush.wait_until(deadline(timeout));
     if let Some(timeout) = timeout.filter(|_| !done) {
-        flush.note_late(timeout);
+        flush.note_timeout(timeout);
     }
     done
 }

@@ -35,7 +35,7 @@ impl IdleWriter {
     /// # Errors
     ///
     /// Returns the outlet if no thread waits.
-    pub(super) fn give(&self, outlet: Arc<Outlet>) -> Result<(), Arc<Outlet>> {
+    pub(super) fn assign(&self, outlet: Arc<Outlet>) -> Result<(), Arc<Outlet>> {
         let mut state = self.lock();
         state.is_dismissed = false;
         if !state.is_waiting || state.next.is_some() {
@@ -78,7 +78,7 @@ impl IdleWriter {
     }
 
     /// Whether a thread waits.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.lock().is_waiting
     }
 }
@@ -111,7 +111,7 @@ mod tests {
             move || idle.wait(LONG)
         });
         let begun = Instant::now();
-        while !idle.is_there() {
+        while !idle.is_waiting() {
             assert!(begun.elapsed() < LONG, "it does not wait");
             thread::yield_now();
         }
@@ -121,14 +121,14 @@ mod tests {
     #[test]
     fn an_outlet_goes_to_the_thread_that_waits_and_to_no_other() {
         let idle = Arc::new(IdleWriter::default());
-        assert!(idle.give(outlet()).is_err(), "nobody waits");
+        assert!(idle.assign(outlet()).is_err(), "nobody waits");
         let waiting = waiting_thread(&idle);
         assert!(idle.wait(LONG).is_none(), "one waits already");
 
         let given = outlet();
-        assert!(idle.give(given.clone()).is_ok());
+        assert!(idle.assign(given.clone()).is_ok());
         assert!(waiting.join().unwrap().is_some_and(|taken| Arc::ptr_eq(&taken, &given)));
-        assert!(!idle.is_there() && idle.give(given).is_err());
+        assert!(!idle.is_waiting() && idle.assign(given).is_err());
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
 
         assert!(waiting.join().unwrap().is_none());
         assert!(idle.dismiss() && idle.wait(LONG).is_none());
-        assert!(idle.give(outlet()).is_err());
+        assert!(idle.assign(outlet()).is_err());
         waiting_thread(&idle);
         idle.dismiss();
     }
@@ -148,6 +148,6 @@ mod tests {
     fn a_thread_that_gets_no_outlet_in_time_ends() {
         let idle = IdleWriter::default();
         assert!(idle.wait(Duration::from_millis(1)).is_none());
-        assert!(!idle.is_there());
+        assert!(!idle.is_waiting());
     }
 }

@@ -11,7 +11,7 @@ use crate::sidecar;
 ///
 /// Chosen: a thread rarely waits longer for the processor, even on a busy machine, and at the end of a process this
 /// delay goes unnoticed.
-pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const SIGNAL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Removes sidecars, segment and lock file. Their paths were built when the handler was installed or the child began.
 pub(super) fn unlink_in_handler(pipeline: &Pipeline) {

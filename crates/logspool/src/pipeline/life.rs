@@ -54,10 +54,10 @@ impl Pipeline {
 /// Call before `fork()`. Writes queued records and asks the native threads to leave, for at most 50 ms each. Takes no
 /// lock that a thread holds across I/O. A writer in a stuck write stays.
 pub fn before_fork() {
-    crate::sinks::compress::leave();
+    crate::sinks::compress::stop_before_fork();
     let Some(pipeline) = existing() else { return };
     let collects = pipeline.collector_runs.is_running();
-    if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_there() && !pipeline.watcher.runs() {
+    if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_waiting() && !pipeline.watcher.runs() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
@@ -65,7 +65,7 @@ pub fn before_fork() {
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
         flush.wait_until(Some(deadline));
     }
-    pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
+    pipeline.stop_threads(deadline + LEAVE_DEADLINE);
     await_thread_exit();
 }
 
@@ -88,7 +88,7 @@ fn native_threads() -> usize {
 
 /// Call after `fork()` in the parent. Threads start again with the next record, or at once if there is work.
 pub fn after_fork_in_parent() {
-    crate::sinks::compress::come_back();
+    crate::sinks::compress::resume_after_fork();
     let Some(pipeline) = existing() else { return };
     pipeline.leave.publish(false);
     // A collector that did not leave in time is still there, but its writers may have left.
@@ -119,8 +119,8 @@ pub fn watch_after_fork() {
 /// - signals that end a child though they do not end its parent.
 pub fn after_fork_in_child() {
     progress::forget_sleepers();
-    crate::sinks::compress::forget();
-    crate::sinks::lent::close_inherited();
+    crate::sinks::compress::close_inherited();
+    crate::sinks::duplicates::close_inherited();
     logspool_sys::handover::close_inherited();
     signals::install_in_child();
 }
@@ -134,14 +134,14 @@ pub fn empty(timeout: Duration) -> u64 {
 
 /// Ends what can be ended: as [`empty`], and removes the segment's files if all records are written.
 ///
-/// Logging still works after it, but a kill then loses queued records; see [`super::go_on`].
+/// Logging still works after it, but a kill then loses queued records; see [`super::revert_end`].
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     let left = pipeline.empty(timeout);
     if left == 0 {
         crate::sinks::compress::end();
-        pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
-        sidecar::leave_all();
+        pipeline.watcher.pause(Instant::now() + LEAVE_DEADLINE);
+        sidecar::close_all();
         // The next start removes remaining files of a spool, which the segment names.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
             pipeline.remove_files();
@@ -153,7 +153,7 @@ pub fn drain(timeout: Duration) -> u64 {
 /// [`drain`] at the very end of the process: from here on the logging calls of all other threads wait for the end.
 ///
 /// So no record is accepted after the drain, where no later start would find it. The calling thread may still log.
-/// [`go_on`] releases all threads if the process does not end.
+/// [`revert_end`] releases all threads if the process does not end.
 pub fn end(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     door::shut_for_good(pipeline);
@@ -161,9 +161,9 @@ pub fn end(timeout: Duration) -> u64 {
 }
 
 /// Reverts [`end`]. Ids must be defined again after it, see [`super::id_epoch`].
-pub fn go_on() {
+pub fn revert_end() {
     if let Some(pipeline) = existing() {
-        pipeline.put_aside();
+        pipeline.retire();
     }
     door::open();
 }
@@ -171,11 +171,11 @@ pub fn go_on() {
 impl Pipeline {
     fn empty(&'static self, timeout: Duration) -> u64 {
         self.leave.publish(false);
-        let timeout = self.lateness.share(timeout);
+        let timeout = self.lateness.remaining(timeout);
         let deadline = deadline(Some(timeout));
         let done = self.flush_at_end(deadline);
         if !done {
-            self.lateness.note(timeout);
+            self.lateness.note_timeout(timeout);
         }
         let left = if done { 0 } else { self.left_behind() };
         if done {
@@ -201,13 +201,13 @@ impl Pipeline {
     /// Queued records then survive again. No other thread may push meanwhile.
     ///
     /// The memory of the old pipeline stays, since other threads may still use it.
-    pub(super) fn put_aside(&'static self) {
+    pub(super) fn retire(&'static self) {
         // Write the records that the calling thread has logged since the drain.
         if !self.removed.observe() || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
             return;
         }
-        self.have_threads_leave(Instant::now() + LEAVE_DEADLINE);
-        slot::put_aside(self);
+        self.stop_threads(Instant::now() + LEAVE_DEADLINE);
+        slot::retire(self);
         self.outlets().iter().flatten().for_each(|outlet| outlet.release());
     }
 }

@@ -19,7 +19,7 @@ crate::options! {
         pub durability: Durability = Text("process"),
         // Chosen: below 32 KiB a lane has no room to grow; above 16 MiB four lanes fill the default of all queues.
         /// Limit of one thread's queue.
-        pub queue_bytes: usize ["bytes", 32768..={MOST_QUEUE_BYTES}] = Whole(262144),
+        pub queue_bytes: usize ["bytes", 32768..={MAX_QUEUE_BYTES}] = Whole(262144),
         /// Limit of all queues of the process, at least `queue_bytes`. None: the lesser of 64 MiB and 1/8 of the free
         /// tmpfs, or of the available memory if the queue has no folder.
         pub queue_total_bytes: Option<usize> ["bytes", 32768..=1099511627776] = Nothing,
@@ -75,7 +75,7 @@ impl Default for Options {
 }
 
 /// Most bytes of one lane.
-pub const MOST_QUEUE_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Options that may change while the queue is in use. All others are fixed by the first record.
 const CHANGEABLE: &[&str] = &[

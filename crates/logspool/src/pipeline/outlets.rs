@@ -39,7 +39,7 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
 }
 
-/// Opens a sink. Its writer thread starts with the first record; the one of a lent descriptor starts now.
+/// Opens a sink. Its writer thread starts with the first record; the one of a borrowed descriptor starts now.
 ///
 /// Two handlers on one file, or on one descriptor, share a sink, so their lines keep the order of the calls. Each
 /// `open_sink` needs one [`close_sink`].
@@ -67,7 +67,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     // While a slot changes its owner, no batch may use an outlet.
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
-    let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
+    let id = new.or_else(|| pipeline.reuse_closed_sink(definition)).ok_or_else(|| {
         format!(
             "cannot open {}: a process has at most {} open sinks, and each needs some room in the queue's tmpfs",
             definition.name,
@@ -77,7 +77,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     if let (Some(shared), Some(path), Some((folder, name))) =
         (sink.shared(), destination.path(), pipeline.segment.home())
     {
-        shared.attend(Origin {
+        shared.set_origin(Origin {
             folder: folder.clone(),
             name: name.to_owned(),
             uuid: pipeline.segment.header().uuid,
@@ -114,12 +114,12 @@ impl Pipeline {
     ///
     /// Records that name the old sink may still be in lanes, held there by a stalled sink. All of them are written, or
     /// dropped and counted, so the old sink needs them no more. The slot's checkpoint continues where it was.
-    fn sink_in_place_of_a_closed_one(&self, definition: &SinkDefinition) -> Option<u32> {
+    fn reuse_closed_sink(&self, definition: &SinkDefinition) -> Option<u32> {
         let closed = |outlet: &Arc<Outlet>| Some((outlet.closed_at()?, outlet.id));
         let (_, old) = self.outlets().iter().flatten().filter_map(closed).min()?;
         let begin_anew = || {
             let batch = self.segment.header().batch.load(Ordering::Relaxed);
-            self.segment.sink(Table::Sinks.slot(old)).begin_anew(batch);
+            self.segment.sink(Table::Sinks.slot(old)).reset_for_next_sink(batch);
         };
         self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
     }
@@ -150,7 +150,7 @@ pub fn rotation_count(sink: u32) -> Option<Arc<AtomicU64>> {
 pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
-    let deadline = Instant::now() + outlet.lateness.share(timeout);
+    let deadline = Instant::now() + outlet.lateness.remaining(timeout);
     door::settle_pushes(pipeline);
     let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
     let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
@@ -167,8 +167,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
             let address = &outlet.definition.name;
             let left = outlet.counts().waiting();
             let seconds = timeout.as_secs_f64();
-            fallback::tell(&format!(
-                "logspool: {address} did not confirm {left} records within {seconds} s; they are given up\n"
+            fallback::report(&format!(
+                "logspool: {address} did not confirm {left} records within {seconds} s; they are dropped\n"
             ));
         }
         outlet.abandon(DropReason::Deadline);

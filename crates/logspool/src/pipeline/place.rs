@@ -10,12 +10,12 @@ use std::path::Path;
 
 use logspool_lanes::segment::Segment;
 use logspool_sys::folder::Folder;
-use logspool_sys::held::HeldFiles;
 use logspool_sys::kernel;
+use logspool_sys::memory_files::MemoryFiles;
 
 use super::options::{Durability, Options};
 use super::relief;
-use super::state::Chosen;
+use super::state::ChosenPlace;
 use crate::copies;
 use crate::keeper;
 use crate::stats::QueuePlace;
@@ -24,31 +24,31 @@ use crate::stats::QueuePlace;
 ///
 /// Chosen: the initial size of a process's queue, one grown lane, and a little overflow. With half, a queue would soon
 /// refuse records that one in memory accepts.
-pub const LEAST_FREE_BYTES: u64 = 1024 * 1024;
+pub const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
 /// Makes the segment of this process. `None` if another copy of this library has one, or if there is not even plain
 /// memory.
-pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)> {
+pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, ChosenPlace)> {
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let in_memory = |reason| {
         let segment = Segment::in_memory(ring_limit).ok()?;
-        Some((segment, Chosen { place: QueuePlace::Memory, reason }))
+        Some((segment, ChosenPlace { place: QueuePlace::Memory, reason }))
     };
     if options.durability == Durability::Memory {
         return in_memory(String::new());
     }
     relief::relieve(path);
     let in_folder = match in_folder(path, options.queue_dir.is_some(), ring_limit) {
-        Ok((segment, place)) => return Some((segment, Chosen { place, reason: String::new() })),
+        Ok((segment, place)) => return Some((segment, ChosenPlace { place, reason: String::new() })),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             copies::refuse_for(path);
-            copies::tell();
+            copies::report_once();
             return None;
         }
         Err(error) => format!("{}: {error}", path.display()),
     };
     match in_held_memory(ring_limit) {
-        Ok(segment) => Some((segment, Chosen { place: QueuePlace::Memfd, reason: in_folder })),
+        Ok(segment) => Some((segment, ChosenPlace { place: QueuePlace::Memfd, reason: in_folder })),
         Err(error) => {
             let reason = format!("{in_folder}; no keeper for a queue in memory: {error}");
             warn_of_memory(&reason);
@@ -68,8 +68,8 @@ fn in_folder(path: &Path, is_named: bool, ring_limit: Option<u64>) -> io::Result
         return refuse(ErrorKind::Unsupported, "it is not on a tmpfs, and a hung disk would hang callers".to_owned());
     }
     let free = folder.free_bytes()?;
-    if free < LEAST_FREE_BYTES {
-        let text = format!("{} KiB are free there, {} are needed", free / 1024, LEAST_FREE_BYTES / 1024);
+    if free < MIN_FREE_BYTES {
+        let text = format!("{} KiB are free there, {} are needed", free / 1024, MIN_FREE_BYTES / 1024);
         return refuse(ErrorKind::StorageFull, text);
     }
     let place = if is_memory { QueuePlace::Tmpfs } else { QueuePlace::Disk };
@@ -82,8 +82,8 @@ fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
     if !kernel::has_record_locks() || !kernel::has_memfd() {
         return Err(io::Error::new(ErrorKind::Unsupported, "the system refuses record locks or memfd_create"));
     }
-    let segment = Segment::create_in(Folder::in_memory(HeldFiles::handed_over(keeper::start()?)), ring_limit)?;
-    if let Some(keeper) = segment.home().and_then(|(folder, _)| folder.held()?.keeper()) {
+    let segment = Segment::create_in(Folder::in_memory(MemoryFiles::with_keeper(keeper::start()?)), ring_limit)?;
+    if let Some(keeper) = segment.home().and_then(|(folder, _)| folder.memory_files()?.keeper()) {
         keeper.note_for_children();
     }
     Ok(segment)
@@ -99,5 +99,5 @@ fn warn_of_memory(reason: &str) {
         "logspool: cannot keep the queue in {reason}; it is in memory now, so a killed process loses what is queued \
          (mend: {mend})\n"
     );
-    crate::fallback::tell(&text);
+    crate::fallback::report(&text);
 }

@@ -3,22 +3,22 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::opened_anew::deliver_to;
 use super::relatives::count;
 use super::relief;
 use super::settings::{options, queue_folder};
 use super::slot::existing;
+use super::truncated::deliver_to;
 use crate::copies;
-use crate::recover::{self, Orphan, RecoverOptions, Report, Retention, Undeliverable, Want};
+use crate::recover::{self, FileAction, Orphan, RecoverOptions, Report, Retention, Undeliverable};
 use crate::sidecar;
 
-fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+fn run(folder: &Path, is_wanted: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
     // Closing a file that another copy of the library has locked would drop its lock.
     copies::check()?;
-    let want = |path: &Path| if want(path) { deliver_to(path) } else { Want::Leave };
+    let action_for = |path: &Path| if is_wanted(path) { deliver_to(path) } else { FileAction::Leave };
     // A folder that is not this process's queue may be a folder of spools, which may be accessible to others.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
-    let mut report = match recover::recover_as(folder, want, RecoverOptions { undeliverable }) {
+    let mut report = match recover::recover_as(folder, action_for, RecoverOptions { undeliverable }) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied && by_hand.is_some_and(recover::holds_spools) => {
             Report::default()
         }
@@ -27,7 +27,7 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
     // If the shared memory is gone, only the spools are left.
     let own = existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
     for spools in [options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
-        report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
+        report.add(recover::recover_spools(spools, own, |path| action_for(path) == FileAction::Append)?);
     }
     count(&report);
     Ok(report)
@@ -61,10 +61,10 @@ pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
 
-fn run_capped(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
-    let report = run(folder, &want, Undeliverable::Keep)?;
+fn run_capped(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<Report> {
+    let report = run(folder, &is_wanted, Undeliverable::Keep)?;
     let over = report.kept.iter().any(|kept| kept.retention == Retention::ToBeEvicted);
-    if over { run(folder, want, Undeliverable::Discard) } else { Ok(report) }
+    if over { run(folder, is_wanted, Undeliverable::Discard) } else { Ok(report) }
 }
 
 /// As [`recover_targets`] for one file, for a writer that is about to begin. Ignores errors, since files of an earlier
@@ -91,7 +91,7 @@ pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
 ///
 /// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
 /// process.
-pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
+pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::ListedSidecar>> {
     copies::check()?;
     sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use logspool_lanes::queue::producer::ERROR;
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_record::Head;
 use logspool_sys::clock;
 
@@ -32,7 +32,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     let mut first = FirstTarget { pipeline, outlet: None, chunk: Chunk::default() };
     // Held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();
-    Renderer::default().take(&source, &mut first, Lying { head, values: &values }, clock::wall_ns());
+    Renderer::default().take(&source, &mut first, PeekedRecord { head, values: &values }, clock::wall_ns());
     drop(guard);
     if let Some(outlet) = first.outlet {
         fallback::emit(&outlet, &first.chunk);

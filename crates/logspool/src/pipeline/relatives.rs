@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_sys::folder::Folder;
 
-use super::opened_anew::deliver_to;
+use super::truncated::deliver_to;
 use crate::recover::{self, Deliver, Report};
 
 static RECORDS: AtomicU64 = AtomicU64::new(0);
@@ -34,8 +34,8 @@ pub(super) fn count(report: &Report) {
     let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
     if discarded > 0 {
         DISCARDED.fetch_add(discarded, Ordering::Relaxed);
-        crate::fallback::tell(&format!(
-            "logspool: {discarded} records that a killed process had queued for its terminal or pipe are given up\n"
+        crate::fallback::report(&format!(
+            "logspool: {discarded} records that a killed process had queued for its terminal or pipe are dropped\n"
         ));
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
 use super::relatives;
@@ -20,14 +20,14 @@ use crate::recover::Deliver;
 ///
 /// Chosen: a needless check costs a start one millisecond, a missing one its queue. Below the lower bound a busy
 /// process may lack room for its lanes; above the upper one its overflow files get their full budget.
-const SHARE: u64 = 4;
+const FREE_SHARE: u64 = 4;
 const BOUNDS: (u64, u64) = (4 * 1024 * 1024, 256 * 1024 * 1024);
 
 /// How long a start waits for this; the first record waits too.
 ///
 /// Chosen: the records of a hundred dead processes are delivered in less. A hanging file must not delay a start for
 /// longer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// If tmpfs is short, delivers the records of dead processes of this pid namespace. Runs on its own thread, since a
 /// file may hang, and waits at most one second for it.
@@ -37,7 +37,7 @@ pub(super) fn relieve(path: &Path) {
     if !is_short(&folder) {
         return;
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
     let deliver = move || {
@@ -48,12 +48,12 @@ pub(super) fn relieve(path: &Path) {
     };
     if spawn("logspool-relief", deliver) {
         while !done.observe() && Instant::now() < end {
-            nap(Duration::from_micros(200));
+            sleep_interruptibly(Duration::from_micros(200));
         }
     }
 }
 
 fn is_short(folder: &Folder) -> bool {
     let (Ok(free), Ok(total)) = (folder.free_bytes(), folder.total_bytes()) else { return false };
-    free < (total / SHARE).clamp(BOUNDS.0, BOUNDS.1)
+    free < (total / FREE_SHARE).clamp(BOUNDS.0, BOUNDS.1)
 }

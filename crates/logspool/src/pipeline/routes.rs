@@ -11,20 +11,20 @@ use logspool_lanes::segment::Segment;
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) by_sink: HashMap<u32, Vec<u32>>,
-    pub(super) retired: VecDeque<Retired>,
+    pub(super) retired: VecDeque<RetiredRoutes>,
 }
 
 /// Routes that calls use no more.
 #[derive(Debug)]
-pub(super) struct Retired {
+pub(super) struct RetiredRoutes {
     pub(super) ids: Vec<u32>,
     /// Published position of each lane when the routes were last in use.
     pub(super) heads: Vec<u64>,
 }
 
-impl Retired {
+impl RetiredRoutes {
     /// Whether no lane still holds a record that names these routes.
-    pub(super) fn are_passed(&self, segment: &Segment) -> bool {
+    pub(super) fn are_unused(&self, segment: &Segment) -> bool {
         let passed = |(lane, head): (usize, &u64)| segment.lane(lane).consumer.released() >= *head;
         self.heads.iter().enumerate().all(passed)
     }

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use logspool_lanes::segment::layout::Table;
 use logspool_record::definition::{RouteDefinition, Target};
 
-use super::routes::Retired;
+use super::routes::RetiredRoutes;
 use super::state::Pipeline;
 use logspool_sys::published::Published;
 
@@ -23,7 +23,7 @@ impl Pipeline {
         let id = new.or_else(|| {
             // While held, no batch reads definitions. Lock order: before the lock on the routes.
             let _guard = self.batching();
-            let old = self.passed_route()?;
+            let old = self.reusable_route()?;
             let id = self.segment.redefine(Table::Routes, old, || (), |encoder| route.encode(encoder));
             if id.is_none() {
                 self.keep_route(old);
@@ -41,9 +41,9 @@ impl Pipeline {
     }
 
     /// Takes a retired route whose slot can be reused.
-    fn passed_route(&self) -> Option<u32> {
+    fn reusable_route(&self) -> Option<u32> {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = routes.retired.front_mut().filter(|retired| retired.are_passed(&self.segment))?;
+        let oldest = routes.retired.front_mut().filter(|retired| retired.are_unused(&self.segment))?;
         let id = oldest.ids.pop();
         if oldest.ids.is_empty() {
             routes.retired.pop_front();
@@ -53,7 +53,7 @@ impl Pipeline {
 
     fn keep_route(&self, id: u32) {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.retired.push_front(Retired { ids: vec![id], heads: Vec::new() });
+        routes.retired.push_front(RetiredRoutes { ids: vec![id], heads: Vec::new() });
     }
 
     /// Retires the routes to a closed sink. Call it after every call that could use them.
@@ -65,6 +65,6 @@ impl Pipeline {
         // A route to several sinks is retired once, with the first sink that is closed.
         routes.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
         routes.by_sink.retain(|_, others| !others.is_empty());
-        routes.retired.push_back(Retired { ids, heads });
+        routes.retired.push_back(RetiredRoutes { ids, heads });
     }
 }

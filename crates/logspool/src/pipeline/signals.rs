@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 
-use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::in_handler::{SIGNAL_TIMEOUT, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 use super::{crash, door};
@@ -28,21 +28,21 @@ use super::{crash, door};
 /// Chosen: queued records are mostly written within the first wait, and a lock of the allocator is free within the
 /// first moment. Of five seconds the program gets less than two tenths.
 const FIRST_WAIT_NS: u64 = 50_000_000;
-const FIRST_MOMENT_NS: u64 = 2_000_000;
+const FIRST_RUN_NS: u64 = 2_000_000;
 
 /// How much longer than the end time logging calls are blocked.
 ///
 /// Chosen: a program that installs its own handler during a moment has its logging back after that.
-const HELD_NS: u64 = 1_000_000_000;
+const EXTRA_BLOCKED_NS: u64 = 1_000_000_000;
 
 /// Longest duration of the whole drain, in nanoseconds.
 static TIMEOUT_NS: AtomicU64 = AtomicU64::new(0);
 /// The process that is ending, its latest end on the monotonic clock, and the number of waits until now.
-static ENDING: AtomicU32 = AtomicU32::new(0);
+static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
 static END_NS: AtomicU64 = AtomicU64::new(0);
-static WAITS: AtomicU32 = AtomicU32::new(0);
+static WAIT_COUNT: AtomicU32 = AtomicU32::new(0);
 /// Whether children are to get the handler that this process did not get.
-static FOR_CHILDREN: AtomicBool = AtomicBool::new(false);
+static INSTALL_IN_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this is the first process of its pid namespace. Async-signal-safe.
 fn is_first() -> bool {
@@ -62,7 +62,7 @@ fn drains(signal: libc::c_int) -> bool {
 /// disposition, so it may be called again when one has returned to that.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
-    FOR_CHILDREN.store(is_first(), Ordering::Relaxed);
+    INSTALL_IN_CHILDREN.store(is_first(), Ordering::Relaxed);
     if !is_first() {
         install();
     }
@@ -70,7 +70,7 @@ pub fn install_signal_drain(timeout: Duration) {
 
 /// Call after a fork, in the child.
 pub(super) fn install_in_child() {
-    if !is_first() && FOR_CHILDREN.swap(false, Ordering::Relaxed) {
+    if !is_first() && INSTALL_IN_CHILDREN.swap(false, Ordering::Relaxed) {
         install();
     }
 }
@@ -106,7 +106,7 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     while let Some(pipeline) = own {
         match write_queued(pipeline) {
-            SignalWait::Again(moment_ns) if comes_again(signal, moment_ns) => {
+            SignalWait::Again(moment_ns) if raise_again_later(signal, moment_ns) => {
                 // SAFETY: as above: errno of this thread.
                 unsafe { *libc::__errno_location() = errno };
                 return;
@@ -139,23 +139,23 @@ enum SignalWait {
 /// Waits until all accepted records are written, for a part of the remaining time.
 fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let now = monotonic_ns();
-    let begun = ENDING.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
+    let begun = ENDING_PROCESS.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
     // The program may have survived an earlier announced end.
-    if !begun || now > END_NS.load(Ordering::Relaxed) + HELD_NS {
+    if !begun || now > END_NS.load(Ordering::Relaxed) + EXTRA_BLOCKED_NS {
         END_NS.store(now + TIMEOUT_NS.load(Ordering::Relaxed), Ordering::Relaxed);
-        WAITS.store(0, Ordering::Relaxed);
+        WAIT_COUNT.store(0, Ordering::Relaxed);
     }
     let end = END_NS.load(Ordering::Relaxed);
     // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
     // this thread either never finishes, or finishes before the next wait.
-    door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_PATIENCE);
+    door::shut_for_all(pipeline, end + EXTRA_BLOCKED_NS, SIGNAL_TIMEOUT);
     if !pipeline.collector_runs.is_running() {
         // Nothing was logged yet, or nothing since a fork.
-        return if holds_nothing(pipeline) { SignalWait::Written } else { SignalWait::Over };
+        return if is_queue_empty(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
     // Request a new ticket each time, to include records that the thread pushed during its moment.
     let ticket = pipeline.request();
-    let shift = WAITS.fetch_add(1, Ordering::Relaxed).min(16);
+    let shift = WAIT_COUNT.fetch_add(1, Ordering::Relaxed).min(16);
     let until = end.min(now + (FIRST_WAIT_NS << shift));
     loop {
         if pipeline.answered.observe() >= ticket {
@@ -166,14 +166,14 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
             return SignalWait::Over;
         }
         if now >= until {
-            return SignalWait::Again((FIRST_MOMENT_NS << shift).min(end - now));
+            return SignalWait::Again((FIRST_RUN_NS << shift).min(end - now));
         }
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
 }
 
 /// Makes the signal come to this process again after `nanoseconds`. Returns whether it will. Async-signal-safe.
-fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
+fn raise_again_later(signal: libc::c_int, nanoseconds: u64) -> bool {
     // Direct system calls, since the C library's timer functions may allocate.
     // SAFETY: all-zero structs are valid, and the kernel reads and writes locals only.
     unsafe {
@@ -192,7 +192,7 @@ fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
 }
 
 /// Whether every record is written or dropped for every sink, judged by the segment alone. Async-signal-safe.
-fn holds_nothing(pipeline: &Pipeline) -> bool {
+fn is_queue_empty(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.observe() as usize;
     let mut lanes = (0..lanes).map(|index| pipeline.segment.lane(index));

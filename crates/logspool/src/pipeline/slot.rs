@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use logspool_sys::gate::Gate;
+use logspool_sys::fork_safe_lock::ForkSafeLock;
 use logspool_sys::generation;
 use logspool_sys::published::{Counted, Published};
 
@@ -13,7 +13,7 @@ use super::state::Pipeline;
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 /// Held while a pipeline is made or replaced. Holds the pipeline that was replaced last.
-static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
+static BEGINNING: ForkSafeLock<Option<&'static Pipeline>> = ForkSafeLock::new(None);
 
 /// Number of the current pipeline, to which ids belong. It changes after a fork, and when the process continues after
 /// [`super::end`]: every id must then be defined again.
@@ -22,7 +22,7 @@ static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 /// pipeline's number.
 #[inline]
 pub fn id_epoch() -> u64 {
-    // Pairs with `advance` in `put_aside`: a reader of the new number does not find the replaced pipeline.
+    // Pairs with `advance` in `retire`: a reader of the new number does not find the replaced pipeline.
     if generation::current() == generation::WIPED { 0 } else { NUMBER.observe() }
 }
 
@@ -43,7 +43,7 @@ pub fn is_running() -> bool {
 
 /// The pipeline of this process. If there is none, calls `begin` with the next number and installs its result.
 pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option<&'static Pipeline> {
-    let _beginning = BEGINNING.hold();
+    let _beginning = BEGINNING.lock();
     if let Some(pipeline) = existing() {
         return Some(pipeline);
     }
@@ -59,8 +59,8 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
 }
 
 /// Removes the current pipeline. The next one begins under another number.
-pub(super) fn put_aside(pipeline: &'static Pipeline) {
-    let mut last = BEGINNING.hold();
+pub(super) fn retire(pipeline: &'static Pipeline) {
+    let mut last = BEGINNING.lock();
     if let Some(before) = last.replace(pipeline) {
         let _ = pipeline.before.set(before);
     }

@@ -43,9 +43,9 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
             stats::add(total, stats::read(counters));
         }
         let Some(mut reader) = LaneReader::new(segment, index) else { continue };
-        while let Some(lying) = reader.peek() {
-            in_lanes[level_class(lying.head.level)] += 1;
-            reader.pass(lying.head);
+        while let Some(peeked) = reader.peek() {
+            in_lanes[level_class(peeked.head.level)] += 1;
+            reader.move_past(peeked.head);
         }
     }
     let mut accepted = batched;
@@ -78,11 +78,11 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         lanes,
         ring_bytes: segment.ring_bytes(),
         ring_limit_bytes: segment.ring_limit(),
-        overflow_bytes: pipeline.budget.taken(),
+        overflow_bytes: pipeline.budget.used(),
         overflow_limit_bytes: pipeline.budget.limit(),
         blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
-        collector_runs: pipeline.collector_runs.seems_running(),
+        collector_runs: pipeline.collector_runs.is_running_relaxed(),
         survives: segment.survives() && segment.is_linked(),
         place: pipeline.place.place,
         place_reason: pipeline.place.reason.clone(),

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use logspool_lanes::segment::Segment;
 
 use crate::writer::{Bell, SpoolHome};
-use logspool_sys::crossing::Runs;
+use logspool_sys::crossing::RunningFlag;
 use logspool_sys::published::Published;
 
 /// Spool state of a pipeline.
@@ -17,7 +17,7 @@ use logspool_sys::published::Published;
 pub(super) struct Spooler {
     pub(super) home: SpoolHome,
     pub(super) bell: Arc<Bell>,
-    pub(super) runs: Runs,
+    pub(super) runs: RunningFlag,
     /// Asks the thread to leave at the end of the process. For a fork, the pipeline's `leave` does.
     pub(super) leave: AtomicBool,
     /// Set when there may be files.
@@ -31,7 +31,7 @@ impl Spooler {
         let name = segment.home()?.1.to_owned();
         let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
         let no = || AtomicBool::new(false);
-        Some(Self { home, bell: Arc::default(), runs: Runs::new(), leave: no(), has_files: no() })
+        Some(Self { home, bell: Arc::default(), runs: RunningFlag::new(), leave: no(), has_files: no() })
     }
 
     /// Whether the spool thread runs.

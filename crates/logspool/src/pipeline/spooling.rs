@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_spool::pointer;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Published;
+use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
 use super::state::Pipeline;
@@ -14,14 +14,14 @@ use crate::writer::SpoolTurn;
 
 /// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
 /// durable.
-const TURN: Duration = Duration::from_millis(100);
+const BELL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Pipeline {
     /// Starts the spool thread if it does not run.
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
         // A load first, since the collector calls this in every turn.
-        if spooler.runs.seems_running() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_begin() {
+        if spooler.runs.is_running_relaxed() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_start() {
             return;
         }
         spooler.has_files.publish(true);
@@ -40,7 +40,7 @@ impl Pipeline {
             let turns = self.outlets().into_iter().flatten().map(|outlet| outlet.spool_turn(&spooler.home));
             match turns.max().unwrap_or(SpoolTurn::Idle) {
                 SpoolTurn::Worked => {}
-                SpoolTurn::Waits => spooler.bell.wait(TURN),
+                SpoolTurn::Waits => spooler.bell.wait(BELL_TIMEOUT),
                 // If an outlet needs the thread later, the collector starts it again.
                 SpoolTurn::Idle => break,
             }
@@ -55,7 +55,7 @@ impl Pipeline {
         spooler.leave.publish(true);
         spooler.bell.ring();
         while spooler.runs() && Instant::now() < deadline {
-            nap(Duration::from_micros(100));
+            sleep_interruptibly(Duration::from_micros(100));
         }
         let removed = !spooler.runs() && {
             self.outlets().iter().flatten().for_each(|outlet| outlet.close_spool());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
-use logspool_sys::crossing::Runs;
+use logspool_sys::crossing::RunningFlag;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -24,7 +24,7 @@ use crate::writer::{Outlet, Syncs};
 
 /// The chosen place of the queue, and why a better one was not used.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenPlace {
     /// Where the queue is.
     pub place: QueuePlace,
     /// Why it is not at a better place; empty for the best place, and if the user chose it.
@@ -35,19 +35,19 @@ pub(super) struct Chosen {
 #[derive(Debug)]
 pub struct Pipeline {
     pub(super) segment: Arc<Segment>,
-    pub(super) place: Chosen,
+    pub(super) place: ChosenPlace,
     pub(super) budget: Arc<Budget>,
     pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
-    pub(super) collector_runs: Runs,
+    pub(super) collector_runs: RunningFlag,
     pub(super) leave: AtomicBool,
     pub(super) batching: Mutex<()>,
     pub(super) requested: AtomicU64,
     pub(super) answered: AtomicU64,
     pub(super) saturated: AtomicBool,
-    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
+    /// Set by a caller that saw the collector make no turn for `STARVED_TIMEOUT`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
     /// Set when the queued errors were shown on standard error at the end of the process.
@@ -109,7 +109,7 @@ impl Pipeline {
     }
 
     /// Whether this is the pipeline of the parent, made before the fork.
-    pub(super) fn is_parents(&self) -> bool {
+    pub(super) fn belongs_to_parent(&self) -> bool {
         self.process != std::process::id()
     }
 }

@@ -36,7 +36,7 @@ impl Pipeline {
             return;
         }
         // Pairs with the end of `collect`.
-        if !self.collector_runs.try_begin() {
+        if !self.collector_runs.try_start() {
             return;
         }
         self.resume_writers();
@@ -72,7 +72,7 @@ impl Pipeline {
                 progress::note();
                 self.leave.load(Ordering::Relaxed)
             };
-            if !self.collector_runs.leave_unless(is_to_leave) {
+            if !self.collector_runs.stop_unless(is_to_leave) {
                 return;
             }
             self.resume_writers();
@@ -134,7 +134,7 @@ impl Pipeline {
 
     /// Asks the native threads to leave, and waits until `deadline`. After it every push takes its slow path, which
     /// starts the threads again if that is allowed.
-    pub(super) fn have_threads_leave(&self, deadline: Instant) {
+    pub(super) fn stop_threads(&self, deadline: Instant) {
         self.leave.publish(true);
         generation::advance();
         self.wake();

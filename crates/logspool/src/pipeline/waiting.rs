@@ -18,7 +18,7 @@ const AWAKE: Duration = Duration::from_micros(40);
 ///
 /// Chosen: usually an event wakes it. A sync and a spool do not, and take longer than the first pause.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(1);
 
 /// Deadline `timeout` from now. `None` if there is no timeout, or if it is beyond the range of the clock.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
@@ -51,9 +51,9 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            if !progress::await_step(seen, awake_until) {
+            if !progress::spin_until_step(seen, awake_until) {
                 progress::sleep(seen, pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_PAUSE);
             }
         }
     }

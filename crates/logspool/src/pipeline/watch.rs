@@ -32,18 +32,18 @@ pub(super) const TURN: Duration = Duration::from_millis(500);
 
 /// A look of another process within this time counts, in nanoseconds. It is less than a period, since otherwise two
 /// processes that wake alternately would both skip every second look.
-const LOOKED_NS: i64 = 450_000_000;
+const RECENT_LOOK_NS: i64 = 450_000_000;
 
 /// Result of the last look.
 #[derive(Default)]
-struct Seen {
+struct LastLook {
     /// Time of the look, and the folder's modification time before it, in nanoseconds.
     looked_ns: i64,
     modified_ns: i64,
     has_others: bool,
 }
 
-impl Seen {
+impl LastLook {
     /// Whether no other process can have left records in the folder since.
     fn is_alone(&self, modified_ns: i64) -> bool {
         !self.has_others && modified_ns == self.modified_ns && self.looked_ns > modified_ns + CLOCK_TICK_NS
@@ -56,7 +56,7 @@ impl Pipeline {
         if self.is_to_leave() || options().durability == Durability::Memory {
             return;
         }
-        if self.watcher.runs.try_begin() && !spawn("logspool-watch", || self.watch()) {
+        if self.watcher.runs.try_start() && !spawn("logspool-watch", || self.watch()) {
             self.watcher.runs.end();
         }
     }
@@ -64,7 +64,7 @@ impl Pipeline {
     /// Body of the watcher thread.
     fn watch(&self) {
         let watcher = &self.watcher;
-        let mut seen = Seen::default();
+        let mut seen = LastLook::default();
         loop {
             while !self.is_to_leave() {
                 watcher.bell.wait(TURN);
@@ -76,7 +76,7 @@ impl Pipeline {
                 watcher.looks.end_work();
             }
             // As in the collector: a thread that resumes the native threads clears `leave` and then begins it.
-            if !watcher.runs.leave_unless(|| self.is_to_leave()) {
+            if !watcher.runs.stop_unless(|| self.is_to_leave()) {
                 return;
             }
         }
@@ -87,19 +87,19 @@ impl Pipeline {
     }
 
     /// Looks for dead relatives, unless there can be none or another process has just looked.
-    fn look(&self, seen: &mut Seen) -> io::Result<()> {
-        let stop = || self.is_to_leave() || self.watcher.rests();
+    fn look(&self, seen: &mut LastLook) -> io::Result<()> {
+        let stop = || self.is_to_leave() || self.watcher.is_paused();
         if stop() {
             return Ok(());
         }
         let folder = Folder::open_existing(&queue_folder())?;
         let (now, times) = (wall_ns(), folder.times()?);
-        if seen.is_alone(times.modified) || now.abs_diff(times.accessed) < LOOKED_NS as u64 {
+        if seen.is_alone(times.modified) || now.abs_diff(times.accessed) < RECENT_LOOK_NS as u64 {
             return Ok(());
         }
         folder.touch()?;
         let has_others = relatives::deliver_relatives(&folder, Deliver::Due, stop)?;
-        *seen = Seen { looked_ns: now, modified_ns: times.modified, has_others };
+        *seen = LastLook { looked_ns: now, modified_ns: times.modified, has_others };
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_millis(500);
 impl Pipeline {
     /// Starts a thread that writes the records of an outlet. The outlet must be marked as running.
     pub(crate) fn start_writer(&self, outlet: Arc<Outlet>) {
-        let Err(outlet) = self.idle_writer.give(outlet) else { return };
+        let Err(outlet) = self.idle_writer.assign(outlet) else { return };
         let (spare, idle) = (outlet.clone(), self.idle_writer.clone());
         if !spawn("logspool-write", move || {
             let mut next = Some(outlet);
@@ -33,7 +33,7 @@ impl Pipeline {
         }) {
             // Without a thread the records stay queued, on tmpfs, and are counted so. The next record or flush tries
             // again.
-            spare.has_no_thread();
+            spare.note_failed_start();
         }
     }
 }
@@ -42,7 +42,7 @@ impl Pipeline {
 fn write(outlet: &Outlet) {
     let recover = || {
         if let Some(path) = &outlet.definition.lasting
-            && outlet.begins()
+            && outlet.begin_once()
         {
             recover_target(&queue_folder(), Path::new(path));
         }

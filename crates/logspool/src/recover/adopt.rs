@@ -13,9 +13,9 @@ use std::path::Path;
 use logspool_sys::folder::Folder;
 
 use super::adopter::Adopter;
+use super::file_action::{FileAction, RecoverOptions, Undeliverable};
 use super::report::Report;
 use super::run;
-use super::want::{RecoverOptions, Undeliverable, Want};
 
 /// Delivers the records that dead processes left in `folder`, and removes files that hold nothing undelivered. Records
 /// for terminals and pipes are dropped, and counted in the report.
@@ -30,8 +30,8 @@ pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     let folder = Folder::open_of_any_user(folder)?;
     let options = RecoverOptions { undeliverable: Undeliverable::Discard };
     let is_own = folder.is_own();
-    let want = |place: &Path| if is_own { adopter.want(place) } else { Want::Take };
-    run::run(&folder, want, options, Some(adopter))
+    let action_for = |place: &Path| if is_own { adopter.action(place) } else { FileAction::Take };
+    run::run(&folder, action_for, options, Some(adopter))
 }
 
 /// Checks that a folder can be adopted, with the same rules as [`adopt`].

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::want::Want;
+use super::file_action::FileAction;
 use crate::sink::{Mark, Stream};
 
 /// A service that adopts orphans.
@@ -13,7 +13,7 @@ pub trait Adopter {
 
     /// What to do with records for a file or service, for orphans of this user. Records of other users' orphans are
     /// always taken.
-    fn want(&self, place: &Path) -> Want;
+    fn action(&self, place: &Path) -> FileAction;
 
     /// Takes records, and returns when they are safe. The same records come again, under the same numbers, if this
     /// process or the next one dies before their arrival is noted.

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use logspool_lanes::segment::layout::{Header, NO_BATCH, Numbered, SinkHead, sink_offset};
+use logspool_lanes::segment::layout::{BatchNumber, Header, NO_BATCH, SinkHead, sink_offset};
 use logspool_spool::pointer;
 use logspool_sys::folder::Folder;
 
@@ -110,9 +110,9 @@ impl<'a> Claim<'a> {
         self.with_work(Work::close)
     }
 
-    /// See [`Work::leave`].
+    /// See [`Work::finish`].
     pub fn leave(self) -> Option<Self> {
-        self.with_work(Work::leave)
+        self.with_work(Work::finish)
     }
 
     fn with_work(self, end: impl FnOnce(Work) -> Option<Work>) -> Option<Self> {
@@ -185,13 +185,13 @@ impl<'a> Claim<'a> {
     /// When a system call fails.
     pub fn note_arrival(&self, sink: usize, batch: u64, number: u64) -> io::Result<()> {
         let head = sink_offset(sink);
-        let pair = |index: usize| offset_of!(SinkHead, numbered) + index * size_of::<Numbered>();
+        let pair = |index: usize| offset_of!(SinkHead, numbered) + index * size_of::<BatchNumber>();
         let word = |offset: usize| self.word(head as usize + offset);
-        let is_first = word(pair(0) + offset_of!(Numbered, batch))? == word(offset_of!(SinkHead, batch))?;
+        let is_first = word(pair(0) + offset_of!(BatchNumber, batch))? == word(offset_of!(SinkHead, batch))?;
         let spare = head + pair(usize::from(is_first)) as u64;
-        self.set_word(spare + offset_of!(Numbered, batch) as u64, NO_BATCH)?;
-        self.set_word(spare + offset_of!(Numbered, number) as u64, number)?;
-        self.set_word(spare + offset_of!(Numbered, batch) as u64, batch)?;
+        self.set_word(spare + offset_of!(BatchNumber, batch) as u64, NO_BATCH)?;
+        self.set_word(spare + offset_of!(BatchNumber, number) as u64, number)?;
+        self.set_word(spare + offset_of!(BatchNumber, batch) as u64, batch)?;
         self.note_batch(sink, batch)
     }
 

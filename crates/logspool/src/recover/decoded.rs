@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use logspool_sys::folder::Folder;
 
-use super::image::{Illegible, Image};
+use super::image::{Image, UnreadableSegment};
 use super::leftover::Leftover;
 use super::pending::{PendingPlace, PendingRecords};
 use super::progress::SinkCheckpoints;
 use super::spilled::Spilled;
 use super::survey::{self, Survey};
-use super::walk::Plan;
+use super::walk::WalkPlan;
 
 /// Name of the sink that discards its records.
 const NULL_SINK: &str = "null";
@@ -23,7 +23,7 @@ pub struct Decoded {
     /// Copy of the segment.
     pub image: Image,
     /// Batches of the segment, and its records that were never batched.
-    pub plan: Plan,
+    pub plan: WalkPlan,
     /// Index of the overflow files and spools.
     pub spilled: Spilled,
     /// Checkpoint of each sink.
@@ -37,11 +37,11 @@ impl Decoded {
     ///
     /// # Errors
     ///
-    /// See [`Illegible`].
-    pub fn read(folder: &Folder, leftover: &Leftover, segment: &File) -> Result<Self, Illegible> {
+    /// See [`UnreadableSegment`].
+    pub fn read(folder: &Folder, leftover: &Leftover, segment: &File) -> Result<Self, UnreadableSegment> {
         let image = Image::copy(segment)?;
-        let spilled = Spilled::index(folder, leftover).map_err(|error| Illegible::Broken(error.to_string()))?;
-        let plan = Plan::of(&image);
+        let spilled = Spilled::index(folder, leftover).map_err(|error| UnreadableSegment::Broken(error.to_string()))?;
+        let plan = WalkPlan::of(&image);
         let (progress, damage) = SinkCheckpoints::of(&image, &plan, &spilled);
         let mut survey = survey::count(&image, &plan, &spilled, &progress);
         survey.damage.add(damage);

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use logspool_lanes::blob::MAX_BLOB_BYTES;
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::Table;
 use logspool_record::format::FormatSpec;
 use logspool_sys::clock;
@@ -27,7 +27,7 @@ use super::progress::SinkCheckpoints;
 use super::source::OrphanSource;
 use super::spilled::Spilled;
 use super::target::{RecoveredPiece, Target};
-use super::walk::{REST, Visit};
+use super::walk::{REST, RecordVisitor};
 use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
 use crate::sink::{Mark, Origin, Stream};
@@ -90,12 +90,12 @@ impl Output {
     }
 
     /// An output whose records the adopter takes.
-    pub fn taken(id: u32, path: PathBuf) -> Self {
+    pub fn for_adopter(id: u32, path: PathBuf) -> Self {
         Self { is_taken: true, ..Self::new(id, path, None) }
     }
 
     /// Skips the numbers of `records` that cannot be read.
-    fn leave_out(&mut self, records: u32) {
+    fn skip_numbers(&mut self, records: u32) {
         if let Some(numbering) = &mut self.numbering {
             numbering.number += u64::from(records);
             // A service accepts a gap in the numbers only at the start of a connection.
@@ -119,7 +119,7 @@ impl Output {
         if self.is_taken {
             return Ok(());
         }
-        self.target(folder, claim)?.visit()
+        self.target(folder, claim)?.finish_dead_append()
     }
 
     fn target(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<&mut Target> {
@@ -167,10 +167,10 @@ impl<'a> Delivery<'a> {
     ) -> Self {
         // The checkpoints were read again after the outputs were made.
         for output in &mut outputs {
-            let told = decoded.progress.numbering(output.sink);
+            let message_batch = decoded.progress.numbering(output.sink);
             output.numbering = match output.is_taken {
-                true => Some(told.unwrap_or_else(|| decoded.image.numbering_by_adoption(output.sink))),
-                false => output.numbering.and(told),
+                true => Some(message_batch.unwrap_or_else(|| decoded.image.numbering_by_adoption(output.sink))),
+                false => output.numbering.and(message_batch),
             };
         }
         Self {
@@ -217,11 +217,11 @@ impl<'a> Delivery<'a> {
                 Ok(Some(chunk)) => {
                     self.outputs[at].chunk = chunk;
                     self.append(at, entry.batch);
-                    self.pass(at, entry.batch);
+                    self.note_written(at, entry.batch);
                 }
                 Ok(None) => {
                     self.damage.records += u64::from(entry.marks);
-                    self.outputs[at].leave_out(entry.marks);
+                    self.outputs[at].skip_numbers(entry.marks);
                 }
                 Err(error) => self.outputs[at].stop(&error),
             }
@@ -277,11 +277,11 @@ impl<'a> Delivery<'a> {
 
     /// Adds the message on dropped records after the current batch, if the dead process may have sent one there. The
     /// number of dropped records was lost with the process.
-    fn tell_again(&mut self, at: usize) {
+    fn repeat_message(&mut self, at: usize) {
         let Self { outputs, progress, decoded, claim, batch, .. } = self;
         let output = &mut outputs[at];
-        let is_told = output.numbering.is_some_and(|numbering| numbering.told == *batch);
-        if is_told && output.error.is_none() && progress.lacks(output.sink, *batch, &decoded.spilled) {
+        let has_message = output.numbering.is_some_and(|numbering| numbering.message_batch == *batch);
+        if has_message && output.error.is_none() && progress.lacks(output.sink, *batch, &decoded.spilled) {
             let format = FormatSpec::entry(claim.leftover.pid());
             render::tell(&mut output.chunk, &format, "records dropped: the queue was full", clock::wall_ns());
         }
@@ -289,7 +289,7 @@ impl<'a> Delivery<'a> {
 
     /// Notes that a batch is completely written, unless its output was stopped. A failed note stops the output, since
     /// continuing would deliver records twice.
-    fn pass(&mut self, at: usize, batch: u64) {
+    fn note_written(&mut self, at: usize, batch: u64) {
         let output = &mut self.outputs[at];
         let held = std::mem::replace(&mut output.base, 0) > 0;
         if held && batch != REST && output.error.is_none() {
@@ -303,7 +303,7 @@ impl<'a> Delivery<'a> {
     }
 }
 
-impl Visit for Delivery<'_> {
+impl RecordVisitor for Delivery<'_> {
     fn begin(&mut self, number: u64) -> ControlFlow<()> {
         self.batch = number;
         for at in 0..self.outputs.len() {
@@ -316,12 +316,12 @@ impl Visit for Delivery<'_> {
         }
     }
 
-    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
-        let time_ns = self.decoded.image.wall_ns(lying.head.ticks);
+    fn record(&mut self, peeked: PeekedRecord<'_>) -> ControlFlow<()> {
+        let time_ns = self.decoded.image.wall_ns(peeked.head.ticks);
         let Self { outputs, progress, decoded, batch, .. } = self;
         let mut open =
             BatchOutputs { image: &decoded.image, outputs, progress, spilled: &decoded.spilled, batch: *batch };
-        let taken = self.renderer.take(&self.source, &mut open, lying, time_ns);
+        let taken = self.renderer.take(&self.source, &mut open, peeked, time_ns);
         match self.source.take_error() {
             None => self.damage.records += u64::from(!taken.whole),
             Some(error) => self.stop(&error),
@@ -344,11 +344,11 @@ impl Visit for Delivery<'_> {
 
     fn end(&mut self) -> ControlFlow<()> {
         for at in 0..self.outputs.len() {
-            self.tell_again(at);
+            self.repeat_message(at);
             if !self.outputs[at].chunk.marks.is_empty() {
                 self.append(at, self.batch);
             }
-            self.pass(at, self.batch);
+            self.note_written(at, self.batch);
         }
         ControlFlow::Continue(())
     }

@@ -11,12 +11,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use logspool_lanes::segment::MAX_RING_TOTAL;
 use logspool_lanes::segment::layout::{
-    DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, Numbered,
+    BatchNumber, DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS,
     POINTS, RINGS, SINKS, SinkHead, Table, lane_offset, sink_offset,
 };
 use logspool_record::definition::SinkDefinition;
 use logspool_record::{Value, Values};
-use logspool_sys::clock::{Point, point_index};
+use logspool_sys::clock::{CalibrationPoint, point_index};
 
 use super::damage::Damage;
 use super::lane::{Lane, RingCopier};
@@ -24,7 +24,7 @@ use crate::sink::Stream;
 
 /// Why no part of a segment can be read.
 #[derive(Debug)]
-pub enum Illegible {
+pub enum UnreadableSegment {
     /// The process died before the segment was finished, so it never held a record.
     Unfinished,
     /// The segment has another major version of the layout.
@@ -57,8 +57,8 @@ pub struct Numbering {
     pub stream: Stream,
     /// Number of the last record of the last batch that has arrived.
     pub number: u64,
-    /// See [`SinkHead::told`].
-    pub told: u64,
+    /// See [`SinkHead::message_batch`].
+    pub message_batch: u64,
 }
 
 /// Larger numbers are treated as damage, since counting on from them could overflow.
@@ -68,7 +68,7 @@ const MAX_NUMBER: u64 = u64::MAX / 2;
 #[derive(Debug)]
 pub struct Image {
     fixed: Vec<u8>,
-    points: Vec<Point>,
+    points: Vec<CalibrationPoint>,
     /// Lanes with undelivered records, by index.
     pub lanes: Vec<Lane>,
     /// Bytes and records that could not be read until now.
@@ -80,9 +80,9 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// See [`Illegible`].
-    pub fn copy(file: &File) -> Result<Self, Illegible> {
-        let broken = |error: io::Error| Illegible::Broken(error.to_string());
+    /// See [`UnreadableSegment`].
+    pub fn copy(file: &File) -> Result<Self, UnreadableSegment> {
+        let broken = |error: io::Error| UnreadableSegment::Broken(error.to_string());
         let status = file.metadata().map_err(broken)?;
         let mut fixed = vec![0; RINGS.min(status.len()) as usize];
         copy_sparse(file, &mut fixed).map_err(broken)?;
@@ -90,21 +90,21 @@ impl Image {
         if magic == 0
             && fixed.get(LANES as usize..SINKS as usize).is_none_or(|lanes| lanes.iter().all(|byte| *byte == 0))
         {
-            return Err(Illegible::Unfinished);
+            return Err(UnreadableSegment::Unfinished);
         }
         if magic != MAGIC {
-            return Err(Illegible::Broken("it does not begin as a segment does".to_owned()));
+            return Err(UnreadableSegment::Broken("it does not begin as a segment does".to_owned()));
         }
         if fixed.len() < size_of::<Header>() {
-            return Err(Illegible::Broken("it is cut short".to_owned()));
+            return Err(UnreadableSegment::Broken("it is cut short".to_owned()));
         }
         let mut image = Self { fixed, points: Vec::new(), lanes: Vec::new(), damage: Damage::default() };
         let major = image.word32(offset_of!(Header, major) as u64);
         if major != MAJOR {
-            return Err(Illegible::OtherVersion(major));
+            return Err(UnreadableSegment::OtherVersion(major));
         }
         if (image.fixed.len() as u64) < RINGS {
-            return Err(Illegible::Broken("it is cut short".to_owned()));
+            return Err(UnreadableSegment::Broken("it is cut short".to_owned()));
         }
         image.read_points()?;
         // Rings are allocated when they are created, but a copied segment file may have holes in their place.
@@ -146,13 +146,13 @@ impl Image {
         self.header(offset_of!(Header, created_ns)) as i64
     }
 
-    fn read_points(&mut self) -> Result<(), Illegible> {
+    fn read_points(&mut self) -> Result<(), UnreadableSegment> {
         let count = self.word32(offset_of!(Header, points) as u64);
         // When the list is full, its oldest slot may be half overwritten.
         let kept = if count as usize >= MAX_POINTS { MAX_POINTS as u32 - 1 } else { count };
         for index in count - kept..count {
-            let at = POINTS + (index as usize % MAX_POINTS * size_of::<Point>()) as u64;
-            let point = Point {
+            let at = POINTS + (index as usize % MAX_POINTS * size_of::<CalibrationPoint>()) as u64;
+            let point = CalibrationPoint {
                 ticks: self.word(at),
                 wall_ns: self.word(at + 8) as i64,
                 ns_per_tick: f64::from_bits(self.word(at + 16)),
@@ -162,7 +162,7 @@ impl Image {
             }
         }
         if self.points.is_empty() {
-            return Err(Illegible::Broken("its clock was never calibrated".to_owned()));
+            return Err(UnreadableSegment::Broken("its clock was never calibrated".to_owned()));
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Image {
         let half = |index: usize| u128::from(field(offset_of!(SinkHead, stream) + index * size_of::<u64>()));
         let stream = Stream { id: half(1) << 64 | half(0), epoch: field(offset_of!(SinkHead, epoch)) };
         let number = self.number(id).filter(|_| stream.epoch != 0)?;
-        Some(Numbering { stream, number, told: field(offset_of!(SinkHead, told)) })
+        Some(Numbering { stream, number, message_batch: field(offset_of!(SinkHead, message_batch)) })
     }
 
     /// Numbering for an adopter if the process stored no stream. The stream is made of the identities of segment and
@@ -220,16 +220,16 @@ impl Image {
         let at = offset_of!(Header, uuid);
         let uuid = u128::from_ne_bytes(self.fixed[at..at + 16].try_into().expect("sixteen bytes"));
         let stream = Stream { id: uuid ^ u128::from(self.sink_id(id)), epoch: 1 };
-        Numbering { stream, number: self.number(id).unwrap_or(0), told: 0 }
+        Numbering { stream, number: self.number(id).unwrap_or(0), message_batch: 0 }
     }
 
     /// Number of the last record noted as arrived.
     fn number(&self, id: usize) -> Option<u64> {
         let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
         let batch = field(offset_of!(SinkHead, batch));
-        let pair = (0..2).map(|index| offset_of!(SinkHead, numbered) + index * size_of::<Numbered>());
-        pair.filter(|pair| field(pair + offset_of!(Numbered, batch)) == batch)
-            .map(|pair| field(pair + offset_of!(Numbered, number)))
+        let pair = (0..2).map(|index| offset_of!(SinkHead, numbered) + index * size_of::<BatchNumber>());
+        pair.filter(|pair| field(pair + offset_of!(BatchNumber, batch)) == batch)
+            .map(|pair| field(pair + offset_of!(BatchNumber, number)))
             .next()
             .filter(|number| *number <= MAX_NUMBER)
     }
@@ -350,7 +350,7 @@ mod tests {
             (checkpoint.batch, checkpoint.numbering)
         };
         let stream = Stream { id: 5 << 64 | 6, epoch: 7 };
-        let known = |number| Some(Numbering { stream, number, told: 0 });
+        let known = |number| Some(Numbering { stream, number, message_batch: 0 });
         let head = segment.sink(3);
         assert_eq!((0, None), now(), "an older core tells nothing");
         head.begin_stream(stream.id, stream.epoch);
@@ -365,7 +365,7 @@ mod tests {
             }
             before = after;
         }
-        head.begin_anew(11);
+        head.reset_for_next_sink(11);
         assert_eq!((11, None), now());
         head.begin_stream(stream.id, stream.epoch);
         assert_eq!((11, known(0)), now());

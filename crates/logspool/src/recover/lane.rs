@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use logspool_lanes::queue::reader::{LaneReader, Rings};
 use logspool_lanes::segment::layout::{LaneHead, RINGS};
 
-use crate::pipeline::MOST_QUEUE_BYTES;
+use crate::pipeline::MAX_QUEUE_BYTES;
 
 /// Rings and positions of one lane with undelivered records.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Lane {
     /// A reader of the readable part of `[from, to)`. `None` if no part is readable.
     pub fn reader(&self, from: u64, to: u64) -> Option<LaneReader<'_>> {
         let rings = Rings { first: &self.first, second: &self.second, switch: self.switch };
-        LaneReader::over(rings, from.max(self.from), to.min(self.to))
+        LaneReader::from_copies(rings, from.max(self.from), to.min(self.to))
     }
 }
 
@@ -110,7 +110,7 @@ impl<'a> RingCopier<'a> {
     /// Copies one ring. `None` if there cannot be a ring at this place.
     fn copy(&mut self, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(end) = offset.checked_add(bytes) else { return Ok(None) };
-        let sensible = bytes.is_power_of_two() && (64..=MOST_QUEUE_BYTES as u64).contains(&bytes);
+        let sensible = bytes.is_power_of_two() && (64..=MAX_QUEUE_BYTES as u64).contains(&bytes);
         let inside = offset >= RINGS && end <= self.file_bytes && bytes <= self.left;
         let apart = self.taken.iter().all(|(from, to)| end <= *from || *to <= offset);
         if !(sensible && inside && apart) {

@@ -46,7 +46,7 @@ pub enum OwnerState {
 
 /// Kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LeftoverKind {
     Segment,
     Lock,
     Overflow(usize, u32),
@@ -54,18 +54,18 @@ enum Kind {
     Spool,
 }
 
-fn kind(suffix: &str) -> Option<Kind> {
+fn kind(suffix: &str) -> Option<LeftoverKind> {
     match suffix {
-        "seg" => Some(Kind::Segment),
-        "lock" => Some(Kind::Lock),
-        "spool" => Some(Kind::Spool),
+        "seg" => Some(LeftoverKind::Segment),
+        "lock" => Some(LeftoverKind::Lock),
+        "spool" => Some(LeftoverKind::Spool),
         _ => {
             if let Some(number) = suffix.strip_prefix("blob-") {
-                return number.parse().ok().map(Kind::Blob);
+                return number.parse().ok().map(LeftoverKind::Blob);
             }
             let (sink, number) = suffix.strip_prefix("over-")?.split_once('-')?;
             let sink = sink.parse().ok().filter(|sink| *sink < MAX_SINKS)?;
-            Some(Kind::Overflow(sink, number.parse().ok()?))
+            Some(LeftoverKind::Overflow(sink, number.parse().ok()?))
         }
     }
 }
@@ -91,7 +91,7 @@ fn list_where(folder: &Folder, names: &[String], which: impl Fn(&str) -> bool) -
     // The names are sorted, so the files of one process are adjacent.
     for file_name in names {
         let Some((name, suffix)) = file_name.split_once('.') else { continue };
-        if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
+        if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_current()) {
             continue;
         }
         if let Some(kind) = kind(suffix) {
@@ -120,21 +120,21 @@ impl Leftover {
         Ok(list_where(folder, &folder.names()?, |each| each == name).pop().unwrap_or(none))
     }
 
-    fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {
+    fn add(&mut self, folder: &Folder, file_name: &str, kind: LeftoverKind) {
         let Ok(status) = folder.status(file_name) else { return };
         if status.st_mode & libc::S_IFMT != libc::S_IFREG || status.st_uid != folder.owner() {
             return;
         }
         let bytes = status.st_blocks as u64 * 512;
         match kind {
-            Kind::Segment => (self.segment, self.segment_bytes) = (true, bytes),
-            Kind::Lock => self.lock = true,
-            Kind::Spool => self.spool = true,
-            Kind::Overflow(sink, number) => {
+            LeftoverKind::Segment => (self.segment, self.segment_bytes) = (true, bytes),
+            LeftoverKind::Lock => self.lock = true,
+            LeftoverKind::Spool => self.spool = true,
+            LeftoverKind::Overflow(sink, number) => {
                 self.overflow.push((sink, number));
                 self.overflow_bytes += bytes;
             }
-            Kind::Blob(number) => {
+            LeftoverKind::Blob(number) => {
                 self.blobs.push(number);
                 self.blob_bytes += bytes;
             }
@@ -189,7 +189,7 @@ impl Leftover {
     /// Whether the process was in this pid namespace. If so, a path most likely means the same file for both.
     pub fn is_of_this_namespace(&self) -> bool {
         ProcessIdentity::parse(&self.name)
-            .is_some_and(|identity| identity.namespace == ProcessIdentity::of_this().namespace)
+            .is_some_and(|identity| identity.namespace == ProcessIdentity::current().namespace)
     }
 
     /// Whether the process runs and has the segment mapped. A program that closes all its descriptors loses its lock
@@ -212,8 +212,8 @@ impl Leftover {
         }
         // The owner may have removed the lock and continued. In our own pid namespace the process id shows it.
         match ProcessIdentity::parse(&self.name) {
-            Some(identity) if identity.namespace == ProcessIdentity::of_this().namespace => {
-                if identity.is_there() {
+            Some(identity) if identity.namespace == ProcessIdentity::current().namespace => {
+                if identity.is_running() {
                     OwnerState::Unknown
                 } else {
                     OwnerState::Dead
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn file_names_are_told_apart() {
-        assert_eq!(Some(Kind::Overflow(3, 12)), kind("over-3-12"));
-        assert_eq!(Some(Kind::Blob(7)), kind("blob-7"));
+        assert_eq!(Some(LeftoverKind::Overflow(3, 12)), kind("over-3-12"));
+        assert_eq!(Some(LeftoverKind::Blob(7)), kind("blob-7"));
         for foreign in ["over-3", "over-999-1", "blob-x", "seg.bak", ""] {
             assert_eq!(None, kind(foreign));
         }

@@ -10,7 +10,7 @@ use logspool_sys::folder::Folder;
 
 use super::damage::Damage;
 use super::decoded::Decoded;
-use super::image::Illegible;
+use super::image::UnreadableSegment;
 use super::leftover::{self, Leftover, OwnerState};
 use super::pending::PendingRecords;
 use super::work;
@@ -158,12 +158,14 @@ impl Orphan {
             return Self::of(leftover, Condition::NoSegment);
         }
         let file = folder.open_file(&leftover.segment_name());
-        let file = file.map_err(|error| Illegible::Broken(error.to_string()));
+        let file = file.map_err(|error| UnreadableSegment::Broken(error.to_string()));
         let decoded = match file.and_then(|file| Decoded::read(folder, leftover, &file)) {
             Ok(decoded) => decoded,
-            Err(Illegible::Unfinished) => return Self::of(leftover, Condition::NoSegment),
-            Err(Illegible::OtherVersion(major)) => return Self::of(leftover, Condition::OtherVersion { major }),
-            Err(Illegible::Broken(why)) => return Self::of(leftover, Condition::Unreadable { why }),
+            Err(UnreadableSegment::Unfinished) => return Self::of(leftover, Condition::NoSegment),
+            Err(UnreadableSegment::OtherVersion(major)) => {
+                return Self::of(leftover, Condition::OtherVersion { major });
+            }
+            Err(UnreadableSegment::Broken(why)) => return Self::of(leftover, Condition::Unreadable { why }),
         };
         let damage = decoded.survey.damage;
         let condition = if damage.is_any() { Condition::Damaged(damage) } else { Condition::Whole };

@@ -5,7 +5,7 @@ use logspool_lanes::segment::layout::MAX_SINKS;
 use super::damage::Damage;
 use super::image::{Checkpoint, Image, Numbering};
 use super::spilled::Spilled;
-use super::walk::{Plan, REST};
+use super::walk::{REST, WalkPlan};
 
 /// Checkpoints of all sinks.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct SinkCheckpoints {
 
 impl SinkCheckpoints {
     /// Reads the checkpoints that the dead process left, and counts their damage.
-    pub fn of(image: &Image, plan: &Plan, spilled: &Spilled) -> (Self, Damage) {
+    pub fn of(image: &Image, plan: &WalkPlan, spilled: &Spilled) -> (Self, Damage) {
         let mut damage = Damage::default();
         let checkpoints = (0..MAX_SINKS).map(|id| {
             let mut checkpoint = image.checkpoint(id);

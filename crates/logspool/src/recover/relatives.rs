@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use logspool_sys::clock;
 use logspool_sys::folder::{Folder, Times};
 
+use super::file_action::{FileAction, RecoverOptions, Undeliverable};
 use super::leftover::{self, Leftover, OwnerState};
 use super::orphan::{Retention, cap, retention};
 use super::report::{Reason, Report};
 use super::run::recover_one;
-use super::want::{RecoverOptions, Undeliverable, Want};
 use super::work;
 use crate::sidecar;
 
@@ -55,7 +55,7 @@ pub struct FoundRelatives {
 
 /// Recovers dead processes of this pid namespace in `folder`, and removes files without undelivered records.
 ///
-/// `want` is asked for each file. When `stop` returns true, no further process is recovered. Records for terminals and
+/// `action_for` is asked for each file. When `stop` returns true, no further process is recovered. Records for terminals and
 /// pipes stay while the folder's cap has room for them.
 ///
 /// # Errors
@@ -64,20 +64,22 @@ pub struct FoundRelatives {
 pub fn deliver_relatives(
     folder: &Folder,
     which: Deliver,
-    want: impl Fn(&Path) -> Want,
+    action_for: impl Fn(&Path) -> FileAction,
     stop: impl Fn() -> bool,
 ) -> io::Result<FoundRelatives> {
     let mut found = FoundRelatives::default();
     let mut kept = Vec::new();
     // A file that rejects the records of one process would reject those of the next process too.
     let failed: RefCell<Vec<PathBuf>> = RefCell::default();
-    let want = |path: &Path| if failed.borrow().iter().any(|each| each == path) { Want::Leave } else { want(path) };
+    let action_for = |path: &Path| {
+        if failed.borrow().iter().any(|each| each == path) { FileAction::Leave } else { action_for(path) }
+    };
     let dead = dead(folder, &mut found.has_others)?;
     for leftover in dead.iter().filter(|leftover| which == Deliver::All || is_due(folder, leftover)) {
         if stop() {
             return Ok(found);
         }
-        let report = recover_one(folder, leftover, want, RecoverOptions { undeliverable: Undeliverable::Keep })?;
+        let report = recover_one(folder, leftover, action_for, RecoverOptions { undeliverable: Undeliverable::Keep })?;
         for each in &report.kept {
             let unwritable = |reason: &Reason| match reason {
                 Reason::Unwritable { path, .. } => Some(path.clone()),
@@ -86,14 +88,14 @@ pub fn deliver_relatives(
             failed.borrow_mut().extend(each.reasons.iter().filter_map(unwritable));
             // The recoverer at work on it decides about the next try.
             if !each.reasons.contains(&Reason::InWork) {
-                put_off(folder, leftover);
+                postpone(folder, leftover);
                 kept.push(leftover.name.clone());
             }
         }
         found.report.add(report);
     }
     if !kept.is_empty() {
-        evict(folder, &kept, want, &mut found)?;
+        evict(folder, &kept, action_for, &mut found)?;
     }
     if !found.report.removed.is_empty() {
         sidecar::sweep(folder, &folder.names()?);
@@ -116,14 +118,19 @@ fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
 }
 
 /// Drops undeliverable records of the orphans in `kept` for which the folder's cap has no room.
-fn evict(folder: &Folder, kept: &[String], want: impl Fn(&Path) -> Want, found: &mut FoundRelatives) -> io::Result<()> {
+fn evict(
+    folder: &Folder,
+    kept: &[String],
+    action_for: impl Fn(&Path) -> FileAction,
+    found: &mut FoundRelatives,
+) -> io::Result<()> {
     let cap = cap(folder);
     let mut taken = 0_u64;
     for leftover in dead(folder, &mut false)?.iter().rev() {
         taken = taken.saturating_add(leftover.bytes());
         if retention(taken, cap) == Retention::ToBeEvicted && kept.contains(&leftover.name) {
             let options = RecoverOptions { undeliverable: Undeliverable::Discard };
-            found.report.add(recover_one(folder, leftover, &want, options)?);
+            found.report.add(recover_one(folder, leftover, &action_for, options)?);
         }
     }
     Ok(())
@@ -140,7 +147,7 @@ fn is_due(folder: &Folder, leftover: &Leftover) -> bool {
 }
 
 /// Records a failed try: it was now, and the next one is due after twice the previous pause.
-fn put_off(folder: &Folder, leftover: &Leftover) {
+fn postpone(folder: &Folder, leftover: &Leftover) {
     let Some(times) = status_times(folder, leftover) else { return };
     let pause = times.accessed.saturating_sub(times.modified).saturating_mul(2);
     let pause = pause.clamp(*PAUSES_NS.start(), *PAUSES_NS.end());

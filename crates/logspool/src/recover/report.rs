@@ -15,7 +15,7 @@ pub struct Report {
     pub kept: Vec<Kept>,
     /// Orphans whose files were removed.
     pub removed: Vec<Removed>,
-    /// Dropped records for files that were truncated by a later open, see [`Want::DoneAway`](super::Want::DoneAway).
+    /// Dropped records for files that were truncated by a later open, see [`FileAction::DropOlder`](super::FileAction::DropOlder).
     pub done_away: u64,
     /// Lines torn by kills whose rest is unknown: they were ended with a line feed.
     pub torn_lines: u64,

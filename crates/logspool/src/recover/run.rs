@@ -10,21 +10,21 @@ use super::adopter::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
-use super::image::{Illegible, SinkSlot};
+use super::file_action::{FileAction, RecoverOptions, Undeliverable};
+use super::image::{SinkSlot, UnreadableSegment};
 use super::leftover::{self, Leftover, OwnerState};
 use super::orphan::{Retention, cap, retention};
 use super::pending::{PendingPlace, PendingRecords};
 use super::report::{Kept, Reason, Removed, Report};
 use super::shrink;
 use super::spilled::Spilled;
-use super::want::{RecoverOptions, Undeliverable, Want};
 use super::work;
-use crate::sidecar::{self, Verdict};
+use crate::sidecar::{self, IntentVerdict};
 
-/// Delivers the records that dead processes of this user left in `folder` to the files that `want` accepts. Removes
+/// Delivers the records that dead processes of this user left in `folder` to the files that `action_for` accepts. Removes
 /// files that hold no undelivered records.
 ///
-/// `want` gets each path as the dead process configured it. The module documentation states the guarantees. Blocks
+/// `action_for` gets each path as the dead process configured it. The module documentation states the guarantees. Blocks
 /// while the files accept records. Waits for another thread of this process that delivers the same records, while that
 /// thread makes progress; skips orphans that another process is recovering.
 ///
@@ -32,8 +32,8 @@ use crate::sidecar::{self, Verdict};
 ///
 /// When the folder cannot be read or is accessible to others. A missing folder counts as empty. The report lists
 /// failures on single orphans.
-pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: RecoverOptions) -> io::Result<Report> {
-    recover_as(folder, |path| if want(path) { Want::Append } else { Want::Leave }, options)
+pub fn recover(folder: &Path, action_for: impl Fn(&Path) -> bool, options: RecoverOptions) -> io::Result<Report> {
+    recover_as(folder, |path| if action_for(path) { FileAction::Append } else { FileAction::Leave }, options)
 }
 
 /// As [`recover`], with a finer choice for each file.
@@ -41,10 +41,14 @@ pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: RecoverOpti
 /// # Errors
 ///
 /// As for [`recover`].
-pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: RecoverOptions) -> io::Result<Report> {
+pub fn recover_as(
+    folder: &Path,
+    action_for: impl Fn(&Path) -> FileAction,
+    options: RecoverOptions,
+) -> io::Result<Report> {
     match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Report::default()),
-        opened => run(&opened?, want, options, None),
+        opened => run(&opened?, action_for, options, None),
     }
 }
 
@@ -54,23 +58,23 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: RecoverO
 ///
 /// When the folder cannot be read.
 pub(crate) fn recover_in(folder: &Folder, options: RecoverOptions) -> io::Result<Report> {
-    run(folder, |_| Want::Append, options, None)
+    run(folder, |_| FileAction::Append, options, None)
 }
 
 /// Recovers an open folder.
 pub(super) fn run(
     folder: &Folder,
-    want: impl Fn(&Path) -> Want,
+    action_for: impl Fn(&Path) -> FileAction,
     options: RecoverOptions,
     adopter: Option<&dyn Adopter>,
 ) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
-    let mut recovery = Recovery { folder, want, options, adopter, report: Report::default() };
+    let mut recovery = Recovery { folder, action_for, options, adopter, report: Report::default() };
     let mut names = folder.names()?;
     let found = leftover::list_of(folder, &names);
     for leftover in &found {
         if adopter.is_none_or(|adopter| adopter.looks_at(&leftover.name)) {
-            recovery.attend(leftover)?;
+            recovery.recover_process(leftover)?;
         }
     }
     let mut report = recovery.report;
@@ -97,12 +101,12 @@ pub(super) fn run(
 pub(super) fn recover_one(
     folder: &Folder,
     leftover: &Leftover,
-    want: impl Fn(&Path) -> Want,
+    action_for: impl Fn(&Path) -> FileAction,
     options: RecoverOptions,
 ) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
-    let mut recovery = Recovery { folder, want, options, adopter: None, report: Report::default() };
-    recovery.attend(leftover)?;
+    let mut recovery = Recovery { folder, action_for, options, adopter: None, report: Report::default() };
+    recovery.recover_process(leftover)?;
     let mut report = recovery.report;
     report.torn_lines = sidecar::torn_lines() - torn_before;
     Ok(report)
@@ -120,22 +124,22 @@ struct OrphanOutcome {
 }
 
 impl OrphanOutcome {
-    fn stays(reason: Reason) -> Self {
+    fn kept(reason: Reason) -> Self {
         Self { reasons: vec![reason], ..Self::default() }
     }
 }
 
 struct Recovery<'a, W> {
     folder: &'a Folder,
-    want: W,
+    action_for: W,
     options: RecoverOptions,
     adopter: Option<&'a dyn Adopter>,
     report: Report,
 }
 
-impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
+impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
     /// Recovers one process if it is dead, and reports why its files stay.
-    fn attend(&mut self, leftover: &Leftover) -> io::Result<()> {
+    fn recover_process(&mut self, leftover: &Leftover) -> io::Result<()> {
         let reasons = match work::owner(self.folder, leftover) {
             OwnerState::Alive => return Ok(()),
             // Another recoverer has removed the files.
@@ -163,7 +167,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         while !reasons.is_empty() {
             if let Some(decoded) = &mut decoded {
                 // A failure only leaves memory allocated, and the next recovery tries again.
-                let _ = shrink::give_back(self.folder, &claim, decoded);
+                let _ = shrink::shrink(self.folder, &claim, decoded);
             }
             let Some(last) = claim.leave() else { return Ok(reasons) };
             claim = last;
@@ -191,9 +195,11 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         let Some(segment) = claim.segment() else { return self.without_segment(claim) };
         let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
             Ok(decoded) => decoded,
-            Err(Illegible::Unfinished) => return self.without_segment(claim),
-            Err(Illegible::OtherVersion(major)) => return Ok(OrphanOutcome::stays(Reason::OtherVersion { major })),
-            Err(Illegible::Broken(why)) => return Ok(OrphanOutcome::stays(Reason::Unreadable { why })),
+            Err(UnreadableSegment::Unfinished) => return self.without_segment(claim),
+            Err(UnreadableSegment::OtherVersion(major)) => {
+                return Ok(OrphanOutcome::kept(Reason::OtherVersion { major }));
+            }
+            Err(UnreadableSegment::Broken(why)) => return Ok(OrphanOutcome::kept(Reason::Unreadable { why })),
         };
         claim.begin()?;
         let mut damage = decoded.survey.damage;
@@ -202,24 +208,24 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         let mut outputs = Vec::new();
         for PendingRecords { place, records, sink } in decoded.pending() {
             match place {
-                PendingPlace::File(path) => match (self.want)(&path) {
-                    Want::Append | Want::Take | Want::DoneAway(_) if !claim.take_sink(sink) => {
+                PendingPlace::File(path) => match (self.action_for)(&path) {
+                    FileAction::Append | FileAction::Take | FileAction::DropOlder(_) if !claim.take_sink(sink) => {
                         if !reasons.contains(&Reason::InWork) {
                             reasons.push(Reason::InWork);
                         }
                     }
-                    Want::DoneAway(before) if decoded.image.created_ns() < before => {
+                    FileAction::DropOlder(before) if decoded.image.created_ns() < before => {
                         self.report.done_away += records;
                         claim.close(sink)?;
                     }
-                    Want::Append | Want::DoneAway(_) if self.folder.is_own() => {
+                    FileAction::Append | FileAction::DropOlder(_) if self.folder.is_own() => {
                         let numbering = decoded.progress.numbering(sink);
                         outputs.push(Output::new(decoded.image.sink_id(sink), path, numbering));
                     }
-                    Want::Take if self.adopter.is_some() => {
-                        outputs.push(Output::taken(decoded.image.sink_id(sink), path));
+                    FileAction::Take if self.adopter.is_some() => {
+                        outputs.push(Output::for_adopter(decoded.image.sink_id(sink), path));
                     }
-                    Want::Leave | Want::Take | Want::Append | Want::DoneAway(_) => {
+                    FileAction::Leave | FileAction::Take | FileAction::Append | FileAction::DropOlder(_) => {
                         reasons.push(Reason::Unwanted { path, records })
                     }
                 },
@@ -228,9 +234,9 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
             }
         }
         if self.folder.is_own() {
-            let judge = |id: u32| self.judge(&decoded, claim, id);
+            let judge = |id: u32| self.decide_intent(&decoded, claim, id);
             match sidecar::settle(self.folder, &claim.leftover.name, judge) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(OrphanOutcome::stays(Reason::InWork)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(OrphanOutcome::kept(Reason::InWork)),
                 settled => settled?,
             }
         }
@@ -263,17 +269,17 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     }
 
     /// Decides about an append that the dead process had begun for a sink.
-    fn judge(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> Verdict {
+    fn decide_intent(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> IntentVerdict {
         let place = match decoded.image.place_of(id) {
-            SinkSlot::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
+            SinkSlot::Own(place) if claim.is_taken_by_another(place) => return IntentVerdict::Leave,
             SinkSlot::Own(place) => decoded.image.sink(place),
             SinkSlot::Another | SinkSlot::Unknown => None,
         };
-        let Some((Some(path), _)) = place else { return Verdict::Finish };
-        match (self.want)(Path::new(&path)) {
-            Want::DoneAway(before) if decoded.image.created_ns() < before => Verdict::TakeBack,
-            Want::Append | Want::DoneAway(_) | Want::Take => Verdict::Finish,
-            Want::Leave => Verdict::Leave,
+        let Some((Some(path), _)) = place else { return IntentVerdict::Finish };
+        match (self.action_for)(Path::new(&path)) {
+            FileAction::DropOlder(before) if decoded.image.created_ns() < before => IntentVerdict::TakeBack,
+            FileAction::Append | FileAction::DropOlder(_) | FileAction::Take => IntentVerdict::Finish,
+            FileAction::Leave => IntentVerdict::Leave,
         }
     }
 
@@ -282,7 +288,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     fn without_segment(&self, claim: &Claim<'_>) -> io::Result<OrphanOutcome> {
         let spilled = Spilled::index(self.folder, &claim.leftover)?;
         let is_empty = spilled.is_empty() && claim.leftover.blobs.is_empty();
-        Ok(if is_empty { OrphanOutcome::default() } else { OrphanOutcome::stays(Reason::NoSegment) })
+        Ok(if is_empty { OrphanOutcome::default() } else { OrphanOutcome::kept(Reason::NoSegment) })
     }
 
     /// Closes delivered sinks in the segment and adds them to the report.

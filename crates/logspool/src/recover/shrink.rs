@@ -18,7 +18,7 @@ use std::mem::offset_of;
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
 
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{DEFINITIONS, Header, LaneHead, MANIFEST_BYTES, MANIFESTS, RINGS, lane_offset};
 use logspool_lanes::segment::{PAGE, punch};
 use logspool_sys::folder::Folder;
@@ -26,26 +26,26 @@ use logspool_sys::folder::Folder;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::image::Image;
-use super::walk::{Passed, Visit};
+use super::walk::{RecordVisitor, WrittenBatches};
 use crate::render::blob_number;
 
 /// Fewer releasable bytes than this are not worth making holes.
 ///
 /// Chosen: more than the tables of a small program; every start looks at every dead process.
-const SLACK: u64 = 64 * 1024;
+const MIN_HOLE_BYTES: u64 = 64 * 1024;
 
 /// See the module documentation. Does nothing while other threads of this process work on the same orphan.
 ///
 /// # Errors
 ///
 /// When a system call fails; `ResourceBusy` if another recoverer has begun.
-pub fn give_back(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
+pub fn shrink(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
     let Some(segment) = claim.segment() else { return Ok(()) };
     claim.check()?;
     let done = claim.alone(|| {
         decoded.refresh(segment)?;
         let passed = passed(decoded);
-        notes(&passed).into_iter().try_for_each(|(offset, word)| claim.raise(offset, word))?;
+        advanced_words(&passed).into_iter().try_for_each(|(offset, word)| claim.raise(offset, word))?;
         make_holes(segment, &decoded.image, &passed)?;
         remove_files(folder, claim, decoded, &passed)
     });
@@ -53,20 +53,21 @@ pub fn give_back(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> i
 }
 
 /// The batches that no sink needs any more.
-fn passed(decoded: &Decoded) -> Passed {
+fn passed(decoded: &Decoded) -> WrittenBatches {
     let Decoded { plan, survey, progress, spilled, .. } = decoded;
     let sinks: Vec<usize> = decoded.pending().iter().map(|pending| pending.sink).collect();
-    plan.passed(|batch| {
+    plan.written_batches(|batch| {
         let lacking = survey.lacking.get(&batch).copied().unwrap_or_default();
         // The message on dropped records comes after this batch, and has a number in the stream.
-        let is_told = |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.told == batch);
-        let wants = |sink: usize| lacking & 1 << sink != 0 || is_told(sink);
+        let has_message =
+            |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.message_batch == batch);
+        let wants = |sink: usize| lacking & 1 << sink != 0 || has_message(sink);
         sinks.iter().any(|sink| wants(*sink) && progress.lacks(*sink, batch, spilled))
     })
 }
 
 /// Offsets and values of the words that advance lanes and manifests past data that no sink needs, in store order.
-fn notes(passed: &Passed) -> Vec<(u64, u64)> {
+fn advanced_words(passed: &WrittenBatches) -> Vec<(u64, u64)> {
     let mut notes = Vec::new();
     for (lane, position) in &passed.lanes {
         let word = |offset: usize| lane_offset(*lane as usize) + offset as u64;
@@ -79,11 +80,11 @@ fn notes(passed: &Passed) -> Vec<(u64, u64)> {
 }
 
 /// Punches holes into all pages without needed data.
-fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> {
+fn make_holes(segment: &File, image: &Image, passed: &WrittenBatches) -> io::Result<()> {
     let status = segment.metadata()?;
     let needed = needed(image, passed);
     let bytes: u64 = needed.iter().map(|range| range.end - range.start).sum();
-    if status.blocks() * 512 <= bytes + SLACK {
+    if status.blocks() * 512 <= bytes + MIN_HOLE_BYTES {
         return Ok(());
     }
     // The tables before the manifests are allocated only for the entries that they hold.
@@ -101,7 +102,7 @@ fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> 
 }
 
 /// The needed parts of manifests, definitions and rings: whole pages, sorted, without overlap.
-fn needed(image: &Image, passed: &Passed) -> Vec<Range<u64>> {
+fn needed(image: &Image, passed: &WrittenBatches) -> Vec<Range<u64>> {
     let definitions = image.header(offset_of!(Header, definition_bytes)).min(RINGS - DEFINITIONS);
     let mut needed = Vec::new();
     needed.push(DEFINITIONS..DEFINITIONS + definitions);
@@ -147,7 +148,7 @@ fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions
 }
 
 /// Removes overflow and blob files that are no longer referenced.
-fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &Passed) -> io::Result<()> {
+fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &WrittenBatches) -> io::Result<()> {
     let leftover = &claim.leftover;
     for (sink, number) in leftover.overflow.iter().filter(|(sink, _)| decoded.progress.is_closed(*sink)) {
         folder.remove(&leftover.overflow_name(*sink, *number))?;
@@ -170,15 +171,15 @@ struct Blobs {
     numbers: HashSet<u64>,
 }
 
-impl Visit for Blobs {
+impl RecordVisitor for Blobs {
     fn begin(&mut self, number: u64) -> ControlFlow<()> {
         self.is_passed = number <= self.passed;
         ControlFlow::Continue(())
     }
 
-    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
+    fn record(&mut self, peeked: PeekedRecord<'_>) -> ControlFlow<()> {
         if !self.is_passed {
-            self.numbers.extend(blob_number(&lying));
+            self.numbers.extend(blob_number(&peeked));
         }
         ControlFlow::Continue(())
     }

@@ -107,7 +107,7 @@ impl Spilled {
         ids.sort_unstable();
         for id in ids {
             let path = process.path().join(pointer::sink_folder(id));
-            let view = RealDisk::look(&path).and_then(View::open).map_err(SpoolError::from)?;
+            let view = RealDisk::open_read_only(&path).and_then(View::open).map_err(SpoolError::from)?;
             self.damage.bytes += view.damaged_bytes();
             self.index_spool(Table::Sinks.slot(id), view)?;
         }
@@ -204,7 +204,7 @@ impl Spilled {
                 file.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
                 let marks = decode_marks(&bytes[text_bytes..]);
                 bytes.truncate(text_bytes);
-                Ok(sound(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() }))
+                Ok(with_checked_marks(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() }))
             }
             ChunkLocation::Spool { spool, frame, frames } => {
                 let spool = &self.spools[spool as usize];
@@ -215,14 +215,14 @@ impl Spilled {
                     let payload = spool.view.read(frame).map_err(SpoolError::from)?.ok_or_else(damaged)?;
                     whole = joiner.join(frame.codec, payload);
                 }
-                whole.and_then(|entry| Chunk::decode(&entry)).map(sound).ok_or_else(damaged)
+                whole.and_then(|entry| Chunk::decode(&entry)).map(with_checked_marks).ok_or_else(damaged)
             }
         }
     }
 }
 
 /// Checks that the marks of a chunk fit its text. If they do not, the whole text becomes one record.
-fn sound(mut chunk: Chunk) -> Chunk {
+fn with_checked_marks(mut chunk: Chunk) -> Chunk {
     let ascending = chunk.marks.is_sorted_by_key(|mark| mark.end);
     if !ascending || chunk.marks.last().is_none_or(|mark| mark.end as usize != chunk.bytes.len()) {
         chunk.marks = vec![Mark { end: chunk.bytes.len() as u32, level: 0, class: 0, seconds: 0 }];

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use logspool_lanes::segment::layout::Table;
-use logspool_spool::pointer::{self, Alone, SpoolTarget};
+use logspool_spool::pointer::{self, SegmentPresence, SpoolTarget};
 use logspool_spool::{RealDisk, SpoolError, View};
 use logspool_sys::folder::Folder;
 
@@ -25,7 +25,7 @@ use crate::writer::{BacklogRead, SinkSpool};
 /// Chosen: each piece needs a sync of the file; half costs twice as many, double repeats more after a kill in between.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Delivers the records of spools below `folder` whose segment is gone, if `want` accepts their destination. Removes
+/// Delivers the records of spools below `folder` whose segment is gone, if `is_wanted` accepts their destination. Removes
 /// spools without undelivered records.
 ///
 /// `own` names the folder of this process's spools, which is skipped: a record lock excludes only other processes, and
@@ -34,7 +34,7 @@ const PIECE_BYTES: usize = 4 * 1024 * 1024;
 /// # Errors
 ///
 /// When the folder cannot be read. A missing folder counts as empty. The report lists failures on single spools.
-pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
+pub fn recover_spools(folder: &Path, own: Option<&str>, is_wanted: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
@@ -49,7 +49,7 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> 
         let Ok(folder) = Folder::open_existing(&entry.path()) else { continue };
         // The folder has no lock; each spool in it has one.
         if let Some(work) = Work::join(&folder, "", None)? {
-            Process { folder, work, name, report: &mut report }.settle(&want);
+            Process { folder, work, name, report: &mut report }.settle(&is_wanted);
         }
     }
     Ok(report)
@@ -80,7 +80,7 @@ enum SpoolOutcome {
 }
 
 impl Process<'_> {
-    fn settle(mut self, want: impl Fn(&Path) -> bool) {
+    fn settle(mut self, is_wanted: impl Fn(&Path) -> bool) {
         let names = self.folder.names().unwrap_or_default();
         let sink = |name: String| pointer::sink_of(&name).map(|id| (name, id));
         let sinks: Vec<(String, u32)> = names.into_iter().filter_map(sink).collect();
@@ -88,7 +88,7 @@ impl Process<'_> {
         let mut is_empty = !sinks.is_empty();
         for (sink, id) in sinks {
             let path = self.folder.path().join(&sink);
-            let outcome = self.settle_sink(&path, id, &want).unwrap_or_else(|error| match error.kind() {
+            let outcome = self.settle_sink(&path, id, &is_wanted).unwrap_or_else(|error| match error.kind() {
                 ErrorKind::WouldBlock => SpoolOutcome::NotOurs,
                 _ => SpoolOutcome::Stays(Reason::Unreadable { why: format!("{}: {error}", path.display()) }),
             });
@@ -110,17 +110,17 @@ impl Process<'_> {
         }
     }
 
-    fn settle_sink(&mut self, path: &Path, id: u32, want: impl Fn(&Path) -> bool) -> io::Result<SpoolOutcome> {
+    fn settle_sink(&mut self, path: &Path, id: u32, is_wanted: impl Fn(&Path) -> bool) -> io::Result<SpoolOutcome> {
         let folder = Folder::open_existing(path)?;
         let Some(target) = pointer::read_target(&folder)? else {
             return Ok(SpoolOutcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
         };
-        if target.is_alone == Alone::No {
+        if target.is_alone == SegmentPresence::No {
             return Ok(SpoolOutcome::NotOurs);
         }
         let is_alone = target.is_alone;
         let SpoolTarget { place: Some(place), .. } = target else { return Ok(SpoolOutcome::Empty) };
-        if !want(&place) {
+        if !is_wanted(&place) {
             return Ok(SpoolOutcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
         }
         if !self.work.take_sink(Table::Sinks.slot(id)) {
@@ -132,7 +132,7 @@ impl Process<'_> {
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
             // A live process that is invisible from this namespace may be about to lock it.
-            Ok(()) if is_alone == Alone::NotSeen && delivered.records == 0 => SpoolOutcome::NotOurs,
+            Ok(()) if is_alone == SegmentPresence::NotSeen && delivered.records == 0 => SpoolOutcome::NotOurs,
             Ok(()) => SpoolOutcome::Empty,
             Err(error) => SpoolOutcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
         })
@@ -141,7 +141,7 @@ impl Process<'_> {
 
 /// Counts the unacked records of a spool.
 fn count(path: &Path) -> io::Result<u64> {
-    let view = RealDisk::look(path).and_then(View::open).map_err(SpoolError::from)?;
+    let view = RealDisk::open_read_only(path).and_then(View::open).map_err(SpoolError::from)?;
     let mut records = 0;
     let walked = view.walk(&mut [], |frame, _| {
         if frame.end() > view.acked() {
@@ -153,12 +153,12 @@ fn count(path: &Path) -> io::Result<u64> {
 }
 
 fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Delivered) -> io::Result<()> {
-    let mut target = Target::open_alone(place)?;
+    let mut target = Target::open_without_sidecar(place)?;
     let (mut unacked, mut reached) = (0, 0);
     let mut pass_on = || -> io::Result<()> {
         while let BacklogRead::Chunk(chunk, end) = spool.next()? {
             work.step();
-            target.append_alone(&chunk)?;
+            target.append_without_sidecar(&chunk)?;
             delivered.records += chunk.marks.len() as u64;
             delivered.bytes += chunk.bytes.len() as u64;
             (unacked, reached) = (unacked + chunk.bytes.len(), end);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{MAX_SINKS, Table};
 use logspool_record::definition::{RouteDefinition, Target};
 use logspool_record::flags;
@@ -12,7 +12,7 @@ use super::damage::Damage;
 use super::image::{Image, SinkSlot};
 use super::progress::SinkCheckpoints;
 use super::spilled::Spilled;
-use super::walk::{Plan, Visit};
+use super::walk::{RecordVisitor, WalkPlan};
 use crate::durable::Sinks;
 
 /// See the module documentation.
@@ -27,7 +27,7 @@ pub struct Survey {
 }
 
 /// Counts the undelivered records.
-pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &SinkCheckpoints) -> Survey {
+pub fn count(image: &Image, plan: &WalkPlan, spilled: &Spilled, progress: &SinkCheckpoints) -> Survey {
     let survey = Survey { pending: BTreeMap::new(), lacking: BTreeMap::new(), damage: image.damage };
     let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
     counter.survey.damage.add(plan.damage);
@@ -71,14 +71,14 @@ impl Counter<'_> {
     }
 }
 
-impl Visit for Counter<'_> {
+impl RecordVisitor for Counter<'_> {
     fn begin(&mut self, number: u64) -> ControlFlow<()> {
         self.batch = number;
         ControlFlow::Continue(())
     }
 
-    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
-        let head = lying.head;
+    fn record(&mut self, peeked: PeekedRecord<'_>) -> ControlFlow<()> {
+        let head = peeked.head;
         if head.flags & flags::TEXT != 0 {
             self.count(head.route);
             return ControlFlow::Continue(());

@@ -29,7 +29,7 @@ use crate::sidecar::{self, Identity, SharedFile};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
 use crate::sinks;
 use crate::sinks::service::ServiceSink;
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 /// Bytes read from the end of the file; more if they contain no line feed.
 ///
@@ -89,11 +89,11 @@ pub struct RecoveredPiece<'a> {
 }
 
 /// Called with the number of bytes of a piece that are written, before other processes may write.
-pub type Note<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
+pub type NoteProgress<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
 
 /// The last bytes of a file.
 #[derive(Debug, Default)]
-struct End {
+struct FileTail {
     bytes: Vec<u8>,
     whole_file: bool,
 }
@@ -102,13 +102,13 @@ struct End {
 #[derive(Debug, PartialEq, Eq)]
 struct AppendStart {
     /// Written before the chunk.
-    before: Before,
+    before: AppendPrefix,
     /// Offset in the chunk at which the append starts.
     from: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Before {
+enum AppendPrefix {
     Nothing,
     /// A line feed that ends a torn line which cannot be completed.
     LineEnd,
@@ -127,9 +127,9 @@ impl Target {
         if let (Some(stream), Some(address)) = (stream, address_of(place)) {
             return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
         }
-        let mut target = Self::open_alone(place)?;
+        let mut target = Self::open_without_sidecar(place)?;
         if let Self::File(file) = &mut target {
-            file.shared.attend(origin);
+            file.shared.set_origin(origin);
         }
         Ok(target)
     }
@@ -139,10 +139,10 @@ impl Target {
     /// # Errors
     ///
     /// When another writer does not finish in time, or a system call fails.
-    pub fn visit(&mut self) -> io::Result<()> {
+    pub fn finish_dead_append(&mut self) -> io::Result<()> {
         if let Self::File(file) = self {
             file.enter()?;
-            file.shared.give_up();
+            file.shared.abort_append();
         }
         Ok(())
     }
@@ -161,7 +161,12 @@ impl Target {
     /// # Errors
     ///
     /// Those of `claim`, and when a system call fails.
-    pub fn append(&mut self, piece: &RecoveredPiece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
+    pub fn append(
+        &mut self,
+        piece: &RecoveredPiece<'_>,
+        claim: &Claim<'_>,
+        note: &mut NoteProgress<'_>,
+    ) -> io::Result<()> {
         match self {
             Self::File(file) => file.append(piece, || claim.check(), note),
             Self::Service(sink) => {
@@ -181,11 +186,11 @@ impl Target {
     /// # Errors
     ///
     /// As for [`LogFile::open`].
-    pub fn open_alone(place: &Path) -> io::Result<Self> {
+    pub fn open_without_sidecar(place: &Path) -> io::Result<Self> {
         if let Some(address) = address_of(place) {
             return Ok(Self::Service(Box::new(ServiceSink::new(address)?)));
         }
-        match place.to_str().and_then(sinks::at) {
+        match place.to_str().and_then(sinks::from_recovery_address) {
             Some(definition) => sinks::open(&definition).map(Self::Program),
             None => LogFile::open(place).map(|file| Self::File(Box::new(file))),
         }
@@ -196,7 +201,7 @@ impl Target {
     /// # Errors
     ///
     /// When a system call fails.
-    pub fn append_alone(&mut self, chunk: &Chunk) -> io::Result<()> {
+    pub fn append_without_sidecar(&mut self, chunk: &Chunk) -> io::Result<()> {
         let piece = RecoveredPiece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
         match self {
             Self::File(file) => file.append(&piece, || Ok(()), &mut |_| Ok(())),
@@ -245,7 +250,7 @@ fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
     loop {
         match sink.write(lines) {
             Ok(_) => return Ok(()),
-            Err(SinkError::Retry(error)) if may_be_tried_again(&error) && Instant::now() < give_up => {}
+            Err(SinkError::Retry(error)) if is_retryable(&error) && Instant::now() < give_up => {}
             // Does not wait for a service that is not reachable.
             Err(error) => return Err(error.into_io_error()),
         }
@@ -258,7 +263,7 @@ fn address_of(place: &Path) -> Option<ServiceAddress> {
 }
 
 /// Writes the remaining bytes of a piece to a program that confirms nothing. Calls `note` after each write.
-fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut Note<'_>) -> io::Result<()> {
+fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut NoteProgress<'_>) -> io::Result<()> {
     let chunk = piece.chunk;
     let mut written = piece.written;
     let give_up = Instant::now() + CONFIRM_LIMIT;
@@ -271,7 +276,7 @@ fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut Note<'_>) -
                 note(written)?;
             }
             Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {
-                nap(Duration::from_millis(10));
+                sleep_interruptibly(Duration::from_millis(10));
             }
             Err(error) => return Err(error.into_io_error()),
         }
@@ -281,7 +286,7 @@ fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut Note<'_>) -
 
 /// Whether the service has not answered yet, or closed the connection. It closes the older of two connections with the
 /// same stream, and it may read the one of the dead process after this one.
-fn may_be_tried_again(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof, WouldBlock};
     matches!(error.kind(), WouldBlock | UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
@@ -310,7 +315,7 @@ impl LogFile {
         &mut self,
         piece: &RecoveredPiece<'_>,
         check: impl Fn() -> io::Result<()>,
-        note: &mut Note<'_>,
+        note: &mut NoteProgress<'_>,
     ) -> io::Result<()> {
         self.shared.begin(piece.batch, piece.base);
         let mut from = piece.written;
@@ -318,7 +323,7 @@ impl LogFile {
             match self.append_some(piece.chunk, from, &check, note) {
                 Ok(reached) => from = reached,
                 Err(error) => {
-                    self.shared.give_up();
+                    self.shared.abort_append();
                     if error.kind() != ErrorKind::Interrupted {
                         return Err(error);
                     }
@@ -334,7 +339,7 @@ impl LogFile {
         chunk: &Chunk,
         from: usize,
         check: impl Fn() -> io::Result<()>,
-        note: &mut Note<'_>,
+        note: &mut NoteProgress<'_>,
     ) -> io::Result<usize> {
         self.enter()?;
         // Check while the sidecar's lock is held: a later claimer of the orphan then finds all our appends noted, or
@@ -342,16 +347,16 @@ impl LogFile {
         check()?;
         let mut from = from;
         if !self.has_begun {
-            let end = End::read(&self.file, self.file.metadata()?.len())?;
+            let end = FileTail::read(&self.file, self.file.metadata()?.len())?;
             let start = end.start(chunk, from);
             // These bytes are not noted as written, so a later recoverer may write them again.
             match start.before {
-                Before::Nothing => {}
-                Before::LineEnd => {
+                AppendPrefix::Nothing => {}
+                AppendPrefix::LineEnd => {
                     self.write(b"\n")?;
                     sidecar::count_torn();
                 }
-                Before::Rest(rest) => self.write(&chunk.bytes[rest])?,
+                AppendPrefix::Rest(rest) => self.write(&chunk.bytes[rest])?,
             }
             from = start.from;
             self.has_begun = true;
@@ -359,7 +364,7 @@ impl LogFile {
         let first = chunk.marks.partition_point(|mark| mark.end as usize <= from);
         let lines = Lines { bytes: &chunk.bytes[from..], marks: &chunk.marks[first..], before: from };
         if lines.bytes.is_empty() {
-            self.shared.give_up();
+            self.shared.abort_append();
             return Ok(from);
         }
         let appended = self.shared.append(&mut self.file, &lines, lines.bytes.len());
@@ -369,7 +374,7 @@ impl LogFile {
             self.shared.abandon();
             return Err(error);
         }
-        self.shared.settle();
+        self.shared.finish_append();
         self.begin_writeback(reached - from);
         Ok(reached)
     }
@@ -403,7 +408,7 @@ impl LogFile {
             }
             // The file was rotated or removed after it was opened.
             (self.file, self.identity) = open_to_append(&self.path)?;
-            self.shared.follow();
+            self.shared.note_switch();
             self.has_begun = false;
         }
     }
@@ -440,7 +445,7 @@ fn open_to_append(path: &Path) -> io::Result<(File, Identity)> {
     Ok((file, Identity::of(&status)))
 }
 
-impl End {
+impl FileTail {
     fn read(file: &File, file_bytes: u64) -> io::Result<Self> {
         let mut length = file_bytes.min(TAIL_BYTES);
         loop {
@@ -457,29 +462,31 @@ impl End {
     /// How to append `chunk` after this end of the file.
     fn start(&self, chunk: &Chunk, written: usize) -> AppendStart {
         let records = records(chunk, written);
-        let Some(first) = records.clone().next() else { return AppendStart { before: Before::Nothing, from: written } };
+        let Some(first) = records.clone().next() else {
+            return AppendStart { before: AppendPrefix::Nothing, from: written };
+        };
         let torn = self.torn_line();
         if chunk.bytes[first.clone()].last() != Some(&b'\n') {
             // Records without line ends cannot be matched, so only `written` says where to continue.
             let out = self.bytes.ends_with(&chunk.bytes[first.start..written.max(first.start)]);
             return AppendStart {
-                before: Before::Nothing,
+                before: AppendPrefix::Nothing,
                 from: if out { written.max(first.start) } else { first.start },
             };
         }
         if torn.is_empty() {
-            return AppendStart { before: Before::Nothing, from: first.start };
+            return AppendStart { before: AppendPrefix::Nothing, from: first.start };
         }
         for record in records {
             let Some(out) = self.torn_at(torn, &chunk.bytes[record.clone()]) else { continue };
             let rest = record.start + out..record.end;
             return if record == first {
-                AppendStart { before: Before::Nothing, from: rest.start }
+                AppendStart { before: AppendPrefix::Nothing, from: rest.start }
             } else {
-                AppendStart { before: Before::Rest(rest), from: first.start }
+                AppendStart { before: AppendPrefix::Rest(rest), from: first.start }
             };
         }
-        AppendStart { before: Before::LineEnd, from: first.start }
+        AppendStart { before: AppendPrefix::LineEnd, from: first.start }
     }
 
     /// The bytes after the last line feed.

@@ -10,8 +10,8 @@ use std::mem::offset_of;
 use std::ops::ControlFlow;
 
 use logspool_lanes::manifest::manifest_bytes;
-use logspool_lanes::queue::merge::{Share, in_order};
-use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::queue::merge::{LaneShare, in_order};
+use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFESTS, MAX_LANES, ManifestHead};
 
 use super::damage::Damage;
@@ -21,12 +21,12 @@ use super::image::Image;
 pub const REST: u64 = u64::MAX;
 
 /// Receives the records of a walk.
-pub trait Visit {
+pub trait RecordVisitor {
     /// Called before the records of batch `number`.
     fn begin(&mut self, number: u64) -> ControlFlow<()>;
 
     /// Called for each record.
-    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()>;
+    fn record(&mut self, peeked: PeekedRecord<'_>) -> ControlFlow<()>;
 
     /// Called after the last record of the batch.
     fn end(&mut self) -> ControlFlow<()>;
@@ -42,7 +42,7 @@ struct Batch {
 
 /// The batches that every sink has written.
 #[derive(Debug, Default)]
-pub struct Passed {
+pub struct WrittenBatches {
     /// The last such batch, which may be [`REST`], or 0.
     pub batch: u64,
     /// Position after the manifest of the last such batch, or 0.
@@ -51,7 +51,7 @@ pub struct Passed {
     pub lanes: BTreeMap<u32, u64>,
 }
 
-impl Passed {
+impl WrittenBatches {
     /// Position of a lane before which every sink has written all records.
     pub fn position(&self, lane: u32) -> u64 {
         self.lanes.get(&lane).copied().unwrap_or(0)
@@ -60,14 +60,14 @@ impl Passed {
 
 /// See the module documentation.
 #[derive(Debug)]
-pub struct Plan {
+pub struct WalkPlan {
     batches: Vec<Batch>,
     last: u64,
     /// Bytes of manifests that could not be read.
     pub damage: Damage,
 }
 
-impl Plan {
+impl WalkPlan {
     /// Makes the plan of an image.
     pub fn of(image: &Image) -> Self {
         let mut plan = Self { batches: Vec::new(), last: 0, damage: Damage::default() };
@@ -142,8 +142,8 @@ impl Plan {
     }
 
     /// The batches passed by every sink, where `lacks` says which batches a sink still lacks.
-    pub fn passed(&self, lacks: impl Fn(u64) -> bool) -> Passed {
-        let mut passed = Passed::default();
+    pub fn written_batches(&self, lacks: impl Fn(u64) -> bool) -> WrittenBatches {
+        let mut passed = WrittenBatches::default();
         for batch in self.batches.iter().take_while(|batch| !lacks(batch.number)) {
             passed.batch = batch.number;
             passed.manifests = passed.manifests.max(batch.end);
@@ -153,7 +153,7 @@ impl Plan {
     }
 
     /// Visits all records, or those before the first break. Returns the number of bytes that are no valid records.
-    pub fn walk(&self, image: &Image, visit: &mut impl Visit) -> u64 {
+    pub fn walk(&self, image: &Image, visit: &mut impl RecordVisitor) -> u64 {
         let mut unread = 0;
         for batch in &self.batches {
             if visit.begin(batch.number).is_break() {
@@ -166,12 +166,12 @@ impl Plan {
                     && let Some(reader) = image.lanes[at].reader(range.from, range.to)
                 {
                     let lane = range.lane as usize;
-                    shares.push(Share { reader, lane, incarnation: range.incarnation, from: range.from });
+                    shares.push(LaneShare { reader, lane, incarnation: range.incarnation, from: range.from });
                 }
             }
             let mut flow = ControlFlow::Continue(());
-            in_order(&mut shares, u64::MAX, |_, lying| {
-                flow = visit.record(lying);
+            in_order(&mut shares, u64::MAX, |_, peeked| {
+                flow = visit.record(peeked);
                 flow
             });
             unread += shares.iter().map(|share| share.reader.unread()).sum::<u64>();

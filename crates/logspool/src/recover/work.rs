@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
-use logspool_sys::gate::PerProcess;
-use logspool_sys::nap::nap;
+use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::leftover::{Leftover, OwnerState};
 use crate::durable::Sinks;
@@ -19,7 +19,7 @@ use crate::durable::Sinks;
 /// How long a thread that holds a sink may make no progress before other threads skip the sink.
 ///
 /// Chosen: as long as that thread itself waits for a writer or a service.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause between two checks of a sink that another thread holds. Chosen: most of a recovery takes longer.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -42,7 +42,7 @@ struct ClaimedOrphan {
     /// Generation stored in the segment, see `Claim`; 0 before it is stored.
     fencing_token: u64,
     users: u32,
-    /// Whether the entry had several threads since the last [`Work::leave`] that returned a share.
+    /// Whether the entry had several threads since the last [`Work::finish`] that returned a share.
     was_shared: bool,
     /// Whether the only thread left is removing the files.
     is_closed: bool,
@@ -65,7 +65,7 @@ impl WorkTable {
         self.entries.iter_mut().find(|entry| entry.folder == folder.device_and_inode() && entry.name == name)
     }
 
-    /// Removes one thread, and releases the lock with the last one. Runs inside the gate, so that no other thread opens
+    /// Removes one thread, and releases the lock with the last one. Runs under the lock of the table, so that no other thread opens
     /// the lock file meanwhile.
     fn release(&mut self, work: &Work) {
         let Some(at) = self.entries.iter().position(|entry| entry.id == work.id) else { return };
@@ -171,10 +171,10 @@ impl Work {
                     return true;
                 }
                 Some(now) if now != steps => (steps, moved) = (now, Instant::now()),
-                Some(_) if moved.elapsed() >= PATIENCE => return false,
+                Some(_) if moved.elapsed() >= TIMEOUT => return false,
                 Some(_) => {}
             }
-            nap(PAUSE);
+            sleep_interruptibly(PAUSE);
         }
     }
 
@@ -190,7 +190,7 @@ impl Work {
     }
 
     /// Runs `work` while no other thread of this process is or becomes active on the same orphan. `None` if another one
-    /// is, or was since the last [`Self::leave`].
+    /// is, or was since the last [`Self::finish`].
     ///
     /// All other threads that recover anything wait meanwhile, so `work` must be short.
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
@@ -199,7 +199,7 @@ impl Work {
 
     /// Leaves. The last thread gets its share back, and no other thread can join: the files can be removed.
     pub fn close(self) -> Option<Self> {
-        self.leave_unless(|entry| {
+        self.finish_unless(|entry| {
             entry.is_closed = entry.users == 1;
             entry.is_closed
         })
@@ -207,11 +207,11 @@ impl Work {
 
     /// Leaves. The last of several threads gets its share back, once: only that thread can see what remains after all
     /// are done.
-    pub fn leave(self) -> Option<Self> {
-        self.leave_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
+    pub fn finish(self) -> Option<Self> {
+        self.finish_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
     }
 
-    fn leave_unless(self, must_stay: impl FnOnce(&mut ClaimedOrphan) -> bool) -> Option<Self> {
+    fn finish_unless(self, must_stay: impl FnOnce(&mut ClaimedOrphan) -> bool) -> Option<Self> {
         // Check and release under one lock: of two threads that leave at the same time, exactly one is the last.
         let stays = TABLE.with(|table| {
             let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(must_stay);
@@ -263,12 +263,12 @@ mod tests {
 
         let waits = std::thread::spawn(move || other.take_sink(3).then_some(other));
         one.step();
-        assert!(one.leave().is_none(), "another one is still there");
+        assert!(one.finish().is_none(), "another one is still there");
         let other = waits.join().unwrap().expect("the sink is free");
-        let last = other.leave().expect("the last of several looks again");
-        assert!(last.leave().is_none(), "once");
+        let last = other.finish().expect("the last of several looks again");
+        assert!(last.finish().is_none(), "once");
         let (_other_path, other_folder) = self::folder();
-        assert!(join(&other_folder).unwrap().leave().is_none(), "one alone has seen everything");
+        assert!(join(&other_folder).unwrap().finish().is_none(), "one alone has seen everything");
     }
 
     #[test]

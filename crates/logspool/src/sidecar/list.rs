@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
 use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
 use super::log_file::birth_ns;
 use super::side::Sidecar;
-use super::table::{self, Handle};
-use super::{locks, mend};
+use super::table::{self, SidecarHandle};
+use super::{locks, repair};
 
-/// How long a recoverer waits for a writer that is inside.
+/// How long a recoverer waits for a writer that holds the lock of a sidecar.
 ///
 /// Chosen: as long as for a service. A frozen disk delays a start by at most this.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most names examined in the folder of a log file, to find a renamed one.
 ///
 /// Chosen: more files than a log folder has; reading this many takes milliseconds.
-const MOST_NEIGHBOURS: usize = 10_000;
+const MAX_NEIGHBOURS: usize = 10_000;
 
 /// Decision about an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum IntentVerdict {
     /// Finish it.
     Finish,
     /// Clear it: its file was truncated by a later open, so the bytes would be gone too.
@@ -42,19 +42,19 @@ pub enum Verdict {
 ///
 /// # Errors
 ///
-/// `WouldBlock` if a live writer stays inside; also when a system call fails. All other intents are settled
+/// `WouldBlock` if a live writer keeps the lock; also when a system call fails. All other intents are settled
 /// nevertheless.
-pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> Verdict) -> io::Result<()> {
+pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> IntentVerdict) -> io::Result<()> {
     let mut result = Ok(());
     for identity in identities(folder)? {
         let settled = with(folder, identity, |sidecar| {
-            let is_its = |intent: &Intent| intent.owner == owner && judge(intent.sink) != Verdict::Leave;
+            let is_its = |intent: &Intent| intent.owner == owner && judge(intent.sink) != IntentVerdict::Leave;
             if !sidecar.intent()?.is_some_and(|intent| is_its(&intent)) {
                 return Ok(());
             }
-            inside(sidecar, |sidecar| match sidecar.intent()? {
+            while_entered(sidecar, |sidecar| match sidecar.intent()? {
                 Some(intent) if is_its(&intent) => match judge(intent.sink) {
-                    Verdict::Finish => finish(sidecar),
+                    IntentVerdict::Finish => finish(sidecar),
                     _ => sidecar.clear(),
                 },
                 _ => Ok(()),
@@ -74,7 +74,7 @@ pub fn sweep(folder: &Folder, names: &[String]) {
             let is_orphaned = folder.status(&format!("{}.seg", intent.owner)).is_err();
             let is_gone = || sidecar.head().is_none_or(|head| find(&head).is_none());
             if is_orphaned && !sidecar.is_used_elsewhere() && is_gone() {
-                return inside(sidecar, Sidecar::clear);
+                return while_entered(sidecar, Sidecar::clear);
             }
             Ok(())
         });
@@ -91,18 +91,18 @@ fn identities_of(names: &[String]) -> impl Iterator<Item = Identity> {
 
 /// Runs `work` on a sidecar, and closes it.
 fn with(folder: &Folder, identity: Identity, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
-    let sidecar: Handle = table::open(folder, identity)?;
+    let sidecar: SidecarHandle = table::open(folder, identity)?;
     work(&sidecar)
 }
 
-/// Enters a sidecar, waiting for others, and runs `work` inside.
-fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits for the lock of a sidecar, and runs `work` while it is held.
+fn while_entered(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
+    let deadline = Instant::now() + TIMEOUT;
     while !sidecar.try_enter()? {
         if Instant::now() >= deadline {
             return Err(io::Error::from(ErrorKind::WouldBlock));
         }
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
     let done = work(sidecar);
     sidecar.leave();
@@ -112,7 +112,7 @@ fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> i
 /// Finishes an intent in its log file. If the file is gone, only clears the intent.
 fn finish(sidecar: &Sidecar) -> io::Result<()> {
     match sidecar.head().and_then(|head| find(&head)) {
-        Some(file) => mend::mend(sidecar, &file),
+        Some(file) => repair::finish_intent(sidecar, &file),
         None => sidecar.clear(),
     }
 }
@@ -123,7 +123,7 @@ fn find(head: &Head) -> Option<File> {
         return Some(file);
     }
     let neighbours = std::fs::read_dir(head.path.parent()?).ok()?;
-    let same = neighbours.take(MOST_NEIGHBOURS).flatten().find(|entry| entry.ino() == head.identity.inode)?;
+    let same = neighbours.take(MAX_NEIGHBOURS).flatten().find(|entry| entry.ino() == head.identity.inode)?;
     open(head, &same.path())
 }
 
@@ -147,14 +147,14 @@ fn open(head: &Head, path: &Path) -> Option<File> {
 
 /// A sidecar, as shown to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedSidecar {
     /// Its name in the folder.
     pub name: String,
     /// Path of the log file when the sidecar was made; `None` if the sidecar cannot be read.
     pub path: Option<PathBuf>,
     /// Bytes of memory that it occupies.
     pub bytes: u64,
-    /// How long a process is inside; zero if that is unknown, `None` if no process is.
+    /// How long a process has held the lock; zero if that is unknown, `None` if no process holds it.
     pub inside: Option<Duration>,
     /// Whether there is an intent that no process is finishing.
     pub unfinished: bool,
@@ -167,7 +167,7 @@ pub struct Listed {
 /// # Errors
 ///
 /// When the folder cannot be read or is accessible to others. A missing folder counts as empty.
-pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+pub fn list(folder: &Path) -> io::Result<Vec<ListedSidecar>> {
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
@@ -184,7 +184,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     Ok(found)
 }
 
-fn look(sidecar: &Sidecar) -> Listed {
+fn look(sidecar: &Sidecar) -> ListedSidecar {
     let mut head = [0; HEAD_BYTES];
     let mut intent = [0; INTENT_BYTES];
     let read = |bytes: &mut [u8], offset| sidecar.file.read_exact_at(bytes, offset).is_ok();
@@ -196,7 +196,7 @@ fn look(sidecar: &Sidecar) -> Listed {
     // The kernel does not show this process its own lock.
     let is_inside = sidecar.is_entered_here() || locks::is_held_elsewhere(&sidecar.file, locks::ENTER).unwrap_or(false);
     let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.since_ns));
-    Listed {
+    ListedSidecar {
         name: sidecar.identity.file_name(),
         path,
         bytes: sidecar.file.metadata().map_or(0, |status| status.blocks() * 512),

@@ -11,7 +11,7 @@ pub const USE: i64 = 1;
 
 /// State of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
+pub enum LockState {
     /// Held exclusively.
     Alone,
     /// Held together with others.
@@ -21,16 +21,16 @@ pub enum Lock {
 }
 
 /// Changes this process's lock on a byte, without waiting. `Ok(false)` if another process's lock conflicts.
-pub fn set(file: &File, byte: i64, lock: Lock) -> io::Result<bool> {
+pub fn set(file: &File, byte: i64, lock: LockState) -> io::Result<bool> {
     set_raw(file.as_raw_fd(), byte, lock)
 }
 
 /// As [`set`]: async-signal-safe.
-pub fn set_raw(descriptor: RawFd, byte: i64, lock: Lock) -> io::Result<bool> {
+pub fn set_raw(descriptor: RawFd, byte: i64, lock: LockState) -> io::Result<bool> {
     let kind = match lock {
-        Lock::Alone => libc::F_WRLCK,
-        Lock::Shared => libc::F_RDLCK,
-        Lock::Free => libc::F_UNLCK,
+        LockState::Alone => libc::F_WRLCK,
+        LockState::Shared => libc::F_RDLCK,
+        LockState::Free => libc::F_UNLCK,
     };
     let lock = request(kind as i16, byte);
     // SAFETY: fcntl checks the descriptor itself, and `lock` lives through the call.
@@ -45,14 +45,14 @@ pub fn set_raw(descriptor: RawFd, byte: i64, lock: Lock) -> io::Result<bool> {
 
 /// Takes byte [`USE`], which this process shares, exclusively. Releases it first: of several processes that end at the
 /// same time, the last one then succeeds.
-pub fn take_alone(file: &File) -> bool {
-    take_alone_raw(file.as_raw_fd())
+pub fn lock_exclusively(file: &File) -> bool {
+    lock_exclusively_raw(file.as_raw_fd())
 }
 
-/// As [`take_alone`]: async-signal-safe.
-pub fn take_alone_raw(descriptor: RawFd) -> bool {
-    let _ = set_raw(descriptor, USE, Lock::Free);
-    matches!(set_raw(descriptor, USE, Lock::Alone), Ok(true))
+/// As [`lock_exclusively`]: async-signal-safe.
+pub fn lock_exclusively_raw(descriptor: RawFd) -> bool {
+    let _ = set_raw(descriptor, USE, LockState::Free);
+    matches!(set_raw(descriptor, USE, LockState::Alone), Ok(true))
 }
 
 /// Whether another process has a lock on a byte.

@@ -44,7 +44,7 @@ pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkErr
 }
 
 /// Moves a descriptor without `O_APPEND` to the end of the file, past bytes that others appended.
-pub(super) fn seek_behind(mut file: &File) -> io::Result<()> {
+pub(super) fn seek_after(mut file: &File) -> io::Result<()> {
     if !is_appending(file) {
         file.seek(SeekFrom::End(0))?;
     }

@@ -20,7 +20,7 @@ pub struct HandlerPlace {
 
 /// An open sidecar and its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedSidecar {
     /// Descriptor of the sidecar.
     pub descriptor: i32,
     /// Descriptor of its folder.
@@ -62,7 +62,7 @@ impl HandlerPlace {
     }
 
     /// Takes the place. One thread at a time, and only a free place.
-    pub fn take(&self, process: u32, named: Named) {
+    pub fn take(&self, process: u32, named: NamedSidecar) {
         self.descriptor.store(-1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
         self.folder.store(named.folder, Ordering::Relaxed);
@@ -73,13 +73,13 @@ impl HandlerPlace {
     }
 
     /// Frees the place. Before the descriptor is closed.
-    pub fn give_back(&self) {
+    pub fn free_place(&self) {
         self.descriptor.publish(-1);
     }
 
     /// The sidecar of `process` in this place. Async-signal-safe. A thread may give the place to another sidecar
     /// meanwhile: compare the descriptor with the name before you remove anything.
-    pub fn named(&self, process: u32) -> Option<Named> {
+    pub fn named(&self, process: u32) -> Option<NamedSidecar> {
         // Pairs with `publish` in `take`.
         let descriptor = self.descriptor.observe();
         if descriptor < 0 || self.process.load(Ordering::Relaxed) != process {
@@ -87,6 +87,6 @@ impl HandlerPlace {
         }
         let folder = self.folder.load(Ordering::Relaxed);
         let (device, inode) = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
-        Some(Named { descriptor, folder, device, inode })
+        Some(NamedSidecar { descriptor, folder, device, inode })
     }
 }

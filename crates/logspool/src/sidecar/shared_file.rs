@@ -4,7 +4,7 @@
 //! - [`SharedFile::begin`] a chunk;
 //! - [`SharedFile::enter`], then examine the file and rotate it;
 //! - [`SharedFile::append`], and let the segment note the accepted bytes;
-//! - [`SharedFile::settle`], or [`SharedFile::give_up`] after an error.
+//! - [`SharedFile::finish_append`], or [`SharedFile::abort_append`] after an error.
 //!
 //! Without an origin (a program without tmpfs, the tests of the sinks) it only appends.
 //!
@@ -17,21 +17,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
 use super::intent::Intent;
 use super::log_file::{birth_ns, is_appending, size_of, write_once};
-use super::steps::{self, Step};
-use super::table::{self, Handle};
-use super::{PIECE_BYTES, mend};
+use super::steps::{self, AppendStep};
+use super::table::{self, SidecarHandle};
+use super::{PIECE_BYTES, repair};
 use crate::sink::{Lines, Origin, SharedLog, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.
 ///
 /// Chosen: an append takes well under a millisecond. A writer has to leave for a fork within 50 ms; double would make
 /// that tight, half only asks more often.
-const PATIENCE: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_millis(5);
 /// First pause while waiting.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
@@ -39,7 +39,7 @@ const FIRST_PAUSE: Duration = Duration::from_micros(50);
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,
-    beside: Beside,
+    sidecar_state: SidecarState,
     birth_ns: u64,
     /// Whether the descriptor appends every write (`O_APPEND`).
     appends: bool,
@@ -53,14 +53,14 @@ pub struct SharedFile {
 }
 
 #[derive(Debug, Default)]
-enum Beside {
+enum SidecarState {
     /// Not determined yet.
     #[default]
     Unknown,
     /// No sidecar: the target is not a regular file, or there is no room.
     Nothing,
     /// The sidecar of the file.
-    Sidecar(Handle),
+    Sidecar(SidecarHandle),
 }
 
 /// The bytes of an append, which may be partly done. Offsets are those of the chunk.
@@ -80,9 +80,9 @@ impl SharedFile {
     }
 
     /// Notes that the sink has switched to another file.
-    pub fn follow(&mut self) {
+    pub fn note_switch(&mut self) {
         self.leave();
-        self.beside = Beside::Unknown;
+        self.sidecar_state = SidecarState::Unknown;
         self.has_agreed = false;
     }
 
@@ -90,9 +90,9 @@ impl SharedFile {
     ///
     /// # Errors
     ///
-    /// `Retry` with `WouldBlock` if another process stays inside, and when the dead writer's append cannot be finished.
+    /// `Retry` with `WouldBlock` if another process keeps the lock, and when the dead writer's append cannot be finished.
     pub fn enter(&mut self, file: &File) -> Result<(), SinkError> {
-        self.enter_within(file, PATIENCE).map_err(SinkError::Retry)
+        self.enter_within(file, TIMEOUT).map_err(SinkError::Retry)
     }
 
     /// As [`SharedFile::enter`], waiting at most for `patience`.
@@ -104,32 +104,32 @@ impl SharedFile {
         let deadline = Instant::now() + patience;
         let mut pause = FIRST_PAUSE;
         loop {
-            if let Beside::Unknown = self.beside {
-                self.beside = match look_for(origin, file) {
+            if let SidecarState::Unknown = self.sidecar_state {
+                self.sidecar_state = match sidecar_of(origin, file) {
                     Some((handle, birth_ns)) => {
                         self.birth_ns = birth_ns;
                         self.appends = is_appending(file);
-                        Beside::Sidecar(handle)
+                        SidecarState::Sidecar(handle)
                     }
-                    None => Beside::Nothing,
+                    None => SidecarState::Nothing,
                 };
             }
-            let Beside::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+            let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return Ok(()) };
             match sidecar.try_enter() {
                 Ok(true) if sidecar.is_retired() => {
                     sidecar.leave();
-                    self.beside = Beside::Unknown;
+                    self.sidecar_state = SidecarState::Unknown;
                     self.has_agreed = false;
                 }
                 Ok(true) => break,
                 Ok(false) if Instant::now() >= deadline => return Err(io::Error::from_raw_os_error(libc::EAGAIN)),
                 Ok(false) => {
-                    nap(pause);
+                    sleep_interruptibly(pause);
                     pause = (pause * 2).min(Duration::from_millis(1));
                 }
                 // The file system has no record locks, or the kernel has no more of them.
                 Err(_) => {
-                    self.beside = Beside::Nothing;
+                    self.sidecar_state = SidecarState::Nothing;
                     return Ok(());
                 }
             }
@@ -142,37 +142,37 @@ impl SharedFile {
         mended
     }
 
-    /// Called inside: makes sure that the sidecar belongs to this file and holds no intent.
+    /// The caller holds the lock. Makes sure that the sidecar belongs to this file and holds no intent.
     fn make_ready(&mut self, file: &File) -> io::Result<()> {
-        let Beside::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+        let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return Ok(()) };
         let path = self.origin.as_ref().map_or(Path::new(""), |origin| &origin.path);
-        match sidecar.acquaint(self.birth_ns, path) {
+        match sidecar.claim_head(self.birth_ns, path) {
             Ok(true) => {}
             Ok(false) | Err(_) => {
                 self.leave();
-                self.beside = Beside::Nothing;
+                self.sidecar_state = SidecarState::Nothing;
                 return Ok(());
             }
         }
-        if sidecar.has_intent()? { mend::mend(sidecar, file) } else { Ok(()) }
+        if sidecar.has_intent()? { repair::finish_intent(sidecar, file) } else { Ok(()) }
     }
 
-    /// Agrees on the time of rotation with all writers of the file: the first one that proposes a time decides. Call it
-    /// inside.
-    pub fn agree(&mut self, due: i64) -> i64 {
-        let Beside::Sidecar(sidecar) = &self.beside else { return due };
+    /// Agrees on the time of rotation with all writers of the file: the first one that proposes a time decides. The
+    /// caller holds the lock.
+    pub fn propose_due(&mut self, due: i64) -> i64 {
+        let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return due };
         if self.has_agreed {
             return due;
         }
         self.has_agreed = true;
-        sidecar.agree(due).unwrap_or(due)
+        sidecar.propose_due(due).unwrap_or(due)
     }
 
     /// Sets another time for all writers.
-    pub fn agree_anew(&mut self, due: i64) {
-        if let Beside::Sidecar(sidecar) = &self.beside {
+    pub fn set_due(&mut self, due: i64) {
+        if let SidecarState::Sidecar(sidecar) = &self.sidecar_state {
             // After an error each process uses its own time.
-            let _ = sidecar.agree_anew(due);
+            let _ = sidecar.set_due(due);
         }
     }
 
@@ -204,18 +204,18 @@ impl SharedFile {
         let bytes = &lines.bytes[..(piece.end - piece.next).min(lines.bytes.len())];
         let count = write_once(file, &bytes[..steps::allowed(bytes.len())])?;
         self.piece = Some(AppendPiece { next: piece.next + count, ..piece });
-        steps::reach(Step::Appended);
+        steps::reach(AppendStep::Appended);
         Ok(count)
     }
 
     /// Stores the intent of the next append.
     fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<AppendPiece> {
-        let (Beside::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
+        let (SidecarState::Sidecar(sidecar), Some(origin)) = (&self.sidecar_state, &self.origin) else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
         if self.piece.take().is_some_and(|piece| piece.has_intent) {
             // The previous append was abandoned in the middle; the rest of that record will not come from the queue.
-            mend::mend(sidecar, file)?;
+            repair::finish_intent(sidecar, file)?;
         }
         let length = lines.piece(part, PIECE_BYTES);
         let size = size_of(file)?;
@@ -245,13 +245,13 @@ impl SharedFile {
         self.leave();
     }
 
-    /// Whether this process is inside.
+    /// Whether this process holds the lock.
     pub(crate) fn is_inside(&self) -> bool {
         self.entered
     }
 
     fn clear_and_leave(&mut self) {
-        if let (Some(piece), Beside::Sidecar(sidecar)) = (self.piece.take(), &self.beside)
+        if let (Some(piece), SidecarState::Sidecar(sidecar)) = (self.piece.take(), &self.sidecar_state)
             && piece.has_intent
         {
             // tmpfs overwrites eight existing bytes without failing. If it does fail, the next process finds the bytes
@@ -264,7 +264,7 @@ impl SharedFile {
 
     fn leave(&mut self) {
         if std::mem::take(&mut self.entered)
-            && let Beside::Sidecar(sidecar) = &self.beside
+            && let SidecarState::Sidecar(sidecar) = &self.sidecar_state
         {
             sidecar.leave();
         }
@@ -274,7 +274,7 @@ impl SharedFile {
 }
 
 impl SharedLog for SharedFile {
-    fn attend(&mut self, origin: Origin) {
+    fn set_origin(&mut self, origin: Origin) {
         self.origin = Some(origin);
     }
 
@@ -282,14 +282,14 @@ impl SharedLog for SharedFile {
         (self.batch, self.base) = (batch, base);
     }
 
-    fn settle(&mut self) {
+    fn finish_append(&mut self) {
         if self.piece.is_none_or(|piece| piece.next == piece.end) {
-            steps::reach(Step::Noted);
+            steps::reach(AppendStep::Noted);
             self.clear_and_leave();
         }
     }
 
-    fn give_up(&mut self) {
+    fn abort_append(&mut self) {
         if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
             self.clear_and_leave();
         }
@@ -303,7 +303,7 @@ impl Drop for SharedFile {
 }
 
 /// The sidecar of an open file, and the file's birth time. `None` if it has no sidecar.
-fn look_for(origin: &Origin, file: &File) -> Option<(Handle, u64)> {
+fn sidecar_of(origin: &Origin, file: &File) -> Option<(SidecarHandle, u64)> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let handle = table::open(&origin.folder, Identity::of(&metadata)).ok()?;
     Some((handle, birth_ns(&metadata)))

@@ -1,7 +1,7 @@
 //! One sidecar, open in this process.
 //!
 //! Atomics outside `queue` and `stats`:
-//! - `inside` excludes the threads of this process from each other, which record locks do not;
+//! - the flag `inside` excludes the threads of this process from each other, which record locks do not;
 //! - `retired` says that the file was removed, so that a user must open another one;
 //! - `let_go` says that others may remove the file.
 
@@ -14,23 +14,23 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
-use logspool_sys::nap::nap;
 use logspool_sys::published::Entered;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
-use super::locks::{self, ENTER, Lock, USE};
+use super::locks::{self, ENTER, LockState, USE};
 use super::{PIECE_BYTES, steps};
 
 /// How long, and with what pause, opening is retried while another process removes the sidecar. Removing takes
 /// microseconds.
-const OPEN_PATIENCE: Duration = Duration::from_millis(20);
+const OPEN_TIMEOUT: Duration = Duration::from_millis(20);
 const OPEN_PAUSE: Duration = Duration::from_micros(200);
 
 /// How long a sidecar is assumed to be still in its folder (logind removes a user's shared memory at logout).
 ///
 /// Chosen: a check costs a system call. Within this second two processes may use two sidecars, and so two locks.
-const LINKED_NS: u64 = 1_000_000_000;
+const RECHECK_NS: u64 = 1_000_000_000;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Sidecar {
     /// Opens or creates the sidecar of a file. Only `table.rs` may call it: a process has each sidecar open once.
     pub(super) fn open(folder: Folder, identity: Identity) -> io::Result<Self> {
         let name = identity.file_name();
-        let deadline = Instant::now() + OPEN_PATIENCE;
+        let deadline = Instant::now() + OPEN_TIMEOUT;
         loop {
             let file = folder.open_or_create(&name)?;
             let status = file.metadata()?;
@@ -64,7 +64,7 @@ impl Sidecar {
             }
             // A process that removes the file holds this byte exclusively. So the name counts only after the byte is
             // shared.
-            if locks::set(&file, USE, Lock::Shared)? && folder.is_named(&name, &file)? {
+            if locks::set(&file, USE, LockState::Shared)? && folder.is_named(&name, &file)? {
                 let linked_at = AtomicU64::new(monotonic_ns());
                 let [inside, retired, let_go, known] = [const { AtomicBool::new(false) }; 4];
                 return Ok(Self { identity, folder, file, name, inside, retired, let_go, known, linked_at });
@@ -72,7 +72,7 @@ impl Sidecar {
             if Instant::now() >= deadline {
                 return Err(io::Error::from(io::ErrorKind::ResourceBusy));
             }
-            nap(OPEN_PAUSE);
+            sleep_interruptibly(OPEN_PAUSE);
         }
     }
 
@@ -82,7 +82,7 @@ impl Sidecar {
             return true;
         }
         let now = monotonic_ns();
-        if now.saturating_sub(self.linked_at.load(Ordering::Relaxed)) > LINKED_NS {
+        if now.saturating_sub(self.linked_at.load(Ordering::Relaxed)) > RECHECK_NS {
             self.linked_at.store(now, Ordering::Relaxed);
             if matches!(self.folder.is_named(&self.name, &self.file), Ok(false)) {
                 self.retired.store(true, Ordering::Relaxed);
@@ -92,19 +92,19 @@ impl Sidecar {
         false
     }
 
-    /// Enters, if no process or thread is inside. After `Ok(true)` the caller must call [`Sidecar::leave`].
+    /// Takes the lock, if no process or thread holds it. After `Ok(true)` the caller must call [`Sidecar::leave`].
     ///
     /// # Errors
     ///
     /// When fcntl(2) fails.
     pub fn try_enter(&self) -> io::Result<bool> {
-        // Pairs with `leave` of the flag: the changes of another thread inside are visible. Between
+        // Pairs with `leave` of the flag: the changes of the thread that held the lock are visible. Between
         // processes the kernel's lock orders them.
         if !self.inside.try_enter() {
             return Ok(false);
         }
         if self.let_go.load(Ordering::Relaxed) {
-            let shared = locks::set(&self.file, USE, Lock::Shared);
+            let shared = locks::set(&self.file, USE, LockState::Shared);
             if !matches!(shared, Ok(true)) {
                 self.inside.leave();
                 return shared;
@@ -115,32 +115,32 @@ impl Sidecar {
                 self.retired.store(true, Ordering::Relaxed);
             }
         }
-        let entered = locks::set(&self.file, ENTER, Lock::Alone);
+        let entered = locks::set(&self.file, ENTER, LockState::Alone);
         match entered {
-            Ok(true) => steps::reach(steps::Step::Entered),
+            Ok(true) => steps::reach(steps::AppendStep::Entered),
             _ => self.inside.leave(),
         }
         entered
     }
 
-    /// Whether a thread of this process is inside.
+    /// Whether a thread of this process holds the lock.
     pub fn is_entered_here(&self) -> bool {
         self.inside.load(Ordering::Relaxed)
     }
 
     /// Leaves: releases the lock.
     pub fn leave(&self) {
-        let _ = locks::set(&self.file, ENTER, Lock::Free);
+        let _ = locks::set(&self.file, ENTER, LockState::Free);
         self.inside.leave();
     }
 
     /// Checks that the head belongs to the opened file. Writes it if there is none, or if it is of an earlier file with
-    /// the same inode. Call it inside. Returns `false` for a sidecar of another version.
+    /// the same inode. The caller holds the lock. Returns `false` for a sidecar of another version.
     ///
     /// # Errors
     ///
     /// When a system call fails.
-    pub fn acquaint(&self, birth_ns: u64, path: &Path) -> io::Result<bool> {
+    pub fn claim_head(&self, birth_ns: u64, path: &Path) -> io::Result<bool> {
         if self.known.load(Ordering::Relaxed) {
             return Ok(true);
         }
@@ -174,7 +174,7 @@ impl Sidecar {
         }
     }
 
-    /// Whether there is an intent. A process inside finds its own, or the one of a dead writer.
+    /// Whether there is an intent. A process that holds the lock finds its own, or the one of a dead writer.
     pub fn has_intent(&self) -> io::Result<bool> {
         let mut state = [0; 8];
         read_up_to(&self.file, &mut state, INTENT)?;
@@ -206,7 +206,7 @@ impl Sidecar {
             intent.copy = if copied { LARGE_COPY } else { 0 };
             self.rewrite(intent)?;
         }
-        steps::reach(steps::Step::Intended);
+        steps::reach(steps::AppendStep::Intended);
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl Sidecar {
     /// Clears the intent.
     pub fn clear(&self) -> io::Result<()> {
         self.file.write_all_at(&[0; 8], INTENT)?;
-        steps::reach(steps::Step::Cleared);
+        steps::reach(steps::AppendStep::Cleared);
         Ok(())
     }
 
@@ -250,16 +250,16 @@ impl Sidecar {
         self.word(TORN).unwrap_or(0)
     }
 
-    /// Time of the next rotation: the one that the first caller proposed. Call it inside.
-    pub fn agree(&self, due: i64) -> io::Result<i64> {
+    /// Time of the next rotation: the one that the first caller proposed. The caller holds the lock.
+    pub fn propose_due(&self, due: i64) -> io::Result<i64> {
         match self.word(DUE)? {
-            0 => self.agree_anew(due).map(|()| due),
+            0 => self.set_due(due).map(|()| due),
             agreed => Ok(agreed as i64),
         }
     }
 
-    /// Sets another time of rotation. Call it inside.
-    pub fn agree_anew(&self, due: i64) -> io::Result<()> {
+    /// Sets another time of rotation. The caller holds the lock.
+    pub fn set_due(&self, due: i64) -> io::Result<()> {
         self.file.write_all_at(&due.to_ne_bytes(), DUE)
     }
 
@@ -277,19 +277,19 @@ impl Sidecar {
     /// Releases the shared use, and removes the file if no other process has it open and it holds no intent. Of several
     /// processes that end at the same time, the last one finds itself alone.
     pub(super) fn retire(&self) {
-        // Do nothing while a thread of this process is inside.
+        // Do nothing while a thread of this process holds the lock.
         if !self.inside.try_enter() {
             return;
         }
         self.let_go.store(true, Ordering::Relaxed);
-        if locks::take_alone(&self.file) {
+        if locks::lock_exclusively(&self.file) {
             // While the byte was free, others may have removed the file and created another with this name.
             let is_gone = matches!(self.folder.is_named(&self.name, &self.file), Ok(false));
             if is_gone || matches!(self.has_intent(), Ok(false)) && self.folder.remove(&self.name).is_ok() {
                 self.retired.store(true, Ordering::Relaxed);
             }
             // Processes that wait to share the byte can now see whether the name is gone.
-            let _ = locks::set(&self.file, USE, Lock::Free);
+            let _ = locks::set(&self.file, USE, LockState::Free);
         }
         self.inside.leave();
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 /// The step that was just done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum AppendStep {
     /// The lock was taken.
     Entered,
     /// The intent was written.
@@ -33,26 +33,26 @@ pub enum Step {
 }
 
 /// Returns how many of the given bytes may be appended now. Fewer bytes cut the write, as a kill during it does.
-pub type Watch = fn(Step, usize) -> usize;
+pub type StepWatcher = fn(AppendStep, usize) -> usize;
 
 static WATCH: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Calls `watch` at every step of this process, with 0 bytes. Also before every append, as [`Step::Intended`], with the
+/// Calls `watch` at every step of this process, with 0 bytes. Also before every append, as [`AppendStep::Intended`], with the
 /// bytes of the append.
 #[doc(hidden)]
-pub fn watch(watch: Watch) {
+pub fn watch(watch: StepWatcher) {
     WATCH.publish(watch as *mut ());
 }
 
-fn watcher() -> Option<Watch> {
+fn watcher() -> Option<StepWatcher> {
     let watch = WATCH.observe();
     // SAFETY: stored by `watch` from a function of this very type, or null, which is `None`.
-    unsafe { std::mem::transmute::<*mut (), Option<Watch>>(watch) }
+    unsafe { std::mem::transmute::<*mut (), Option<StepWatcher>>(watch) }
 }
 
 /// Notes a step.
 #[inline]
-pub fn reach(step: Step) {
+pub fn reach(step: AppendStep) {
     if let Some(watch) = watcher() {
         watch(step, 0);
     }
@@ -61,5 +61,5 @@ pub fn reach(step: Step) {
 /// How many of `bytes` may be appended.
 #[inline]
 pub(super) fn allowed(bytes: usize) -> usize {
-    watcher().map_or(bytes, |watch| watch(Step::Intended, bytes).clamp(1, bytes.max(1)))
+    watcher().map_or(bytes, |watch| watch(AppendStep::Intended, bytes).clamp(1, bytes.max(1)))
 }

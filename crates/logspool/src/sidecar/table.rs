@@ -1,6 +1,6 @@
 //! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
 //!
-//! Opening and closing go through one gate. A forked child can take the gate, whatever the parent's threads were doing.
+//! Opening and closing take one lock. A forked child can take that lock, whatever the parent's threads were doing.
 
 use std::io;
 use std::ops::Deref;
@@ -10,20 +10,20 @@ use std::sync::Arc;
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::Folder;
-use logspool_sys::gate::PerProcess;
+use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::MAX_SIDECARS;
 use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
-use super::place::{HandlerPlace, Named};
+use super::place::{HandlerPlace, NamedSidecar};
 use super::side::Sidecar;
 
 /// A sidecar in use. The last handle of a process closes it.
 #[derive(Debug)]
-pub struct Handle(Option<Arc<Sidecar>>);
+pub struct SidecarHandle(Option<Arc<Sidecar>>);
 
-impl Deref for Handle {
+impl Deref for SidecarHandle {
     type Target = Sidecar;
 
     fn deref(&self) -> &Sidecar {
@@ -31,7 +31,7 @@ impl Deref for Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for SidecarHandle {
     fn drop(&mut self) {
         if let Some(sidecar) = self.0.take() {
             release(sidecar);
@@ -58,14 +58,14 @@ static TABLE: PerProcess<SidecarTable> = PerProcess::new();
 /// # Errors
 ///
 /// When the folder cannot be used or holds too many sidecars, or a system call fails.
-pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
+pub fn open(folder: &Folder, identity: Identity) -> io::Result<SidecarHandle> {
     TABLE.with(|table| {
         let wanted = |entry: &&mut OpenSidecar| {
             entry.sidecar.identity == identity && entry.folder == folder.path() && !entry.sidecar.is_retired()
         };
         if let Some(entry) = table.entries.iter_mut().find(wanted) {
             entry.users += 1;
-            return Ok(Handle(Some(entry.sidecar.clone())));
+            return Ok(SidecarHandle(Some(entry.sidecar.clone())));
         }
         let handle =
             match table.entries.iter().find(|entry| entry.folder == folder.path() && !entry.sidecar.is_retired()) {
@@ -76,9 +76,9 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
-        let place = take_place(&sidecar);
+        let place = claim_place(&sidecar);
         table.entries.push(OpenSidecar { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
-        Ok(Handle(Some(sidecar)))
+        Ok(SidecarHandle(Some(sidecar)))
     })
 }
 
@@ -95,7 +95,7 @@ fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
 }
 
 /// Number of handles of this sidecar in this process.
-pub fn users(handle: &Handle) -> u32 {
+pub fn users(handle: &SidecarHandle) -> u32 {
     let is_it = |entry: &&OpenSidecar| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
     TABLE.with(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
 }
@@ -108,41 +108,41 @@ fn release(sidecar: Arc<Sidecar>) {
         if table.entries[at].users == 0 {
             let entry = table.entries.swap_remove(at);
             if let Some(place) = entry.place {
-                place.give_back();
+                place.free_place();
             }
             entry.sidecar.retire();
         }
-        // Inside the gate, so that no thread opens the same file while this closes it.
+        // Under the lock, so that no thread opens the same file while this closes it.
         drop(sidecar);
     });
 }
 
 /// Removes the sidecars that no other process has open. Call it when the process ends or has nothing queued; a later
 /// append opens them again.
-pub fn leave_all() {
+pub fn close_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
 static PLACES: [HandlerPlace; MAX_SINKS] = [const { HandlerPlace::free() }; MAX_SINKS];
 
-/// Takes a place for the signal handler. Call it inside the gate. `None` if all are taken; the next start then removes
+/// Takes a place for the signal handler. Call it under the lock. `None` if all are taken; the next start then removes
 /// the file.
-fn take_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
+fn claim_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
     let process = std::process::id();
     let place = PLACES.iter().find(|place| place.is_free(process))?;
     let Identity { device, inode } = sidecar.identity;
     let descriptor = sidecar.file.as_raw_fd();
-    place.take(process, Named { descriptor, folder: sidecar.folder.descriptor(), device, inode });
+    place.take(process, NamedSidecar { descriptor, folder: sidecar.folder.descriptor(), device, inode });
     Some(place)
 }
 
-/// As [`leave_all`], with async-signal-safe calls only.
+/// As [`close_all`], with async-signal-safe calls only.
 pub fn unlink_async_signal_safe() {
     // SAFETY: getpid has no preconditions.
     let process = unsafe { libc::getpid() } as u32;
     for place in &PLACES {
-        let Some(Named { descriptor, folder, device, inode }) = place.named(process) else { continue };
-        if !locks::take_alone_raw(descriptor) {
+        let Some(NamedSidecar { descriptor, folder, device, inode }) = place.named(process) else { continue };
+        if !locks::lock_exclusively_raw(descriptor) {
             continue;
         }
         let mut state = [0_u8; 8];

@@ -23,15 +23,15 @@ pub struct Origin {
 /// chunk is next, and what the segment has noted.
 pub trait SharedLog {
     /// Sets the source of the records. Opens nothing before the first record.
-    fn attend(&mut self, origin: Origin);
+    fn set_origin(&mut self, origin: Origin);
 
     /// Announces the chunk of `batch`, or its rest. Its first `base` bytes are not part of the lines passed to
     /// `append`.
     fn begin(&mut self, batch: u64, base: u64);
 
     /// Call after the segment has noted the bytes. Clears the intent and leaves, unless a rest is still to come.
-    fn settle(&mut self);
+    fn finish_append(&mut self);
 
     /// Call after an error. Clears the intent and leaves, unless a rest is still to come.
-    fn give_up(&mut self);
+    fn abort_append(&mut self);
 }

@@ -36,17 +36,17 @@ use super::Compression;
 use crate::sink::Origin;
 pub use task::Naming;
 use task::Task;
-pub use thread::{come_back, end, forget, leave};
+pub use thread::{close_inherited, end, resume_after_fork, stop_before_fork};
 
 /// A sink's handle to the compression of its backups.
 #[derive(Debug)]
-pub struct Compressing {
+pub struct CompressionHandle {
     task: Task,
     /// Rotations of the sink at the last request.
     seen: Option<u64>,
 }
 
-impl Compressing {
+impl CompressionHandle {
     /// A handle for the file at `path`.
     pub fn new(path: &str, how: Compression, naming: Naming) -> Self {
         let (alone, trouble) = Default::default();
@@ -54,7 +54,7 @@ impl Compressing {
     }
 
     /// Call it after a write, with the sink's number of rotations. Requests compression if there may be new backups.
-    pub fn see(&mut self, rotation_count: u64, origin: impl FnOnce() -> Option<Origin>) {
+    pub fn note_rotations(&mut self, rotation_count: u64, origin: impl FnOnce() -> Option<Origin>) {
         if self.seen.replace(rotation_count) != Some(rotation_count) {
             self.task.origin = origin();
             thread::request(self.task.clone());

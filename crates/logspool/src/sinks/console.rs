@@ -12,8 +12,8 @@ use std::io;
 
 use logspool_record::definition::Descriptor;
 
+use super::duplicates::ListedDuplicate;
 use super::file;
-use super::lent::Duplicate;
 use super::{Place, SinkOptions, SinkPlace, Traits};
 use crate::sink::{Lines, Sink, SinkError};
 
@@ -47,15 +47,15 @@ impl SinkOptions for ConsoleOptions {
 pub struct ConsoleSink {
     /// The program's number.
     number: i32,
-    lent: Option<Lent>,
+    borrowed: Option<BorrowedDescriptor>,
 }
 
 /// The duplicate of a descriptor that the program may close.
 #[derive(Debug)]
-struct Lent {
+struct BorrowedDescriptor {
     /// The file that the number referred to when the sink was opened. Records are never written to another file.
     place: SinkPlace,
-    duplicate: Option<Duplicate>,
+    duplicate: Option<ListedDuplicate>,
     /// Whether the last check found the program's descriptor closed, and nothing was written since.
     was_closed: bool,
 }
@@ -71,9 +71,9 @@ impl ConsoleSink {
     /// EBADF if it is not open; the error of fcntl(2).
     pub fn open(number: i32, descriptor: Descriptor) -> io::Result<Self> {
         let place = SinkPlace::of(number).ok_or_else(closed)?;
-        let mut sink = Self { number, lent: None };
+        let mut sink = Self { number, borrowed: None };
         if let Descriptor::Duplicate(_) = descriptor {
-            sink.lent = Some(Lent { place, duplicate: None, was_closed: false });
+            sink.borrowed = Some(BorrowedDescriptor { place, duplicate: None, was_closed: false });
             sink.descriptor()?;
         }
         Ok(sink)
@@ -81,17 +81,17 @@ impl ConsoleSink {
 
     /// The descriptor to write to.
     fn descriptor(&mut self) -> io::Result<i32> {
-        let Some(lent) = &mut self.lent else { return Ok(self.number) };
-        lent.was_closed = false;
-        if let Some(duplicate) = &lent.duplicate {
+        let Some(borrowed) = &mut self.borrowed else { return Ok(self.number) };
+        borrowed.was_closed = false;
+        if let Some(duplicate) = &borrowed.duplicate {
             return Ok(duplicate.descriptor());
         }
-        let duplicate = Duplicate::new(file::duplicate(self.number)?);
+        let duplicate = ListedDuplicate::new(file::duplicate(self.number)?);
         let descriptor = duplicate.descriptor();
-        if SinkPlace::of(descriptor) != Some(lent.place) {
+        if SinkPlace::of(descriptor) != Some(borrowed.place) {
             return Err(closed());
         }
-        lent.duplicate = Some(duplicate);
+        borrowed.duplicate = Some(duplicate);
         Ok(descriptor)
     }
 }
@@ -124,15 +124,15 @@ impl Sink for ConsoleSink {
         Err(SinkError::from_write(error))
     }
 
-    fn rest(&mut self) -> bool {
-        let Some(lent) = &mut self.lent else { return false };
-        let is_closed = SinkPlace::of(self.number) != Some(lent.place);
+    fn release_closed_descriptors(&mut self) -> bool {
+        let Some(borrowed) = &mut self.borrowed else { return false };
+        let is_closed = SinkPlace::of(self.number) != Some(borrowed.place);
         // Not at the first check: a record logged right before the close may still be in a lane.
-        if is_closed && lent.was_closed {
-            lent.duplicate = None;
+        if is_closed && borrowed.was_closed {
+            borrowed.duplicate = None;
         }
-        lent.was_closed = is_closed;
-        lent.duplicate.is_some()
+        borrowed.was_closed = is_closed;
+        borrowed.duplicate.is_some()
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
         };
         let number = writer.as_raw_fd();
         let mut sink = ConsoleSink::open(number, Descriptor::Duplicate(number)).unwrap();
-        assert!(sink.rest());
+        assert!(sink.release_closed_descriptors());
         let data = tempfile::tempfile().unwrap();
         // As if the program had closed it and then opened a file. This test keeps the number, since other tests open
         // files.
@@ -193,13 +193,13 @@ mod tests {
         assert!(unsafe { libc::dup2(data.as_raw_fd(), number) } >= 0);
 
         for line in [b"first\n", b"other\n"] {
-            assert!(sink.rest());
+            assert!(sink.release_closed_descriptors());
             assert_eq!(6, sink.write(Lines { bytes: line, marks: &[], before: 0 }).unwrap());
             assert_eq!(6, reader.read(&mut read).unwrap());
             assert_eq!(line, &read[..6]);
         }
-        assert!(sink.rest());
-        assert!(!sink.rest(), "nothing came for long enough");
+        assert!(sink.release_closed_descriptors());
+        assert!(!sink.release_closed_descriptors(), "nothing came for long enough");
         assert_eq!(0, reader.read(&mut read).unwrap());
     }
 }

@@ -9,12 +9,12 @@ use crate::option::{self, OptionError, OptionRow, OptionShape, OptionTable};
 use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
-/// What a kind of sink declares about itself, in its own file, beside its options.
+/// The declarations of a kind of sink, in its own file together with its options.
 pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     /// Name of the kind, as users write it.
     const KIND: &'static str;
 
-    /// How the line treats it.
+    /// How the pipeline treats it.
     const TRAITS: Traits;
 
     /// Opens the sink.
@@ -27,15 +27,15 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     /// What identifies the destination.
     fn place(&self) -> Place;
 
-    /// Where a recoverer can deliver, as text that [`SinkOptions::at`] reads.
-    fn lasting(&self) -> Option<String> {
+    /// Where a recoverer can deliver, as text that [`SinkOptions::from_recovery_address`] reads.
+    fn recovery_address(&self) -> Option<String> {
         let values = self.values();
         let given = Self::ROWS.iter().zip(&values).filter(|(_, value)| **value != OptionValue::Nothing);
-        self.place().lasting(Self::KIND, given.map(|(row, value)| (row.name, plain(value))))
+        self.place().recovery_address(Self::KIND, given.map(|(row, value)| (row.name, plain(value))))
     }
 
-    /// The options behind what [`SinkOptions::lasting`] made of an address; `None` where the text is of another kind.
-    fn at(lasting: &str) -> Option<Self> {
+    /// The options behind what [`SinkOptions::recovery_address`] made of an address; `None` where the text is of another kind.
+    fn from_recovery_address(lasting: &str) -> Option<Self> {
         let parts = query::decode(Self::KIND, lasting)?;
         let values = parts.into_iter().map(|(name, text)| {
             let row = Self::ROWS.iter().find(|row| row.name == name)?;
@@ -56,16 +56,16 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
             options: self.values(),
             descriptor,
             name: self.place().name(Self::KIND),
-            lasting: self.lasting(),
+            lasting: self.recovery_address(),
         }
     }
 }
 
-/// How the line treats a kind of sink.
+/// How the pipeline treats a kind of sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
     /// What it is given.
-    pub takes: Takes,
+    pub takes: SinkInput,
     /// Whether its destination is always there: the end of a program waits for it also when another one is away.
     pub is_local: bool,
     /// Whether it writes through a descriptor that belongs to the program, which may close it.
@@ -80,7 +80,7 @@ pub struct Traits {
 
 /// What a sink is given of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum SinkInput {
     /// Its line, as the handler's formatter makes it.
     Lines,
     /// Its entry, with all its parts, see `format/entry.rs`.
@@ -88,9 +88,9 @@ pub enum Takes {
 }
 
 impl Traits {
-    /// Of a file that is appended to.
+    /// Traits of a sink that appends to one file.
     pub const FILE: Self = Self {
-        takes: Takes::Lines,
+        takes: SinkInput::Lines,
         is_local: true,
         is_borrowed: false,
         confirms_later: false,
@@ -98,11 +98,11 @@ impl Traits {
         is_shared: true,
     };
 
-    /// Of a file that gives way to another.
+    /// Traits of a sink that switches to another file.
     pub const ROTATING_FILE: Self = Self { rotates: true, is_shared: false, ..Self::FILE };
 
-    /// Of another program that records are sent to.
-    pub const REMOTE: Self = Self { takes: Takes::Entries, is_local: false, is_shared: false, ..Self::FILE };
+    /// Traits of a sink that sends records to another program.
+    pub const REMOTE: Self = Self { takes: SinkInput::Entries, is_local: false, is_shared: false, ..Self::FILE };
 }
 
 /// A kind of sink in the table.
@@ -114,7 +114,7 @@ pub struct SinkRow {
     pub about: &'static str,
     /// Its options.
     pub options: &'static [OptionRow],
-    /// How the line treats it.
+    /// How the pipeline treats it.
     pub traits: Traits,
     pub(super) define: fn(&[OptionValue], Descriptor) -> Result<SinkDefinition, OptionError>,
     pub(super) open: fn(&SinkDefinition) -> io::Result<Box<dyn Sink>>,
@@ -134,7 +134,7 @@ impl SinkRow {
             define: |values, descriptor| Ok(T::from_values(values)?.define(descriptor)),
             open: |definition| read::<T>(definition)?.open(definition.descriptor),
             place: |definition| read::<T>(definition).ok().map(|options| options.place()),
-            at: |lasting| Some(T::at(lasting)?.define(Descriptor::Open)),
+            at: |lasting| Some(T::from_recovery_address(lasting)?.define(Descriptor::Open)),
             samples: |path, descriptor| {
                 T::samples(path, descriptor).iter().map(|options| options.define(Descriptor::Open)).collect()
             },

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use logspool_record::definition::Descriptor;
 
-use super::unsynced::Unsynced;
+use super::unsynced::UnsyncedBytes;
 use super::{Place, SinkOptions, Traits};
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
@@ -52,7 +52,7 @@ pub struct FileSink {
     file: File,
     is_pipe: bool,
     shared: SharedFile,
-    unsynced: Unsynced,
+    unsynced: UnsyncedBytes,
 }
 
 impl FileSink {
@@ -64,7 +64,7 @@ impl FileSink {
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = open_or_duplicate(path, descriptor)?;
         let is_pipe = file.metadata()?.file_type().is_fifo();
-        Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: Unsynced::default() })
+        Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: UnsyncedBytes::default() })
     }
 
     /// Whether a failed write can succeed later because a named pipe may get a new reader.

@@ -16,7 +16,7 @@ use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 /// There is no such kind; the text names the nearest.
 pub fn row(kind: &str) -> Result<&'static SinkRow, OptionError> {
     TABLE.iter().find(|row| row.kind == kind).ok_or_else(|| {
-        let near = option::meant(kind, TABLE.iter().map(|row| row.kind));
+        let near = option::suggestion(kind, TABLE.iter().map(|row| row.kind));
         OptionError::Kind(format!("there is no sink {kind:?}; {near}"))
     })
 }
@@ -61,7 +61,7 @@ pub fn place(definition: &SinkDefinition) -> Place {
 
 /// Whether a sink of the definition holds a duplicate of what the program may close. A reader at the other end then
 /// waits until the duplicate is closed.
-pub fn is_lent(definition: &SinkDefinition) -> bool {
+pub fn is_borrowed(definition: &SinkDefinition) -> bool {
     traits(definition).is_borrowed && matches!(definition.descriptor, Descriptor::Duplicate(_))
 }
 
@@ -80,6 +80,6 @@ pub fn shared_place(definition: &SinkDefinition) -> Option<SinkPlace> {
 
 /// The definition behind the [lasting place](SinkDefinition::lasting) of a dead process's sink; `None` for the path of a
 /// file.
-pub fn at(lasting: &str) -> Option<SinkDefinition> {
+pub fn from_recovery_address(lasting: &str) -> Option<SinkDefinition> {
     TABLE.iter().find_map(|row| (row.at)(lasting))
 }

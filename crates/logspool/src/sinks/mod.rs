@@ -5,7 +5,7 @@
 //! tests, `logspool.SinkHandler` in Python and the reference page follow from that.
 //!
 //! Beside them, `declared` (what a sink says of itself), `lookup` (how a definition finds its row), `place`
-//! (destinations), `query` (options as text), `lent` (descriptors of the program's), and what the file sinks share:
+//! (destinations), `query` (options as text), `duplicates` (of descriptors of the program's), and what the file sinks share:
 //! `named` (a file and its path), `torn` (writes that end inside a record), `unsynced` (records that are not durable
 //! yet), `rotated` (a file that a rule rotates), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
 //! that removes), `compress` (backups).
@@ -13,8 +13,8 @@
 mod calendar;
 pub(crate) mod compress;
 mod declared;
+pub(crate) mod duplicates;
 mod expired;
-pub(crate) mod lent;
 mod lookup;
 mod named;
 mod place;
@@ -25,8 +25,8 @@ mod schedule;
 mod torn;
 mod unsynced;
 
-pub use declared::{SinkOptions, SinkRow, Takes, Traits};
-pub use lookup::{at, define, is_lent, open, place, row, shared_place, traits};
+pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
+pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shared_place, traits};
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use logspool_record::definition::Descriptor;
 
 use super::file;
-use super::unsynced::Unsynced;
+use super::unsynced::UnsyncedBytes;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Origin, SinkError, SyncError};
 
@@ -24,7 +24,7 @@ pub struct NamedFile {
     is_regular: bool,
     rotation_count: u64,
     shared: SharedFile,
-    unsynced: Unsynced,
+    unsynced: UnsyncedBytes,
 }
 
 impl NamedFile {
@@ -38,7 +38,7 @@ impl NamedFile {
         let metadata = file.metadata()?;
         let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
         let shared = SharedFile::default();
-        let unsynced = Unsynced::default();
+        let unsynced = UnsyncedBytes::default();
         Ok(Self { path: path.to_owned(), file, identity, is_regular, rotation_count: 0, shared, unsynced })
     }
 
@@ -156,7 +156,7 @@ impl NamedFile {
         if identity != self.identity {
             self.unsynced.leave(&self.file, Path::new(&self.path));
             self.rotation_count += 1;
-            self.shared.follow();
+            self.shared.note_switch();
         }
         self.file = file;
         self.identity = identity;
@@ -170,7 +170,7 @@ impl NamedFile {
 /// # Errors
 ///
 /// The error of unlink(2). A folder is not removed and is an error.
-pub fn make_way(path: &str) -> io::Result<()> {
+pub fn remove_existing(path: &str) -> io::Result<()> {
     if Path::new(path).exists() { fs::remove_file(path) } else { Ok(()) }
 }
 

@@ -1,4 +1,4 @@
-//! Where sinks write: by what a destination is known to other processes, and by what two sinks find that it is the same.
+//! Destinations of sinks: their names for other processes, and a comparison of the destinations of two sinks.
 
 use super::query;
 
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// What a recoverer needs to deliver there, with `parts` as the options: see `query.rs`.
-    pub fn lasting<'a>(&self, kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
+    pub fn recovery_address<'a>(&self, kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
         match self {
             Self::File(path) => Some(path.clone()),
             Self::Address(_) => Some(query::encode(kind, parts)),

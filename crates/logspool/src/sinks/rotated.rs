@@ -14,10 +14,10 @@ use std::path::Path;
 use logspool_record::definition::Descriptor;
 
 use super::RotationRules;
-use super::compress::{Compressing, Naming, forms};
+use super::compress::{CompressionHandle, Naming, forms};
 use super::named::{NamedFile, rename_existing};
-use super::torn::Torn;
-use crate::sidecar::steps::{Step, reach};
+use super::torn::TornRecord;
+use crate::sidecar::steps::{AppendStep, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 /// When a file is rotated, and what its backups are called.
@@ -41,8 +41,8 @@ pub trait Rule: std::fmt::Debug + Send {
 pub struct RotatedFile {
     pub file: NamedFile,
     pub rules: RotationRules,
-    pub compressing: Option<Compressing>,
-    pub torn: Torn,
+    pub compressing: Option<CompressionHandle>,
+    pub torn: TornRecord,
 }
 
 impl RotatedFile {
@@ -53,8 +53,8 @@ impl RotatedFile {
     /// The system's error.
     pub fn open(path: &str, descriptor: Descriptor, rules: RotationRules, naming: Naming) -> io::Result<Self> {
         let file = NamedFile::open(path, descriptor)?;
-        let compressing = rules.compression().map(|how| Compressing::new(path, how, naming));
-        Ok(Self { file, rules, compressing, torn: Torn::default() })
+        let compressing = rules.compression().map(|how| CompressionHandle::new(path, how, naming));
+        Ok(Self { file, rules, compressing, torn: TornRecord::default() })
     }
 
     /// Whether a backup of this name exists, plain or compressed.
@@ -70,7 +70,7 @@ impl RotatedFile {
 /// The error of rename(2).
 pub fn move_to(source: &str, backup: &str) -> io::Result<()> {
     rename_existing(source, backup)?;
-    reach(Step::Renamed);
+    reach(AppendStep::Renamed);
     Ok(())
 }
 
@@ -117,7 +117,7 @@ impl<R: Rule> Sink for RotatedSink<R> {
         let count = log.file.append(&lines, part)?;
         log.torn.note(&lines, count);
         if let Some(compressing) = &mut log.compressing {
-            compressing.see(log.file.rotation_count(), || log.file.origin());
+            compressing.note_rotations(log.file.rotation_count(), || log.file.origin());
         }
         Ok(count)
     }

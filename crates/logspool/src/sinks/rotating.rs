@@ -16,8 +16,8 @@ use std::io;
 
 use logspool_record::definition::Descriptor;
 
-use super::compress::{Compressing, Naming, forms};
-use super::named::make_way;
+use super::compress::{CompressionHandle, Naming, forms};
+use super::named::remove_existing;
 use super::rotated::{RotatedFile, RotatedSink, Rule, move_to};
 use super::{Place, RotationRules, SinkOptions, Traits};
 use crate::sink::{Lines, Sink};
@@ -118,7 +118,7 @@ impl SizeRule {
 
     /// Continues the unfinished rollover until the new file is open.
     fn turn(&mut self, log: &mut RotatedFile) -> io::Result<()> {
-        let _alone = log.compressing.as_ref().map(Compressing::alone);
+        let _alone = log.compressing.as_ref().map(CompressionHandle::alone);
         while let Some(step) = self.next {
             match step {
                 RolloverStep::Shift(number) => shift(log, number)?,
@@ -188,7 +188,7 @@ fn shift(log: &RotatedFile, number: u32) -> io::Result<()> {
     if number > 0 && !std::path::Path::new(&source).exists() {
         return Ok(());
     }
-    make_way(&target)?;
+    remove_existing(&target)?;
     move_to(&source, &target)
 }
 

@@ -9,11 +9,13 @@ use logspool_record::definition::OptionValue;
 pub enum RotationRules {
     /// One process rotates the file, as a release of CPython does.
     Alone(CpythonRules),
-    /// Several processes rotate one file, under the lock of its sidecar. The size is that of the file; a rotation by
-    /// another process is noticed before each write; the next time of a rotation by time is agreed on; backups close up
-    /// to the first number that is free. Otherwise as without a release.
+    /// Several processes rotate one file, under the lock of its sidecar. The other rules are those of the newest CPython.
+    ///
+    /// - The size is read from the file, and each write first checks for a rotation by another process.
+    /// - All processes agree on the next time of a rotation.
+    /// - Backups are renamed only up to the first free number.
     Together {
-        /// What becomes of a backup.
+        /// How backups are compressed.
         compress: Option<Compression>,
     },
 }
@@ -56,9 +58,9 @@ impl RotationRules {
 /// How a backup is compressed once it has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As `gzip` does: `.gz` behind the name.
+    /// As `gzip` does: `.gz` after the name.
     Gzip,
-    /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
+    /// As `zstd` does: `.zst` after the name. Smaller and several times faster.
     Zstd,
 }
 

@@ -26,19 +26,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
-use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
+use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, Sink, SinkError, Stream};
 use chunk::{Packing, SentChunk};
 use connection::Connection;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 /// Bytes of entries. From the start of the range a chunk is closed if the window has room. A chunk exceeds the end only
 /// if it holds a single longer record. Specified.
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
 /// Longest time that a chunk gathers records. Specified.
-const GATHER: Duration = Duration::from_millis(50);
+const MAX_GATHER_TIME: Duration = Duration::from_millis(50);
 
 /// Most chunks in transit. Chosen: 8 of them hold fewer records than one commit of the service, so that each side
 /// waited while the other worked. With 24, one sender stores 1.7 times as many records, as many as over four
@@ -54,7 +54,7 @@ const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 /// First and longest pause before the next connection. Specified. Half of each pause is random, so that the senders do
 /// not all return at once when their service does.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 crate::options! {
     /// Sends records to a logspool service, or to another receiver of Fluent Forward v1, and knows what it has.
@@ -76,11 +76,11 @@ impl SinkOptions for ServiceOptions {
         Place::Address(self.address.to_string())
     }
 
-    fn lasting(&self) -> Option<String> {
+    fn recovery_address(&self) -> Option<String> {
         Some(self.address.to_text())
     }
 
-    fn at(lasting: &str) -> Option<Self> {
+    fn from_recovery_address(lasting: &str) -> Option<Self> {
         lasting.parse().ok().map(|address| Self { address })
     }
 
@@ -272,7 +272,7 @@ impl ServiceSink {
         let chance = u16::from_ne_bytes(random().unwrap_or_default());
         let half = self.pause / 2;
         self.next_try = Instant::now() + half + half * u32::from(chance) / u32::from(u16::MAX);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -287,7 +287,7 @@ impl Courier for ServiceSink {
 
     fn take(&mut self, lines: Lines<'_>) {
         if self.gathered_batches == 0 {
-            self.due = Instant::now() + GATHER;
+            self.due = Instant::now() + MAX_GATHER_TIME;
         }
         let mut from = 0;
         for mark in lines.marks {
@@ -302,19 +302,19 @@ impl Courier for ServiceSink {
         self.gathered_batches += 1;
     }
 
-    fn carry(&mut self, pace: Pace) -> Carried {
-        let mut carried = Carried { arrived: 0, error: None, next: Next::Idle };
+    fn carry(&mut self, pace: Pace) -> CarryOutcome {
+        let mut carried = CarryOutcome { arrived: 0, error: None, next: NextCarry::Idle };
         loop {
             self.close_if_due(pace);
             if self.window.is_empty() {
                 if self.gathered_batches > 0 {
-                    carried.next = Next::Gathers(self.due);
+                    carried.next = NextCarry::AtTime(self.due);
                 }
                 return carried;
             }
             self.leave_closed_connection();
             if self.connection.is_none() && Instant::now() < self.next_try {
-                carried.next = Next::Away(self.next_try);
+                carried.next = NextCarry::Unreachable(self.next_try);
                 return carried;
             }
             let before = carried.arrived;
@@ -322,13 +322,13 @@ impl Courier for ServiceSink {
                 // The acks may have made room for another chunk.
                 Ok(()) if carried.arrived > before => {}
                 Ok(()) => {
-                    carried.next = Next::Answer;
+                    carried.next = NextCarry::OnAnswer;
                     return carried;
                 }
                 Err(error) => {
                     self.disconnect();
                     carried.error = Some(error);
-                    carried.next = Next::Away(self.next_try);
+                    carried.next = NextCarry::Unreachable(self.next_try);
                     return carried;
                 }
             }
@@ -338,7 +338,7 @@ impl Courier for ServiceSink {
     fn wait(&self, longest: Duration) {
         match &self.connection {
             Some(connection) => connection.wait(self.sent < self.window.len().min(WINDOW), longest),
-            None => nap(longest),
+            None => sleep_interruptibly(longest),
         }
     }
 }
@@ -361,7 +361,7 @@ impl Sink for ServiceSink {
             if Instant::now() >= give_up {
                 return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
             }
-            self.wait(GATHER);
+            self.wait(MAX_GATHER_TIME);
         }
     }
 
@@ -406,13 +406,13 @@ mod tests {
         let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
         let mut sink = ServiceSink::new(address).unwrap();
         taken(&mut sink);
-        assert_eq!(Next::Answer, sink.carry(Pace::Hurry).next);
+        assert_eq!(NextCarry::OnAnswer, sink.carry(Pace::Hurry).next);
         let id = sink.window[0].id.clone();
         sink.moved_at = Instant::now().checked_sub(ANSWER_LIMIT + Duration::from_millis(1)).unwrap();
         let carried = sink.carry(Pace::Hurry);
 
         assert_eq!(Some(io::ErrorKind::TimedOut), carried.error.map(|error| error.kind()));
-        assert_eq!((0, Next::Away(sink.next_try)), (carried.arrived, carried.next));
+        assert_eq!((0, NextCarry::Unreachable(sink.next_try)), (carried.arrived, carried.next));
         assert!(sink.connection.is_none() && sink.window[0].id == id);
     }
 
@@ -465,9 +465,9 @@ mod tests {
     #[test]
     fn records_are_gathered_until_it_is_time_or_somebody_waits() {
         let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
-        assert_eq!(Next::Idle, sink.carry(Pace::Hurry).next);
+        assert_eq!(NextCarry::Idle, sink.carry(Pace::Hurry).next);
         taken(&mut sink);
-        assert_eq!(Next::Gathers(sink.due), sink.carry(Pace::Gather).next);
+        assert_eq!(NextCarry::AtTime(sink.due), sink.carry(Pace::Gather).next);
         taken(&mut sink);
         sink.close_if_due(Pace::Hurry);
 

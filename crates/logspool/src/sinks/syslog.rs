@@ -60,7 +60,7 @@ impl SinkOptions for SyslogOptions {
             address: self.address.clone(),
             header: Header::new(self.facility, self.app_name.as_deref(), &self.sd_id),
             max_bytes: self.max_bytes as usize,
-            way: None,
+            socket: None,
             begun: 0,
             message: Vec::new(),
         }))
@@ -124,10 +124,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const POLL_MS: i32 = 50;
 
 /// Least bytes of a datagram that every receiver takes. Specified: RFC 5424, section 6.1.
-const LEAST_BYTES: usize = 480;
+const MIN_BYTES: usize = 480;
 
 /// Most bytes of a datagram. Specified: UDP over IPv4.
-const MOST_DATAGRAM_BYTES: usize = 65_507;
+const MAX_DATAGRAM_BYTES: usize = 65_507;
 
 /// See the file head.
 #[derive(Debug)]
@@ -135,8 +135,8 @@ pub struct SyslogSink {
     address: SyslogAddress,
     header: Header,
     max_bytes: usize,
-    /// The open way to the server.
-    way: Option<Way>,
+    /// The open socket to the server.
+    socket: Option<SyslogSocket>,
     /// Bytes of the first message that the stream has taken already, its length included.
     begun: usize,
     message: Vec<u8>,
@@ -144,16 +144,16 @@ pub struct SyslogSink {
 
 /// An open socket.
 #[derive(Debug)]
-enum Way {
+enum SyslogSocket {
     Udp(UdpSocket),
     Datagram(UnixDatagram),
     Tcp(TcpStream),
     Stream(UnixStream),
 }
 
-impl Way {
+impl SyslogSocket {
     fn open(address: &SyslogAddress) -> io::Result<Self> {
-        let way = match address {
+        let socket = match address {
             SyslogAddress::Udp(host, port) => {
                 let place = (host.as_str(), *port).to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
                 let socket = UdpSocket::bind(if place.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
@@ -181,13 +181,13 @@ impl Way {
                 }
             }
         };
-        match &way {
+        match &socket {
             Self::Udp(socket) => socket.set_nonblocking(true)?,
             Self::Datagram(socket) => socket.set_nonblocking(true)?,
             Self::Tcp(socket) => socket.set_nonblocking(true)?,
             Self::Stream(socket) => socket.set_nonblocking(true)?,
         }
-        Ok(way)
+        Ok(socket)
     }
 
     fn is_stream(&self) -> bool {
@@ -232,26 +232,26 @@ impl Way {
 }
 
 impl SyslogSink {
-    /// The open way; a new one where there is none, or the receiver has closed it.
-    fn way(&mut self) -> io::Result<&mut Way> {
-        if self.way.as_mut().is_some_and(Way::is_closed) {
+    /// The open socket; a new one where there is none, or the receiver has closed it.
+    fn open_socket(&mut self) -> io::Result<&mut SyslogSocket> {
+        if self.socket.as_mut().is_some_and(SyslogSocket::is_closed) {
             self.leave();
         }
-        match &mut self.way {
-            Some(way) => Ok(way),
-            none => Ok(none.insert(Way::open(&self.address)?)),
+        match &mut self.socket {
+            Some(socket) => Ok(socket),
+            none => Ok(none.insert(SyslogSocket::open(&self.address)?)),
         }
     }
 
     /// Drops the connection, and with it the part of a message that it has taken.
     fn leave(&mut self) {
-        self.way = None;
+        self.socket = None;
         self.begun = 0;
     }
 
     /// Makes the message of an entry, after its length where it goes into a stream.
     fn make(&mut self, entry: &[u8], is_stream: bool) {
-        let most = if is_stream { self.max_bytes } else { self.max_bytes.min(MOST_DATAGRAM_BYTES) };
+        let most = if is_stream { self.max_bytes } else { self.max_bytes.min(MAX_DATAGRAM_BYTES) };
         self.message.clear();
         self.header.push_message(&mut self.message, entry, most);
         if is_stream {
@@ -262,18 +262,18 @@ impl SyslogSink {
 
     /// Sends the message of one record. `false`: there is no room now.
     fn send(&mut self, entry: &[u8]) -> io::Result<bool> {
-        let is_stream = self.way()?.is_stream();
+        let is_stream = self.open_socket()?.is_stream();
         self.make(entry, is_stream);
         while self.begun < self.message.len() {
-            let way = self.way.as_mut().ok_or(ErrorKind::NotConnected)?;
-            match way.send(&self.message[self.begun..]) {
+            let socket = self.socket.as_mut().ok_or(ErrorKind::NotConnected)?;
+            match socket.send(&self.message[self.begun..]) {
                 Ok(count) if is_stream => self.begun += count,
                 Ok(_) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // The way has less room for a datagram than was configured.
-                Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && self.max_bytes > LEAST_BYTES => {
-                    self.max_bytes = (self.max_bytes.min(MOST_DATAGRAM_BYTES) / 2).max(LEAST_BYTES);
+                // The socket has less room for a datagram than was configured.
+                Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && self.max_bytes > MIN_BYTES => {
+                    self.max_bytes = (self.max_bytes.min(MAX_DATAGRAM_BYTES) / 2).max(MIN_BYTES);
                     self.make(entry, is_stream);
                 }
                 Err(error) => return Err(error),
@@ -297,7 +297,7 @@ impl Sink for SyslogSink {
                     Ok(false) if waited => return Err(SinkError::Retry(ErrorKind::WouldBlock.into())),
                     Ok(false) => {
                         waited = true;
-                        self.way.iter().for_each(Way::wait);
+                        self.socket.iter().for_each(SyslogSocket::wait);
                     }
                     Err(error) => {
                         self.leave();

@@ -19,9 +19,9 @@ use std::time::SystemTime;
 
 use logspool_record::definition::{Descriptor, Zone};
 
-use super::compress::{Compressing, Naming};
+use super::compress::{CompressionHandle, Naming};
 use super::expired;
-use super::named::make_way;
+use super::named::remove_existing;
 use super::rotated::{RotatedFile, RotatedSink, Rule, move_to};
 use super::schedule::{Schedule, ScheduleOptions};
 use super::{Place, RotationRules, SinkOptions, Traits};
@@ -124,13 +124,13 @@ impl TimeRule {
         }
         let backup = format!("{}.{}", log.file.path(), self.schedule.suffix(self.rollover_at, now));
         match log.rules {
-            RotationRules::Alone(cpython) if cpython.replaces_backups() => make_way(&backup)?,
+            RotationRules::Alone(cpython) if cpython.replaces_backups() => remove_existing(&backup)?,
             RotationRules::Alone(_) if log.has_backup(&backup) => return Ok(Outcome::Taken),
             RotationRules::Together { .. } if log.has_backup(&backup) => {
                 // Rotated for this time already, by a process that was killed before it wrote the new time to the
                 // sidecar.
                 self.rollover_at = self.schedule.after_rollover(now);
-                log.file.shared().agree_anew(self.rollover_at);
+                log.file.shared().set_due(self.rollover_at);
                 return Ok(Outcome::Irregular);
             }
             RotationRules::Alone(_) | RotationRules::Together { .. } => {}
@@ -141,7 +141,7 @@ impl TimeRule {
 
     /// Finishes a rollover after the file was renamed.
     fn finish(&mut self, log: &mut RotatedFile, mut turn: Turn) -> io::Result<Outcome> {
-        let _alone = log.compressing.as_ref().map(Compressing::alone);
+        let _alone = log.compressing.as_ref().map(CompressionHandle::alone);
         self.under_way = Some(turn);
         if !turn.expired_removed {
             turn.expired_removed = true;
@@ -187,7 +187,7 @@ impl Rule for TimeRule {
 
     fn agree(&mut self, log: &mut RotatedFile) {
         self.under_way = None;
-        self.rollover_at = log.file.shared().agree(self.rollover_at);
+        self.rollover_at = log.file.shared().propose_due(self.rollover_at);
     }
 }
 

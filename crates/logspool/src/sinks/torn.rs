@@ -7,11 +7,11 @@ use crate::sink::Lines;
 
 /// Remembers whether the last write ended inside a record.
 #[derive(Debug, Default)]
-pub struct Torn {
+pub struct TornRecord {
     inside: bool,
 }
 
-impl Torn {
+impl TornRecord {
     /// Whether `lines` begins with the rest of a record. The start of a chunk never does: if the chunk before was
     /// dropped in the middle of a record, the rest of that record will not follow.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {

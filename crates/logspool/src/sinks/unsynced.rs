@@ -21,11 +21,11 @@ use crate::sink::SyncError;
 ///
 /// Chosen: twice the bytes written between two syncs, so that one burst on a failing disk is not dropped. Each further
 /// sync writes all of them again.
-const MOST_KEPT: usize = 8 * 1024 * 1024;
+const MAX_KEPT: usize = 8 * 1024 * 1024;
 
 /// The bytes of a sink's file that are not durable yet.
 #[derive(Debug, Default)]
-pub struct Unsynced {
+pub struct UnsyncedBytes {
     /// Whether bytes are kept.
     keeps: bool,
     /// Offsets in the file, each with the bytes written there.
@@ -43,7 +43,7 @@ pub struct Unsynced {
     left: bool,
 }
 
-impl Unsynced {
+impl UnsyncedBytes {
     /// Keeps all bytes that are written from now on until they are durable.
     pub fn keep(&mut self) {
         self.keeps = true;
@@ -76,7 +76,7 @@ impl Unsynced {
         let earlier = self.failure.take();
         let now = self.sync_file(file, path);
         let kept: usize = self.pieces.iter().map(|(_, piece)| piece.len()).sum();
-        self.failed = now.is_err() && self.keeps && kept <= MOST_KEPT;
+        self.failed = now.is_err() && self.keeps && kept <= MAX_KEPT;
         if !self.failed {
             self.pieces.clear();
         }
@@ -196,11 +196,11 @@ mod tests {
     use super::*;
 
     /// A file in its own folder, and a line that is kept until it is durable.
-    fn with_line(line: &[u8]) -> (TempDir, PathBuf, File, Unsynced) {
+    fn with_line(line: &[u8]) -> (TempDir, PathBuf, File, UnsyncedBytes) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
-        let mut unsynced = Unsynced::default();
+        let mut unsynced = UnsyncedBytes::default();
         unsynced.keep();
         file.write_all(line).unwrap();
         unsynced.note(&mut file, line);
@@ -213,7 +213,7 @@ mod tests {
         let path = folder.path().join("log");
         let append = || OpenOptions::new().append(true).create(true).open(&path).unwrap();
         let (mut ours, mut theirs) = (append(), append());
-        let mut unsynced = Unsynced::default();
+        let mut unsynced = UnsyncedBytes::default();
         unsynced.keep();
         for _ in 0..2 {
             ours.write_all(b"ours\n").unwrap();
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!("first\nsecond\n", std::fs::read_to_string(&path).unwrap());
         assert!(!unsynced.failed && unsynced.pieces.is_empty());
 
-        unsynced.note(&mut file, &vec![b'x'; MOST_KEPT + 1]);
+        unsynced.note(&mut file, &vec![b'x'; MAX_KEPT + 1]);
         unsynced.failed = true;
         assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| failed.is_final));
         assert!(!unsynced.failed && unsynced.pieces.is_empty());
@@ -278,10 +278,10 @@ mod tests {
     fn what_cannot_be_synced_counts_as_durable() {
         let (_reader, writer) = io::pipe().unwrap();
         let mut file = File::from(std::os::fd::OwnedFd::from(writer));
-        let mut unsynced = Unsynced::default();
+        let mut unsynced = UnsyncedBytes::default();
         assert!(unsynced.sync(&file, Path::new("/nowhere/pipe")).is_ok());
 
-        let mut keeping = Unsynced::default();
+        let mut keeping = UnsyncedBytes::default();
         keeping.keep();
         keeping.note(&mut file, b"a line\n");
         assert!(keeping.sync(&file, Path::new("/nowhere/pipe")).is_ok());
@@ -293,7 +293,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let file = File::create(&path).unwrap();
-        let mut unsynced = Unsynced { failure: Some(io::Error::from_raw_os_error(libc::EIO)), ..Unsynced::default() };
+        let mut unsynced =
+            UnsyncedBytes { failure: Some(io::Error::from_raw_os_error(libc::EIO)), ..UnsyncedBytes::default() };
 
         let failed = unsynced.sync(&file, &path).unwrap_err();
         assert_eq!((Some(libc::EIO), true), (failed.error.raw_os_error(), failed.is_final));

@@ -13,7 +13,7 @@ use std::io;
 use logspool_record::definition::Descriptor;
 
 use super::named::NamedFile;
-use super::torn::Torn;
+use super::torn::TornRecord;
 use super::{Place, SinkOptions, Traits};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
@@ -46,7 +46,7 @@ impl SinkOptions for WatchedFileOptions {
 #[derive(Debug)]
 pub struct WatchedFileSink {
     file: NamedFile,
-    torn: Torn,
+    torn: TornRecord,
 }
 
 impl WatchedFileSink {
@@ -56,7 +56,7 @@ impl WatchedFileSink {
     ///
     /// The error of open(2) or fcntl(2).
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
-        Ok(Self { file: NamedFile::open(path, descriptor)?, torn: Torn::default() })
+        Ok(Self { file: NamedFile::open(path, descriptor)?, torn: TornRecord::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::outlet::{NONE, Outlet, Waiting};
+use super::outlet::{NONE, Outlet, OutletState};
 use crate::stats::DropReason;
 use logspool_sys::published::Counted;
 
@@ -39,18 +39,18 @@ impl Outlet {
 
     /// Drops all queued records and counts them.
     pub fn abandon(&self, reason: DropReason) {
-        let mut waiting = self.lock();
-        waiting.dead = true;
-        let entries = std::mem::take(&mut waiting.entries);
+        let mut state = self.lock();
+        state.dead = true;
+        let entries = std::mem::take(&mut state.entries);
         let drops = &self.head().dropped[reason as usize];
         for ((drops, queued), spooled) in drops.iter().zip(entries.queued()).zip(entries.spooled()) {
             drops.fetch_add(queued + spooled, Ordering::Relaxed);
         }
-        waiting.taken = 0;
-        waiting.spool.is_over = true;
-        waiting.overflow.finish();
-        self.publish_fronts(&mut waiting);
-        drop(waiting);
+        state.taken = 0;
+        state.spool.is_over = true;
+        state.overflow.finish();
+        self.publish_fronts(&mut state);
+        drop(state);
         self.settle_all();
         self.changed.notify_all();
     }
@@ -82,24 +82,24 @@ impl Outlet {
     /// Answers flush `ticket` when no batch up to `batch` waits: the writer then wakes the callers itself, without the
     /// collector. Returns whether the flush is answered already; then the caller of this function wakes them.
     pub fn answer_after(&self, ticket: u64, batch: u64) -> bool {
-        let mut waiting = self.lock();
-        match waiting.asked.back_mut() {
+        let mut state = self.lock();
+        match state.requested_flushes.back_mut() {
             Some((newest, last)) if *last == batch => *newest = ticket,
-            _ => waiting.asked.push_back((ticket, batch)),
+            _ => state.requested_flushes.push_back((ticket, batch)),
         }
-        let front = waiting.entries.first_batch().unwrap_or(NONE);
-        self.answer_flushes(&mut waiting, front)
+        let front = state.entries.first_batch().unwrap_or(NONE);
+        self.answer_flushes(&mut state, front)
     }
 
     /// Answers the flushes that wait for batches before `front`. Returns whether there were any.
-    pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) -> bool {
+    pub(super) fn answer_flushes(&self, state: &mut OutletState, front: u64) -> bool {
         let mut is_answered = false;
-        while let Some(&(ticket, batch)) = waiting.asked.front()
+        while let Some(&(ticket, batch)) = state.requested_flushes.front()
             && batch < front
         {
             // Publishes as `answer` does.
             self.flushed_ticket.raise(ticket);
-            waiting.asked.pop_front();
+            state.requested_flushes.pop_front();
             is_answered = true;
         }
         is_answered
@@ -108,23 +108,23 @@ impl Outlet {
     /// Notes that all records before flush `ticket` are written. Returns whether a writer must be started, which
     /// releases a closed sink.
     pub fn answer(&self, ticket: u64) -> bool {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         // Pairs with `observe` of the waiting caller, which then sees the writes as done.
         self.flushed_ticket.raise(ticket);
-        if !self.is_done(&waiting) || self.is_closed() {
+        if !self.is_done(&state) || self.is_closed() {
             return false;
         }
-        let start = !waiting.thread_runs;
-        waiting.thread_runs = true;
-        drop(waiting);
+        let start = !state.thread_runs;
+        state.thread_runs = true;
+        drop(state);
         self.changed.notify_all();
         start
     }
 
     /// Whether the sink was closed and has no more records to write.
-    pub(super) fn is_done(&self, waiting: &Waiting) -> bool {
+    pub(super) fn is_done(&self, state: &OutletState) -> bool {
         let is_answered = |ticket| self.flushed_ticket.load(Ordering::Relaxed) >= ticket;
-        waiting.entries.is_empty() && waiting.closing.is_some_and(is_answered)
+        state.entries.is_empty() && state.closing.is_some_and(is_answered)
     }
 
     pub(super) fn note_release(&self) {
@@ -134,8 +134,8 @@ impl Outlet {
     /// Position in the order of closed sinks. `None` if the sink is not released, or still has entries or a thread.
     pub fn closed_at(&self) -> Option<u64> {
         let released = self.released.load(Ordering::Relaxed);
-        let waiting = self.lock();
-        (released != 0 && waiting.entries.is_empty() && !waiting.thread_runs).then_some(released)
+        let state = self.lock();
+        (released != 0 && state.entries.is_empty() && !state.thread_runs).then_some(released)
     }
 }
 
@@ -242,10 +242,10 @@ mod tests {
         let outlet = outlet();
         assert!(outlet.push(chunk(1), 0));
         assert!(!outlet.push(chunk(2), 0));
-        outlet.has_no_thread();
+        outlet.note_failed_start();
 
         assert!(outlet.push(chunk(3), 0));
-        outlet.has_no_thread();
+        outlet.note_failed_start();
         assert!(outlet.wants_thread());
         assert!(!outlet.wants_thread());
         // Lets `run` return once everything is written.

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::published::Published;
 
-use super::entries::{Order, QueuedChunk};
-use super::outlet::{Outlet, TEXT, Waiting};
+use super::entries::{QueuedChunk, TransitFacts};
+use super::outlet::{Outlet, OutletState, TEXT};
 use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
-use crate::sink::{Courier, Lines, Next, Pace};
+use crate::sink::{Courier, Lines, NextCarry, Pace};
 use crate::stats::DropReason;
 
 /// How long a writer waits for an answer before it looks for new batches and requests.
@@ -28,7 +28,7 @@ use crate::stats::DropReason;
 const ANSWER_WAIT: Duration = Duration::from_millis(10);
 
 /// Next action of the writer.
-enum CourierErrand {
+enum CourierAction {
     Leave,
     Take(Arc<Chunk>),
     Carry,
@@ -39,69 +39,69 @@ impl Outlet {
     /// running.
     pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn()) {
         loop {
-            match self.errand(courier.has_room()) {
-                CourierErrand::Leave => return,
-                CourierErrand::Take(chunk) => {
+            match self.next_courier_action(courier.has_room()) {
+                CourierAction::Leave => return,
+                CourierAction::Take(chunk) => {
                     courier.take(Lines { bytes: &chunk.bytes, marks: &chunk.marks, before: 0 })
                 }
-                CourierErrand::Carry => self.carry(courier, &on_arrival),
+                CourierAction::Carry => self.carry(courier, &on_arrival),
             }
         }
     }
 
-    fn errand(&self, has_room: bool) -> CourierErrand {
-        let mut waiting = self.lock();
+    fn next_courier_action(&self, has_room: bool) -> CourierAction {
+        let mut state = self.lock();
         loop {
-            if self.is_over(&waiting) {
-                self.count_as_gone(&mut waiting);
-                return CourierErrand::Leave;
+            if self.is_over(&state) {
+                self.mark_thread_gone(&mut state);
+                return CourierAction::Leave;
             }
-            let position = waiting.taken;
-            let Some(entry) = waiting.next_to_take().filter(|_| has_room) else {
-                return CourierErrand::Carry;
+            let position = state.taken;
+            let Some(entry) = state.next_to_take().filter(|_| has_room) else {
+                return CourierAction::Carry;
             };
             if let Some(chunk) = &entry.heap {
                 let chunk = chunk.clone();
-                self.note_order(&waiting);
-                waiting.taken += 1;
-                return CourierErrand::Take(chunk);
+                self.note_transit_facts(&state);
+                state.taken += 1;
+                return CourierAction::Take(chunk);
             }
             let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
-            drop(waiting);
+            drop(state);
             let chunk = place.map(|place| place.read(batch, counts));
-            waiting = self.lock();
+            state = self.lock();
             // `abandon` may have removed the entries in the meantime.
-            if waiting.entries.get(position).is_none_or(|entry| entry.batch != batch) {
+            if state.entries.get(position).is_none_or(|entry| entry.batch != batch) {
                 continue;
             }
             if let Some(Ok(chunk)) = chunk {
-                self.note_order(&waiting);
-                waiting.taken += 1;
-                return CourierErrand::Take(Arc::new(chunk));
+                self.note_transit_facts(&state);
+                state.taken += 1;
+                return CourierAction::Take(Arc::new(chunk));
             }
             // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
-            waiting.entries.remove(position);
-            let Waiting { entries, order, .. } = &mut *waiting;
-            entries.get_mut(position).map_or(order, |next| &mut next.order).follows_dropped = true;
+            state.entries.remove(position);
+            let OutletState { entries, transit_facts, .. } = &mut *state;
+            entries.get_mut(position).map_or(transit_facts, |next| &mut next.order).follows_dropped = true;
             self.count_dropped(DropReason::Unreadable, counts);
             self.settle(&[batch], SyncOutcome::Failed);
-            self.publish_fronts(&mut waiting);
+            self.publish_fronts(&mut state);
         }
     }
 
     /// Notes in the segment what a recoverer must know before the next batch is sent.
-    fn note_order(&self, waiting: &Waiting) {
-        let Some(entry) = waiting.entries.get(waiting.taken) else { return };
+    fn note_transit_facts(&self, state: &OutletState) {
+        let Some(entry) = state.entries.get(state.taken) else { return };
         if entry.order.follows_dropped {
-            self.head().note_arrival(entry.batch - 1, waiting.number);
+            self.head().note_arrival(entry.batch - 1, state.number);
         }
-        if entry.order.is_told {
-            self.head().told.publish(entry.batch);
+        if entry.order.ends_with_message {
+            self.head().message_batch.publish(entry.batch);
         }
     }
 
-    fn is_over(&self, waiting: &Waiting) -> bool {
-        waiting.leave || waiting.dead || self.is_done(waiting)
+    fn is_over(&self, state: &OutletState) -> bool {
+        state.leave || state.dead || self.is_done(state)
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
@@ -116,7 +116,7 @@ impl Outlet {
         if carried.arrived > 0 {
             on_arrival();
         }
-        let waits = matches!(carried.next, Next::Answer | Next::Away(_));
+        let waits = matches!(carried.next, NextCarry::OnAnswer | NextCarry::Unreachable(_));
         let since = match self.writing_since.load(Ordering::Relaxed) {
             _ if !waits => 0,
             // Also restarts after an arrival.
@@ -126,10 +126,12 @@ impl Outlet {
         self.writing_since.store(since, Ordering::Relaxed);
         match carried.next {
             // Waiting here with batches ready would send only one chunk per wait.
-            Next::Answer if courier.has_room() && self.lock().next_to_take().is_some() => {}
-            Next::Answer => courier.wait(ANSWER_WAIT),
-            Next::Idle => self.rest(None, courier.has_room(), pace),
-            Next::Gathers(until) | Next::Away(until) => self.rest(Some(until), courier.has_room(), pace),
+            NextCarry::OnAnswer if courier.has_room() && self.lock().next_to_take().is_some() => {}
+            NextCarry::OnAnswer => courier.wait(ANSWER_WAIT),
+            NextCarry::Idle => self.wait_for_more(None, courier.has_room(), pace),
+            NextCarry::AtTime(until) | NextCarry::Unreachable(until) => {
+                self.wait_for_more(Some(until), courier.has_room(), pace)
+            }
         }
     }
 
@@ -143,27 +145,27 @@ impl Outlet {
     }
 
     /// Waits until `until`, for another batch, or until a caller starts to wait for everything.
-    fn rest(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
-        let waiting = self.lock();
-        let has_more = has_room && waiting.next_to_take().is_some();
+    fn wait_for_more(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
+        let state = self.lock();
+        let has_more = has_room && state.next_to_take().is_some();
         let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
-        if has_more || hurries || self.is_over(&waiting) {
+        if has_more || hurries || self.is_over(&state) {
             return;
         }
         match until {
-            None => drop(self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner)),
+            None => drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)),
             Some(until) => {
                 let pause = until.saturating_duration_since(Instant::now());
-                drop(self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner));
+                drop(self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner));
             }
         }
     }
 }
 
-impl Waiting {
+impl OutletState {
     /// Whether the next batch may be sent: it has no facts to note, or no batch is in transit.
     fn may_take(&self) -> bool {
-        self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == Order::default())
+        self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == TransitFacts::default())
     }
 
     /// The next batch, if it may be sent now.
@@ -194,7 +196,7 @@ mod tests {
 
     use super::*;
     use crate::overflow::Budget;
-    use crate::sink::{Carried, Mark, Sink, SinkError, Stream};
+    use crate::sink::{CarryOutcome, Mark, Sink, SinkError, Stream};
     use crate::sinks::{NullOptions, SinkOptions};
 
     /// Words noted when a batch was taken: last arrived batch, its number, batch with a message.
@@ -218,12 +220,12 @@ mod tests {
             let head = self.segment.sink(1);
             let batch = head.batch.load(Ordering::Relaxed);
             let counts = head.numbered.iter().find(|pair| pair.batch.load(Ordering::Relaxed) == batch).unwrap();
-            let noted = (batch, counts.number.load(Ordering::Relaxed), head.told.load(Ordering::Relaxed));
+            let noted = (batch, counts.number.load(Ordering::Relaxed), head.message_batch.load(Ordering::Relaxed));
             self.taken.lock().unwrap().push((String::from_utf8(lines.bytes.to_vec()).unwrap(), noted));
             self.on_the_way += 1;
         }
-        fn carry(&mut self, _: Pace) -> Carried {
-            Carried { arrived: std::mem::take(&mut self.on_the_way), error: None, next: Next::Idle }
+        fn carry(&mut self, _: Pace) -> CarryOutcome {
+            CarryOutcome { arrived: std::mem::take(&mut self.on_the_way), error: None, next: NextCarry::Idle }
         }
         fn wait(&self, _: Duration) {}
     }
@@ -260,7 +262,7 @@ mod tests {
                 3 | 4 => outlet.drop_chunk(&chunk(batch), DropReason::OverflowFull),
                 _ => {
                     if batch == 6 {
-                        outlet.note_told();
+                        outlet.note_message();
                     }
                     outlet.push(chunk(batch), 0);
                 }
@@ -302,15 +304,15 @@ mod tests {
         fn take(&mut self, _: Lines<'_>) {
             self.taken += 1;
         }
-        fn carry(&mut self, _: Pace) -> Carried {
+        fn carry(&mut self, _: Pace) -> CarryOutcome {
             self.sent = self.taken;
             if self.sent_at_wait.load(Ordering::Relaxed) == 0 {
-                return Carried { arrived: 0, error: None, next: Next::Answer };
+                return CarryOutcome { arrived: 0, error: None, next: NextCarry::OnAnswer };
             }
-            Carried {
+            CarryOutcome {
                 arrived: self.sent - std::mem::replace(&mut self.arrived, self.sent),
                 error: None,
-                next: Next::Idle,
+                next: NextCarry::Idle,
             }
         }
         fn wait(&self, _: Duration) {

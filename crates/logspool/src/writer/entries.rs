@@ -40,16 +40,16 @@ pub struct QueuedChunk {
     /// Whether the chunk was loaded back from the spool.
     pub is_loaded: bool,
     /// Facts to note before the chunk is sent to a sink that numbers its records.
-    pub order: Order,
+    pub order: TransitFacts,
 }
 
 /// Facts that must be noted before a batch is sent to a sink that numbers its records, see `delivery.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Order {
+pub struct TransitFacts {
     /// Records of the sink were dropped directly before it.
     pub follows_dropped: bool,
     /// Its last record is a message on dropped records, which no lane holds.
-    pub is_told: bool,
+    pub ends_with_message: bool,
 }
 
 /// The chunks that are only in the spool.
@@ -82,7 +82,7 @@ pub struct Entries {
     front: VecDeque<QueuedChunk>,
     backlog: Backlog,
     /// Facts to note for chunks of the backlog, by batch.
-    orders: BTreeMap<u64, Order>,
+    orders: BTreeMap<u64, TransitFacts>,
     rest: VecDeque<QueuedChunk>,
     /// Number of entries, from the beginning of `rest`, that have a place.
     stored: usize,
@@ -319,7 +319,7 @@ impl Entries {
         }
         let entry = self.rest.pop_front().expect("it was looked at");
         self.stored -= 1;
-        if entry.order != Order::default() {
+        if entry.order != TransitFacts::default() {
             self.orders.insert(batch, entry.order);
         }
         self.overflow_bytes -= entry.bytes as u64;

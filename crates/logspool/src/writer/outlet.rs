@@ -8,7 +8,7 @@ use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{SinkHead, Table};
 use logspool_record::definition::SinkDefinition;
 
-use super::entries::{Entries, Order};
+use super::entries::{Entries, TransitFacts};
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
 use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
 use crate::chunk::Chunk;
@@ -25,12 +25,12 @@ pub const NONE: u64 = u64::MAX;
 pub(super) const TEXT: i32 = -1;
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct OutletState {
     pub(super) entries: Entries,
     /// Number of entries, from the front, that the sink's courier has taken.
     pub(super) taken: usize,
     /// Facts noted for the next batch.
-    pub(super) order: Order,
+    pub(super) transit_facts: TransitFacts,
     /// Number of the last record that has arrived.
     pub(super) number: u64,
     pub(super) overflow: Overflow,
@@ -40,7 +40,7 @@ pub(super) struct Waiting {
     /// When the writer finished its last entry, on the monotonic clock.
     pub(super) finished_at: u64,
     /// Requested flushes: ticket, and the last batch that must be written before the flush is answered.
-    pub(super) asked: VecDeque<(u64, u64)>,
+    pub(super) requested_flushes: VecDeque<(u64, u64)>,
     /// Set when the sink was closed: it is released after this flush is answered and the queue is empty.
     pub(super) closing: Option<u64>,
     pub(super) thread_runs: bool,
@@ -50,9 +50,9 @@ pub(super) struct Waiting {
     pub(super) error: String,
 }
 
-impl Waiting {
+impl OutletState {
     /// Number of entries that the writer holds or may hold.
-    pub(super) fn hands(&self) -> usize {
+    pub(super) fn held_entries(&self) -> usize {
         self.taken.max(1)
     }
 }
@@ -84,7 +84,7 @@ pub struct Outlet {
     pub(super) spool: Mutex<SpoolSlot>,
     /// Whether the destination confirms records later.
     pub(super) confirms: bool,
-    pub(super) waiting: Mutex<Waiting>,
+    pub(super) state: Mutex<OutletState>,
     pub(super) changed: Condvar,
     pub(super) front_batch: AtomicU64,
     pub(super) unspilled_batch: AtomicU64,
@@ -128,7 +128,7 @@ impl Outlet {
         Self {
             id,
             traits: sinks::traits(&definition),
-            is_lent: sinks::is_lent(&definition),
+            is_lent: sinks::is_borrowed(&definition),
             definition,
             place,
             is_recoverable: false,
@@ -141,17 +141,17 @@ impl Outlet {
             budget,
             bell: None,
             spool: Mutex::default(),
-            waiting: Mutex::new(Waiting {
+            state: Mutex::new(OutletState {
                 entries: Entries::default(),
                 taken: 0,
-                order: Order::default(),
+                transit_facts: TransitFacts::default(),
                 number: 0,
                 overflow,
                 spool: SpoolState::default(),
                 leave: false,
                 dead: false,
                 finished_at: 0,
-                asked: VecDeque::new(),
+                requested_flushes: VecDeque::new(),
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
@@ -177,9 +177,9 @@ impl Outlet {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, OutletState> {
         // Ignore poison: a panicking writer left counters and queue as they are between two statements of this file.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn head(&self) -> &SinkHead {

@@ -11,7 +11,7 @@ use super::sink_spool::SinkSpool;
 /// A spool that has stored nothing for this long, while overflow files are full, hangs on its disk.
 ///
 /// Chosen: ten segments filled with zeros on a slow disk; a queue that is full for longer refuses records anyway.
-const PATIENCE_NS: u64 = 500_000_000;
+const TIMEOUT_NS: u64 = 500_000_000;
 
 /// Location and size limit of the spools of a process.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl SpoolState {
         if self.full_since == 0 {
             self.full_since = now;
         }
-        self.error.is_empty() && now.saturating_sub(self.full_since.max(self.stored_at)) < PATIENCE_NS
+        self.error.is_empty() && now.saturating_sub(self.full_since.max(self.stored_at)) < TIMEOUT_NS
     }
 }
 

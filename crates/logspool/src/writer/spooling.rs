@@ -11,7 +11,7 @@ use logspool_spool::SpoolError;
 use logspool_sys::clock::monotonic_ns;
 
 use super::entries::{QueuedChunk, Spooled};
-use super::outlet::{Outlet, Waiting};
+use super::outlet::{Outlet, OutletState};
 use super::sink_spool::{BacklogRead, SinkSpool};
 use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
 use crate::durable::SyncOutcome;
@@ -41,7 +41,7 @@ const EMPTY_NS: u64 = 10_000_000_000;
 
 /// First and longest pause before the disk is tried again, in nanoseconds.
 const FIRST_PAUSE_NS: u64 = 100_000_000;
-const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
+const MAX_PAUSE_NS: u64 = 5_000_000_000;
 
 impl Outlet {
     /// Whether the spool's thread has work here.
@@ -49,13 +49,13 @@ impl Outlet {
         match self.overflowing_since.load(Ordering::Relaxed) {
             0 => false,
             1 => true,
-            _ if self.hurries() => true,
-            since => self.bell.is_some() && (now.saturating_sub(since) > SPOOL_AFTER_NS || self.budget.is_pressing()),
+            _ if self.has_durability_waiters() => true,
+            since => self.bell.is_some() && (now.saturating_sub(since) > SPOOL_AFTER_NS || self.budget.is_half_used()),
         }
     }
 
     /// Whether calls wait for durability that a spool would provide.
-    pub(super) fn hurries(&self) -> bool {
+    pub(super) fn has_durability_waiters(&self) -> bool {
         self.bell.is_some() && self.syncs.has_waiters()
     }
 
@@ -65,11 +65,11 @@ impl Outlet {
     }
 
     /// Notes that the writer has finished an entry.
-    pub(super) fn note_finished(&self, waiting: &mut Waiting, entry: &QueuedChunk) {
+    pub(super) fn note_finished(&self, state: &mut OutletState, entry: &QueuedChunk) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
-            waiting.spool.acked = waiting.spool.acked.max(end);
-            let entries = &waiting.entries;
+            state.spool.acked = state.spool.acked.max(end);
+            let entries = &state.entries;
             if entries.loaded_bytes() < LOAD_BYTES / 2 && entries.backlog().chunks > 0 {
                 bell.ring();
             }
@@ -97,7 +97,7 @@ impl Outlet {
         match self.spool_now(&mut slot, home, now) {
             Ok(turn) => turn,
             Err(error) => {
-                slot.pause = (slot.pause * 2).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+                slot.pause = (slot.pause * 2).clamp(FIRST_PAUSE_NS, MAX_PAUSE_NS);
                 slot.try_at = now + slot.pause;
                 self.lock().spool.error = error.to_string();
                 SpoolTurn::Waits
@@ -118,13 +118,13 @@ impl Outlet {
         if may_try && self.wants_spool(now) {
             worked |= self.store(spool)?;
             slot.pause = 0;
-            let mut waiting = self.lock();
-            waiting.spool.bytes = spool.bytes();
-            waiting.spool.error.clear();
+            let mut state = self.lock();
+            state.spool.bytes = spool.bytes();
+            state.spool.error.clear();
         }
         let (acked, is_empty) = {
-            let waiting = self.lock();
-            (waiting.spool.acked, self.overflowing_since.load(Ordering::Relaxed) == 0)
+            let state = self.lock();
+            (state.spool.acked, self.overflowing_since.load(Ordering::Relaxed) == 0)
         };
         spool.ack(acked)?;
         if is_empty || now.saturating_sub(slot.saved_at) > SAVE_NS {
@@ -153,7 +153,7 @@ impl Outlet {
         let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
         let place = self.definition.lasting.clone();
         // A queue in memory has no path that other processes could check.
-        let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
+        let segment = home.segment.home().filter(|(folder, _)| folder.memory_files().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
             .make()
@@ -168,28 +168,28 @@ impl Outlet {
         let mut batches = Vec::new();
         while stored < STORE_BYTES {
             let next = {
-                let mut waiting = self.lock();
-                let hands = waiting.hands();
-                let next = waiting.entries.next_to_spool(hands);
+                let mut state = self.lock();
+                let hands = state.held_entries();
+                let next = state.entries.next_to_spool(hands);
                 next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
             let Some((batch, bytes, Some(place))) = next else { break };
             // tmpfs does not fail to return stored data. If it does, the writer will find out and count the records.
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
-            let mut waiting = self.lock();
-            let (hands, taken) = (waiting.hands(), waiting.taken);
-            match waiting.entries.note_spooled(batch, end, hands, taken) {
+            let mut state = self.lock();
+            let (hands, taken) = (state.held_entries(), state.taken);
+            match state.entries.note_spooled(batch, end, hands, taken) {
                 Spooled::Away => {}
                 Spooled::AtHand => spool.pass(end),
                 Spooled::Gone => {
                     spool.pass(end);
                     // All chunks before it are written too.
-                    waiting.spool.acked = waiting.spool.acked.max(end);
+                    state.spool.acked = state.spool.acked.max(end);
                 }
             }
-            waiting.spool.stored_at = monotonic_ns();
-            self.publish_fronts(&mut waiting);
+            state.spool.stored_at = monotonic_ns();
+            self.publish_fronts(&mut state);
             stored += bytes;
             batches.push(batch);
         }
@@ -205,29 +205,29 @@ impl Outlet {
         let mut worked = false;
         loop {
             {
-                let waiting = self.lock();
-                let entries = &waiting.entries;
+                let state = self.lock();
+                let entries = &state.entries;
                 if entries.backlog().chunks == 0 || entries.loaded_bytes() >= LOAD_BYTES {
                     break;
                 }
             }
             let next = spool.next()?;
-            let mut waiting = self.lock();
+            let mut state = self.lock();
             // `abandon` may have removed the backlog in the meantime.
-            if waiting.entries.backlog().chunks == 0 {
+            if state.entries.backlog().chunks == 0 {
                 break;
             }
             match next {
-                BacklogRead::Chunk(chunk, end) => waiting.entries.load(chunk, end),
+                BacklogRead::Chunk(chunk, end) => state.entries.load(chunk, end),
                 BacklogRead::Nothing => {
-                    let lost = waiting.entries.lose_backlog();
+                    let lost = state.entries.lose_backlog();
                     let drops = &self.head().dropped[DropReason::Unreadable as usize];
                     drops.iter().zip(lost).for_each(|(drops, lost)| {
                         drops.fetch_add(lost, Ordering::Relaxed);
                     });
                 }
             }
-            self.publish_fronts(&mut waiting);
+            self.publish_fronts(&mut state);
             worked = true;
         }
         if worked {

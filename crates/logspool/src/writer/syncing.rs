@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
 use logspool_sys::clock::monotonic_ns;
 
-use super::outlet::{Outlet, Waiting};
+use super::outlet::{Outlet, OutletState};
 use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
 use crate::durable::SyncOutcome;
 use crate::meters::WRITE_SECONDS;
@@ -19,12 +19,12 @@ use crate::sink::{Sink, SyncError};
 ///
 /// Chosen: a sync of this size is bound by the disk's bandwidth, not its latency. Half syncs a fast program more often.
 /// Double keeps more memory, and calls that wait after a burst wait longer.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long a steady flow of records may delay a call that waits for a sync.
 ///
 /// Chosen: a few syncs of a common disk. With half, fewer calls share a sync; double shows in their latency.
-const MOST_NS: u64 = 5_000_000;
+const MAX_NS: u64 = 5_000_000;
 
 /// Delay after a failed sync before the next try, if the sink has kept the unsynced bytes.
 ///
@@ -32,11 +32,11 @@ const MOST_NS: u64 = 5_000_000;
 const RETRY_NS: u64 = 1_000_000_000;
 
 /// A sync that has not returned for this long is reported as a stuck sink. Chosen: as for a silent service.
-const STUCK_NS: u64 = super::SILENT_NS;
+const STUCK_NS: u64 = super::UNCONFIRMED_STUCK_NS;
 
 /// When the next sync is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum SyncDue {
     Now,
     At(u64),
     Never,
@@ -54,39 +54,45 @@ impl Outlet {
     }
 
     /// When the writer must sync next.
-    pub(super) fn sync_due(&self, waiting: &Waiting, now: u64) -> Due {
-        let unsynced = &waiting.unsynced;
-        if waiting.dead {
-            return Due::Never;
+    pub(super) fn sync_due(&self, state: &OutletState, now: u64) -> SyncDue {
+        let unsynced = &state.unsynced;
+        if state.dead {
+            return SyncDue::Never;
         }
-        if unsynced.requested > unsynced.answered || unsynced.bytes >= MOST_BYTES {
-            return Due::Now;
+        if unsynced.requested > unsynced.answered || unsynced.bytes >= MAX_BYTES {
+            return SyncDue::Now;
         }
         let retry = (unsynced.retry_at > 0).then_some(unsynced.retry_at);
         let next = match self.syncs.rule {
             _ if unsynced.batches.is_empty() => None,
             rule if rule == SyncRule::Always || self.syncs.has_waiters() => {
-                Some(if waiting.entries.is_empty() { now } else { unsynced.since + MOST_NS })
+                Some(if state.entries.is_empty() { now } else { unsynced.since + MAX_NS })
             }
             SyncRule::Every(interval) => Some(unsynced.since + interval.as_nanos() as u64),
             SyncRule::Asked | SyncRule::Always => None,
         };
         match retry.into_iter().chain(next).min() {
-            Some(then) if now >= then => Due::Now,
-            Some(then) => Due::At(then),
-            None => Due::Never,
+            Some(then) if now >= then => SyncDue::Now,
+            Some(then) => SyncDue::At(then),
+            None => SyncDue::Never,
         }
     }
 
     /// Notes that a batch is written.
-    pub(super) fn note_unsynced(&self, waiting: &mut Waiting, batch: u64, counts: [u32; LEVEL_CLASSES], bytes: usize) {
+    pub(super) fn note_unsynced(
+        &self,
+        state: &mut OutletState,
+        batch: u64,
+        counts: [u32; LEVEL_CLASSES],
+        bytes: usize,
+    ) {
         if !self.syncs.tracks() {
             return;
         }
         if self.confirms {
             return self.settle(&[batch], SyncOutcome::Durable);
         }
-        let unsynced = &mut waiting.unsynced;
+        let unsynced = &mut state.unsynced;
         if unsynced.batches.is_empty() {
             unsynced.since = monotonic_ns();
         }
@@ -103,7 +109,7 @@ impl Outlet {
     }
 
     /// Whether the sink is a pipe without a reader. Its records may wait for ever, unless a spool takes them.
-    pub(super) fn is_unread(&self) -> bool {
+    pub(super) fn has_no_reader(&self) -> bool {
         self.bell.is_none() && !self.confirms && self.error_number.load(Ordering::Relaxed) == libc::EPIPE
     }
 
@@ -117,10 +123,10 @@ impl Outlet {
     /// Syncs everything written until now. Called by the writer, which holds the sink.
     pub(super) fn sync(&self, sink: &mut dyn Sink) {
         let (asked, unsynced) = {
-            let mut waiting = self.lock();
-            let asked = waiting.unsynced.requested;
-            let taken = std::mem::take(&mut waiting.unsynced);
-            waiting.unsynced = UnsyncedBatches {
+            let mut state = self.lock();
+            let asked = state.unsynced.requested;
+            let taken = std::mem::take(&mut state.unsynced);
+            state.unsynced = UnsyncedBatches {
                 requested: taken.requested,
                 answered: taken.answered,
                 failed: taken.failed,
@@ -147,10 +153,10 @@ impl Outlet {
     }
 
     fn note_synced(&self, result: Result<(), SyncError>, asked: u64, end: u64) {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         // The writer waited for the disk, not in a write.
-        waiting.finished_at = waiting.finished_at.max(end);
-        let unsynced = &mut waiting.unsynced;
+        state.finished_at = state.finished_at.max(end);
+        let unsynced = &mut state.unsynced;
         unsynced.is_under_way = false;
         match result {
             Ok(()) if !unsynced.is_lost => self.sync_error.store(0, Ordering::Relaxed),
@@ -192,37 +198,37 @@ impl Outlet {
         if self.confirms || self.is_closed() {
             return None;
         }
-        let mut waiting = self.lock();
-        if waiting.dead {
+        let mut state = self.lock();
+        if state.dead {
             return None;
         }
-        waiting.unsynced.requested += 1;
-        let number = waiting.unsynced.requested;
-        let start = !waiting.thread_runs && !waiting.leave;
-        waiting.thread_runs |= start;
-        drop(waiting);
+        state.unsynced.requested += 1;
+        let number = state.unsynced.requested;
+        let start = !state.thread_runs && !state.leave;
+        state.thread_runs |= start;
+        drop(state);
         self.changed.notify_all();
         Some((number, start))
     }
 
     /// Result of a requested sync: whether everything is durable. `None` if it is still open.
     pub fn synced(&self, number: u64) -> Option<bool> {
-        let waiting = self.lock();
-        let unsynced = &waiting.unsynced;
-        let gone = waiting.dead || self.is_closed();
+        let state = self.lock();
+        let unsynced = &state.unsynced;
+        let gone = state.dead || self.is_closed();
         (unsynced.answered >= number || gone).then_some(unsynced.failed < number && unsynced.answered >= number)
     }
 
     /// Makes an idle writer check whether a new waiting call needs a sync of written records. Returns whether a writer
     /// thread must be started.
     pub fn nudge(&self) -> bool {
-        let mut waiting = self.lock();
-        if waiting.unsynced.batches.is_empty() {
+        let mut state = self.lock();
+        if state.unsynced.batches.is_empty() {
             return false;
         }
-        let start = !waiting.thread_runs && !waiting.leave;
-        waiting.thread_runs |= start;
-        drop(waiting);
+        let start = !state.thread_runs && !state.leave;
+        state.thread_runs |= start;
+        drop(state);
         self.changed.notify_all();
         start
     }
@@ -241,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::durable::{PendingSync, Share, WaitRule};
+    use crate::durable::{BatchShare, PendingSync, WaitRule};
     use crate::overflow::Budget;
     use crate::sink::{Lines, SinkError, SyncError};
     use crate::sinks::{NullOptions, SinkOptions};
@@ -302,7 +308,7 @@ mod tests {
     impl Stage {
         fn push(&self, batch: u64) {
             let (from, to) = (8 * (batch - 1), 8 * batch);
-            self.pending_sync.enter(batch, [Share { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
+            self.pending_sync.add_batch(batch, [BatchShare { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
             let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
             chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
             chunk.counts[2] = 1;
@@ -389,7 +395,7 @@ mod tests {
             for _ in 0..2 {
                 stage.results.send(failed(false)).unwrap();
             }
-            assert!(!stage.wait(1), "no call is kept waiting for a disk that fails");
+            assert!(!stage.wait(1), "no call is kept state for a disk that fails");
             assert!(stage.outlet.sync_error().is_some() && stage.outlet.is_unsynced());
             for _ in 0..2 {
                 stage.begun.recv_timeout(DEADLINE).unwrap();

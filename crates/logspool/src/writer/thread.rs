@@ -11,8 +11,8 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 
 use super::delivery::error_number;
-use super::outlet::{Outlet, TEXT, Waiting};
-use super::syncing::Due;
+use super::outlet::{Outlet, OutletState, TEXT};
+use super::syncing::SyncDue;
 use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
@@ -22,16 +22,16 @@ use crate::stats::DropReason;
 
 /// First and longest pause between two tries of a failed write.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Interval at which a sink with a duplicate of a lent descriptor checks whether the program has closed the original.
 ///
 /// Chosen: a sink lets go at the second check, and records come out of a lane in a fifth of this interval. The reader
 /// of a pipe sees the end two checks later, which goes unnoticed. Half wakes a quiet program 20 times a second.
-const REST: Duration = Duration::from_millis(100);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Next action of the writer.
-enum WriterErrand {
+enum WriterAction {
     /// Write this chunk, from this byte on.
     Write(Arc<Chunk>, usize),
     /// Sync the sink.
@@ -48,28 +48,28 @@ impl Outlet {
     }
 
     /// Notes that the writer thread could not be started.
-    pub fn has_no_thread(&self) {
+    pub fn note_failed_start(&self) {
         self.lock().thread_runs = false;
     }
 
     /// Marks the writer thread as running. Returns whether it must be started.
     pub fn claim_thread(&self) -> bool {
-        let mut waiting = self.lock();
-        !waiting.leave && !std::mem::replace(&mut waiting.thread_runs, true)
+        let mut state = self.lock();
+        !state.leave && !std::mem::replace(&mut state.thread_runs, true)
     }
 
     /// Whether there is work but no writer thread, although one may run. If so, marks it as running: the caller must
     /// start it.
     pub fn wants_thread(&self) -> bool {
-        let mut waiting = self.lock();
-        let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
-        waiting.thread_runs |= wants;
+        let mut state = self.lock();
+        let wants = !state.thread_runs && !state.leave && self.has_work(&state);
+        state.thread_runs |= wants;
         wants
     }
 
     /// Marks the writer thread as gone. Called under the same lock as the check that it may leave.
-    pub(super) fn count_as_gone(&self, waiting: &mut Waiting) {
-        waiting.thread_runs = false;
+    pub(super) fn mark_thread_gone(&self, state: &mut OutletState) {
+        state.thread_runs = false;
         progress::note();
     }
 
@@ -80,19 +80,19 @@ impl Outlet {
 
     /// Allows a writer thread again after `ask_to_leave`. Returns whether it must be started.
     pub fn resume(&self) -> bool {
-        let mut waiting = self.lock();
-        waiting.leave = false;
+        let mut state = self.lock();
+        state.leave = false;
         // A sink with a lent descriptor must notice when the program closes it, even if no more records come.
-        let watches = self.is_lent && !waiting.dead && !self.is_closed();
-        let start = !waiting.thread_runs && (watches || self.has_work(&waiting));
-        waiting.thread_runs |= start;
+        let watches = self.is_lent && !state.dead && !self.is_closed();
+        let start = !state.thread_runs && (watches || self.has_work(&state));
+        state.thread_runs |= start;
         start
     }
 
-    fn has_work(&self, waiting: &Waiting) -> bool {
-        !waiting.entries.is_empty()
-            || self.sync_due(waiting, monotonic_ns()) != Due::Never
-            || self.is_done(waiting) && !self.is_closed()
+    fn has_work(&self, state: &OutletState) -> bool {
+        !state.entries.is_empty()
+            || self.sync_due(state, monotonic_ns()) != SyncDue::Never
+            || self.is_done(state) && !self.is_closed()
     }
 
     /// Whether the destination confirms records.
@@ -101,7 +101,7 @@ impl Outlet {
     }
 
     /// Whether a writer begins here for the first time. True only once.
-    pub fn begins(&self) -> bool {
+    pub fn begin_once(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
 
@@ -113,12 +113,12 @@ impl Outlet {
             Some(courier) => self.deliver(courier, on_arrival),
             None => self.write_chunks(sink_slot.as_mut()),
         }
-        let waiting = self.lock();
-        if self.is_done(&waiting) && !self.is_closed() {
+        let state = self.lock();
+        if self.is_done(&state) && !self.is_closed() {
             // Under the lock: records that come from here on are counted as dropped, as after `release`.
             self.note_closed();
-            let is_unsynced = self.sync_due(&waiting, monotonic_ns()) != Due::Never;
-            drop(waiting);
+            let is_unsynced = self.sync_due(&state, monotonic_ns()) != SyncDue::Never;
+            drop(state);
             if let Some(sink) = sink_slot.as_mut().filter(|_| is_unsynced) {
                 self.sync(sink.as_mut());
             }
@@ -130,61 +130,61 @@ impl Outlet {
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
         let mut rests = sink.is_some() && self.is_lent;
-        while let Some(errand) = self.next_errand(rests) {
-            match (&mut sink, errand) {
-                (Some(sink), WriterErrand::Write(chunk, written)) => {
+        while let Some(action) = self.next_action(rests) {
+            match (&mut sink, action) {
+                (Some(sink), WriterAction::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
                     rests = self.is_lent;
                 }
-                (Some(sink), WriterErrand::Sync) => self.sync(sink.as_mut()),
-                (Some(sink), WriterErrand::Rest) => rests = sink.rest(),
+                (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
+                (Some(sink), WriterAction::Rest) => rests = sink.release_closed_descriptors(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
     }
 
-    /// Waits for the oldest chunk, for a due sync, or for [`REST`] if `rests`. `None` means that the thread must leave;
+    /// Waits for the oldest chunk, for a due sync, or for [`IDLE_CHECK_INTERVAL`] if `rests`. `None` means that the thread must leave;
     /// it is marked as gone already.
-    fn next_errand(&self, rests: bool) -> Option<WriterErrand> {
-        let mut waiting = self.lock();
+    fn next_action(&self, rests: bool) -> Option<WriterAction> {
+        let mut state = self.lock();
         loop {
-            if waiting.leave || self.is_done(&waiting) {
-                self.count_as_gone(&mut waiting);
+            if state.leave || self.is_done(&state) {
+                self.mark_thread_gone(&mut state);
                 return None;
             }
-            let due = self.sync_due(&waiting, monotonic_ns());
-            if due == Due::Now {
-                return Some(WriterErrand::Sync);
+            let due = self.sync_due(&state, monotonic_ns());
+            if due == SyncDue::Now {
+                return Some(WriterAction::Sync);
             }
-            if let Some(entry) = waiting.entries.first() {
+            if let Some(entry) = state.entries.first() {
                 let written = self.head().offset.load(Ordering::Relaxed) as usize;
                 if let Some(chunk) = &entry.heap {
-                    return Some(WriterErrand::Write(chunk.clone(), written));
+                    return Some(WriterAction::Write(chunk.clone(), written));
                 }
                 let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
-                drop(waiting);
+                drop(state);
                 let chunk = place.map(|place| place.read(batch, counts));
                 if let Some(Ok(chunk)) = chunk {
-                    return Some(WriterErrand::Write(Arc::new(chunk), written));
+                    return Some(WriterAction::Write(Arc::new(chunk), written));
                 }
                 // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
                 self.finish(0, Some(DropReason::Unreadable));
-                waiting = self.lock();
+                state = self.lock();
                 continue;
             }
             let pause = match due {
-                Due::At(then) => Some(Duration::from_nanos(then.saturating_sub(monotonic_ns()))),
-                Due::Now | Due::Never => None,
+                SyncDue::At(then) => Some(Duration::from_nanos(then.saturating_sub(monotonic_ns()))),
+                SyncDue::Now | SyncDue::Never => None,
             };
-            let Some(pause) = pause.into_iter().chain(rests.then_some(REST)).min() else {
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let Some(pause) = pause.into_iter().chain(rests.then_some(IDLE_CHECK_INTERVAL)).min() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let (woken, timeout) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
+            let (woken, timeout) = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
             if rests && timeout.timed_out() && woken.entries.is_empty() {
-                return Some(WriterErrand::Rest);
+                return Some(WriterAction::Rest);
             }
-            waiting = woken;
+            state = woken;
         }
     }
 
@@ -209,9 +209,9 @@ impl Outlet {
                     Ok(count) => {
                         // In this order: a missing intent means that the segment has noted the bytes.
                         self.head().offset.publish((written + count) as u64);
-                        shared.settle();
+                        shared.finish_append();
                     }
-                    Err(_) => shared.give_up(),
+                    Err(_) => shared.abort_append(),
                 }
             }
             match result {
@@ -236,13 +236,13 @@ impl Outlet {
                     if !waits {
                         self.note(&error);
                     }
-                    if self.is_unread() {
+                    if self.has_no_reader() {
                         self.settle_all();
                     }
                     if !self.pause(if waits { Duration::ZERO } else { pause }) {
                         return;
                     }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
                 Err(SinkError::Reject(error)) => {
                     self.note(&error);
@@ -270,24 +270,24 @@ impl Outlet {
 
     /// Waits between two tries. Returns false if the thread must leave or the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
-        let waiting = self.lock();
-        if waiting.leave || waiting.dead {
+        let state = self.lock();
+        if state.leave || state.dead {
             return false;
         }
         if !pause.is_zero() {
-            let (waiting, _) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
-            return !waiting.leave && !waiting.dead;
+            let (state, _) = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
+            return !state.leave && !state.dead;
         }
         true
     }
 
     /// Removes the oldest entry. `written` of its bytes are written; its other records are dropped for `reason`.
     pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
-        let Some(entry) = waiting.entries.pop() else { return };
-        waiting.taken = waiting.taken.saturating_sub(1);
-        waiting.finished_at = monotonic_ns();
+        let Some(entry) = state.entries.pop() else { return };
+        state.taken = state.taken.saturating_sub(1);
+        state.finished_at = monotonic_ns();
         let head = self.head();
         match (reason, &entry.heap) {
             (None, _) => count(&head.written, entry.counts),
@@ -304,15 +304,15 @@ impl Outlet {
         // In this order: a recoverer that reads this batch also sees its counters. Stored before `offset` is reset: a kill
         // between the two must not leave a batch that looks unwritten.
         if self.confirms {
-            waiting.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
-            head.note_arrival(entry.batch, waiting.number);
+            state.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
+            head.note_arrival(entry.batch, state.number);
         } else {
             head.batch.publish(entry.batch);
         }
         head.offset.publish(0);
-        self.note_finished(&mut waiting, &entry);
+        self.note_finished(&mut state, &entry);
         match reason {
-            None => self.note_unsynced(&mut waiting, entry.batch, entry.counts, entry.bytes),
+            None => self.note_unsynced(&mut state, entry.batch, entry.counts, entry.bytes),
             Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
         }
         if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
@@ -320,20 +320,20 @@ impl Outlet {
             chunk.marks.clear();
             chunk.counts = Default::default();
             // Chosen: a working collector and writer can use no more than two spare buffers.
-            if waiting.spare.len() < 2 {
-                waiting.spare.push(chunk);
+            if state.spare.len() < 2 {
+                state.spare.push(chunk);
             }
         }
-        let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
+        let emptied = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
         if emptied.is_some() {
             // Without the lock, which the collector needs, since removing a file frees megabytes. But before it is
             // published that everything is written, since the process may end then.
-            drop(waiting);
+            drop(state);
             drop(emptied);
-            waiting = self.lock();
+            state = self.lock();
         }
-        self.publish_fronts(&mut waiting);
-        drop(waiting);
+        self.publish_fronts(&mut state);
+        drop(state);
         if self.notify.load(Ordering::Relaxed) {
             logspool_lanes::queue::producer::wake_collector(&self.segment.header().sleeping);
         }

@@ -128,7 +128,7 @@ pub fn log_around(route: u32, level: u16, message: &str, inside: impl Fn()) -> b
         });
         match pushed {
             Push::Accepted => return true,
-            Push::Undurable => {
+            Push::MustWaitForSync => {
                 pipeline::await_durable(level);
                 return true;
             }

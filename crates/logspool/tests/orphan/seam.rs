@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use logspool::sidecar::steps::{self, Step};
+use logspool::sidecar::steps::{self, AppendStep};
 
 /// A failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// SIGKILL at the step.
-    Die(Step),
+    Die(AppendStep),
     /// Half of the bytes of an append are written, then SIGKILL.
     DieHalfway,
     /// The thread never returns from the step.
@@ -25,19 +25,23 @@ pub struct Order {
 }
 
 /// Every failure that ends a process that compresses backups.
-pub const DEATHS_OF_COMPRESSION: [Deed; 4] =
-    [Deed::Die(Step::Compressing), Deed::Die(Step::Compressed), Deed::Die(Step::Placed), Deed::Die(Step::Removed)];
+pub const DEATHS_OF_COMPRESSION: [Deed; 4] = [
+    Deed::Die(AppendStep::Compressing),
+    Deed::Die(AppendStep::Compressed),
+    Deed::Die(AppendStep::Placed),
+    Deed::Die(AppendStep::Removed),
+];
 
 /// Every failure that ends a writer or a recoverer.
 pub const DEATHS: [Deed; 8] = [
-    Deed::Die(Step::Entered),
-    Deed::Die(Step::Intended),
+    Deed::Die(AppendStep::Entered),
+    Deed::Die(AppendStep::Intended),
     Deed::DieHalfway,
-    Deed::Die(Step::Appended),
-    Deed::Die(Step::Noted),
-    Deed::Die(Step::Cleared),
-    Deed::Die(Step::Mended),
-    Deed::Die(Step::Renamed),
+    Deed::Die(AppendStep::Appended),
+    Deed::Die(AppendStep::Noted),
+    Deed::Die(AppendStep::Cleared),
+    Deed::Die(AppendStep::Mended),
+    Deed::Die(AppendStep::Renamed),
 ];
 
 impl fmt::Display for Order {
@@ -72,15 +76,15 @@ fn die() {
 }
 
 /// Called at each step. `bytes` is 0 except before an append.
-fn watch(step: Step, bytes: usize) -> usize {
+fn watch(step: AppendStep, bytes: usize) -> usize {
     match ORDER.get().unwrap().deed {
         Deed::Die(wanted) if bytes == 0 && step == wanted && is_time() => die(),
         Deed::DieHalfway if bytes > 1 && is_time() => {
             HALF.store(true, Ordering::Relaxed);
             return bytes / 2;
         }
-        Deed::DieHalfway if step == Step::Appended && HALF.load(Ordering::Relaxed) => die(),
-        Deed::Hang if bytes == 0 && step == Step::Intended && is_time() => loop {
+        Deed::DieHalfway if step == AppendStep::Appended && HALF.load(Ordering::Relaxed) => die(),
+        Deed::Hang if bytes == 0 && step == AppendStep::Intended && is_time() => loop {
             std::thread::park();
         },
         _ => {}

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use logspool_record::msgpack::{Item, Missing, Reader, push_map, push_text};
+use logspool_record::msgpack::{Item, ReadError, Reader, push_map, push_text};
 
 /// Treatment of a chunk that arrived completely.
 #[allow(dead_code, reason = "not every test program needs each of them")]
@@ -273,8 +273,8 @@ fn serve(state: &(Mutex<State>, Condvar), connection: usize, mut wire: Box<dyn W
             }
             let mut reader = Reader::new(&buffer);
             match reader.skip() {
-                Err(Missing::Incomplete) => break,
-                Err(Missing::Invalid) => return known.mistakes.push("no MessagePack".to_owned()),
+                Err(ReadError::Incomplete) => break,
+                Err(ReadError::Invalid) => return known.mistakes.push("no MessagePack".to_owned()),
                 Ok(()) => {}
             }
             let len = buffer.len() - reader.rest().len();

@@ -76,7 +76,7 @@ class Jobs:
             self._waiting.clear()
             self._outcomes.done.lift(self._workers._max_workers)
 
-    def _begin_anew_after_fork(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._next_number = _next_of(self._numbers)
         self._waiting.clear()
         self._begun.clear()

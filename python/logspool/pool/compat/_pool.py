@@ -278,7 +278,7 @@ def Shutdown(now: bool = True) -> None:
 
 def _after_fork() -> None:
     for pool in all_of(_pools):
-        pool._begin_anew_after_fork()
+        pool._reset_after_fork()
 
 
 # Key: `id` of the pool.

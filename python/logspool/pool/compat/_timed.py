@@ -150,7 +150,7 @@ class Timed(Jobs):
         super()._stop(soon)
         self._cancel_timers()
 
-    def _begin_anew_after_fork(self) -> None:
-        super()._begin_anew_after_fork()
+    def _reset_after_fork(self) -> None:
+        super()._reset_after_fork()
         self._delayed.clear()
         self._scheduled.clear()

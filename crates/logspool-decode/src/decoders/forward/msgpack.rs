@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chrono::DateTime;
-use logspool_record::msgpack::{Item, Missing, Reader as ItemReader};
+use logspool_record::msgpack::{Item, ReadError, Reader as ItemReader};
 
 use super::problem::ForwardProblem;
 use crate::decoders::convert::lossy;
@@ -88,8 +88,8 @@ impl<'a> TokenReader<'a> {
             Ok(Item::Array(count)) => Token::List(count as u32),
             Ok(Item::Map(count)) => Token::Map(count as u32),
             Ok(Item::Extension(kind, bytes)) => Token::Extension(kind, bytes),
-            Err(Missing::Incomplete) => return Err(ForwardProblem::Truncated),
-            Err(Missing::Invalid) => return Err(ForwardProblem::Malformed),
+            Err(ReadError::Incomplete) => return Err(ForwardProblem::Truncated),
+            Err(ReadError::Invalid) => return Err(ForwardProblem::Malformed),
         };
         self.at = self.bytes.len() - items.rest().len();
         Ok(token)

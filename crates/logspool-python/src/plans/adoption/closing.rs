@@ -9,11 +9,11 @@ use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::state::{State, Verdict, is_of_now};
+use super::state::{HandlerState, HandlerVerdict, is_current};
 use super::table::{known, take, with_table};
 use crate::flushing;
-use crate::interpreter::leaving::outside;
-use crate::interpreter::object::{self, ErrorKept, Owned};
+use crate::interpreter::leaving::detached;
+use crate::interpreter::object::{self, Owned, SavedError};
 use crate::plans::{environment, ids, table, text_stream};
 
 /// How long to wait for the queue of a handler that stops being adopted: stock logging writes its next line.
@@ -40,7 +40,7 @@ pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -
     let Some(function) = function else { return Ok(None) };
     let py = handler.py();
     let answer = {
-        let _error = ErrorKept::take(py);
+        let _error = SavedError::take(py);
         function.bind(py).call1((handler,))
     };
     match answer {
@@ -67,7 +67,7 @@ pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
 /// # Errors
 ///
 /// The errors of [`flush`] and [`catch_up`].
-pub fn give_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+pub fn hand_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     if known(handler).is_some_and(|state| state.rotates()) {
         release(handler, timeout)
     } else {
@@ -130,12 +130,12 @@ pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration)
     // A thread that reads the new number no longer finds the sink in the state. A thread that read an older one notices
     // the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
-    let Some((_, id)) = sink.filter(is_of_now) else { return Ok(()) };
+    let Some((_, id)) = sink.filter(is_current) else { return Ok(()) };
     if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
         leave_to_writer(sink);
         return Err(raised);
     }
-    outside(py, || pipeline::close_sink(id, timeout));
+    detached(py, || pipeline::close_sink(id, timeout));
     ids::forget_routes(id);
     Ok(())
 }
@@ -143,7 +143,7 @@ pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration)
 /// Leaves a sink that was taken out of its handler's state to its writer, which closes it after everything is written.
 pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     environment::stop_pushes();
-    if let Some((id_epoch, id)) = sink.filter(is_of_now) {
+    if let Some((id_epoch, id)) = sink.filter(is_current) {
         pipeline::retire_sink(id);
         with_table(|table| table.orphans.push((id_epoch, id)));
     }
@@ -175,8 +175,8 @@ pub fn flush_beside(stream: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()
         return Ok(());
     }
     let behind = SinkPlace::of(descriptor);
-    let goes_there = |state: &State| {
-        let Verdict::Adopted(adoption) = &state.verdict else { return false };
+    let goes_there = |state: &HandlerState| {
+        let HandlerVerdict::Adopted(adoption) = &state.verdict else { return false };
         adoption.stream.text == stream.as_ptr()
             || behind.is_some() && sinks::shared_place(&adoption.definition) == behind
     };

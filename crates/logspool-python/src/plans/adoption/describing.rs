@@ -7,7 +7,7 @@ use logspool_record::definition::Descriptor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::state::{Adoption, Inputs, Sink, State, Verdict};
+use super::state::{Adoption, DescriptionInputs, HandlerState, HandlerVerdict, Sink};
 use crate::interpreter::object::Owned;
 use crate::option_values::refused;
 use crate::plans::environment;
@@ -15,21 +15,22 @@ use crate::plans::format_parts::FormatParts;
 use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
 use crate::plans::sink_options;
-use crate::plans::text_stream::{TextStream, Word};
-use crate::plans::watched::Part;
+use crate::plans::text_stream::{StreamWord, TextStream};
+use crate::plans::watched::WatchedPart;
 
-impl State {
+impl HandlerState {
     /// Asks `_adopt.py` to describe the handler. Every answer depends on the handler's class.
     pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
         // Read first, so that a change from here on makes the state stale and never wrong.
         let descriptions = environment::descriptions();
-        let outlet = Inputs { parts: vec![Part::watch(address)], types: vec![ClassVersion::assigned(&class)] };
-        let formatting = Inputs { parts: vec![Part::watch_formatter_of(address)], types: Vec::new() };
+        let outlet =
+            DescriptionInputs { parts: vec![WatchedPart::watch(address)], types: vec![ClassVersion::assigned(&class)] };
+        let formatting = DescriptionInputs { parts: vec![WatchedPart::watch_formatter_of(address)], types: Vec::new() };
         let mut state = Self {
             descriptions,
-            verdict: Verdict::Null,
+            verdict: HandlerVerdict::Null,
             outlet,
             formatting,
             words: Vec::new(),
@@ -44,14 +45,16 @@ impl State {
 
     /// The state of the same handler with its current formatter; `None` if the whole handler has to be described again.
     pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
+        let HandlerVerdict::Adopted(old) = &self.verdict else { return Ok(None) };
         if old.takes_entries() {
             return Ok(None);
         }
         let py = handler.py();
-        let copied = |objects: &[Owned]| objects.iter().map(|object| object.again(py)).collect();
-        let mut formatting =
-            Inputs { parts: vec![Part::watch_formatter_of(handler.as_ptr() as usize)], types: Vec::new() };
+        let copied = |objects: &[Owned]| objects.iter().map(|object| object.clone_ref(py)).collect();
+        let mut formatting = DescriptionInputs {
+            parts: vec![WatchedPart::watch_formatter_of(handler.as_ptr() as usize)],
+            types: Vec::new(),
+        };
         let format = half.describe_format.bind(handler.py()).call1((handler,))?;
         let adoption = Adoption {
             definition: old.definition.clone(),
@@ -63,11 +66,11 @@ impl State {
             format: formatting.read(&format)?,
             kept: copied(&old.kept),
         };
-        let types = self.outlet.types.iter().map(|class| class.again(py)).collect();
+        let types = self.outlet.types.iter().map(|class| class.clone_ref(py)).collect();
         Ok(Some(Self {
             descriptions: self.descriptions,
-            verdict: Verdict::Adopted(Box::new(adoption)),
-            outlet: Inputs { types, parts: self.outlet.parts.clone() },
+            verdict: HandlerVerdict::Adopted(Box::new(adoption)),
+            outlet: DescriptionInputs { types, parts: self.outlet.parts.clone() },
             formatting,
             words: self.words.clone(),
             held: copied(&self.held),
@@ -82,7 +85,7 @@ impl State {
         // alive until a thread attaches through pyo3.
         if let Ok(reason) = answer.cast::<PyString>() {
             if reason != "null" {
-                self.verdict = Verdict::Foreign(reason.extract()?);
+                self.verdict = HandlerVerdict::Foreign(reason.extract()?);
             }
             return Ok(());
         }
@@ -90,14 +93,15 @@ impl State {
         for watched in get("watched")?.cast::<PyTuple>()?.iter() {
             let (object, offset, mask, value) = watched.extract::<(Bound<'_, PyAny>, usize, u64, u64)>()?;
             if mask != 0 {
-                self.words.push(Word::new(object.as_ptr(), offset, mask, value));
+                self.words.push(StreamWord::new(object.as_ptr(), offset, mask, value));
             }
             self.held.push(Owned::of(&object));
         }
         let kind: String = get("kind")?.extract()?;
         if kind == "foreign" || kind == "unopened" {
             let reason = get("reason")?.extract()?;
-            self.verdict = if kind == "foreign" { Verdict::Foreign(reason) } else { Verdict::Unopened(reason) };
+            self.verdict =
+                if kind == "foreign" { HandlerVerdict::Foreign(reason) } else { HandlerVerdict::Unopened(reason) };
             return Ok(());
         }
         let stream = get("stream")?;
@@ -126,7 +130,7 @@ impl State {
             }
         };
         let format = self.formatting.read(&get("format")?)?;
-        self.verdict = Verdict::Adopted(Box::new(Adoption {
+        self.verdict = HandlerVerdict::Adopted(Box::new(Adoption {
             traits: sinks::traits(&definition),
             definition,
             terminator,
@@ -140,7 +144,7 @@ impl State {
     }
 }
 
-impl Inputs {
+impl DescriptionInputs {
     /// Reads a `Format`, and records the classes and objects that it was made from.
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
         for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
@@ -150,7 +154,7 @@ impl Inputs {
         }
         for part in answer.getattr("parts")?.cast::<PyTuple>()?.iter() {
             let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
-            self.parts.push(Part::watch(part.as_ptr() as usize).after(seen));
+            self.parts.push(WatchedPart::watch(part.as_ptr() as usize).after(seen));
         }
         let form = answer.getattr("form")?;
         Ok(match form.cast::<PyString>() {

@@ -7,21 +7,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use super::closing::{SHORT_WAIT, await_orphans, call, call_catch_up, close};
-use super::state::{State, Verdict, is_of_now};
+use super::state::{HandlerState, HandlerVerdict, is_current};
 use super::table::{enter, known, with_table};
 use crate::interpreter::failure::{self, Failure};
-use crate::interpreter::leaving::{self, Stay};
+use crate::interpreter::leaving::{self, EndDelay};
 use crate::interpreter::object::Owned;
-use crate::plans::python_half::{HALF, PythonHalf, aside, installed, stands_alone, then_unlock, under_lock};
+use crate::plans::python_half::{HALF, PythonHalf, installed, stands_alone, then_unlock, under_lock, with_saved_error};
 
 /// The state of a handler. It is made on the first call, and renewed if something it was made from has changed.
 ///
 /// # Errors
 ///
 /// Python raised.
-pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
+pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<HandlerState>, Failure> {
     let known = known(handler);
-    let Some(old) = known else { return enter(first(State::describe(half, handler)?, half, handler)?, handler) };
+    let Some(old) = known else { return enter(first(HandlerState::describe(half, handler)?, half, handler)?, handler) };
     if old.holds() {
         return Ok(old);
     }
@@ -32,11 +32,11 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
         return enter(new, handler);
     }
     let followed = follow(&old, handler)?;
-    let mut new = State::describe(half, handler)?;
+    let mut new = HandlerState::describe(half, handler)?;
     // The parent of a forked child may have switched its sink to a file that the child does not have open.
-    let left = old.rotates() && old.opened().is_some_and(|sink| !is_of_now(&sink));
+    let left = old.rotates() && old.opened().is_some_and(|sink| !is_current(&sink));
     let is_same = match (&old.verdict, &new.verdict) {
-        (Verdict::Adopted(before), Verdict::Adopted(now)) => {
+        (HandlerVerdict::Adopted(before), HandlerVerdict::Adopted(now)) => {
             !left && !old.is_gone() && (followed || before.stream == now.stream && before.definition == now.definition)
         }
         _ => false,
@@ -48,14 +48,14 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>
         closed.map_err(|error| Failure::interrupted(handler.py(), error))?;
         if old.rotates() {
             call_catch_up(handler)?;
-            new = State::describe(half, handler)?;
+            new = HandlerState::describe(half, handler)?;
         }
     }
     enter(first(new, half, handler)?, handler)
 }
 
 /// The state for first use: a handler that switches files and has no sink yet is described again under its lock.
-fn first(new: State, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
+fn first(new: HandlerState, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
     if new.rotates() && new.open_sink().is_none() { adopt_rotating(half, handler) } else { Ok(new) }
 }
 
@@ -65,7 +65,7 @@ fn first(new: State, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<St
 /// # Errors
 ///
 /// Python raised.
-pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, Failure> {
+pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerState>>, Failure> {
     let Some(old) = known(handler) else { return Ok(None) };
     if old.is_ready() {
         return Ok(Some(old));
@@ -84,17 +84,17 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
     Ok(entered.map(|()| new))
 }
 
-/// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream. `Stock`:
+/// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream. `StockObjects`:
 /// another thread holds the handler's lock and may be about to rename the file. Stock logging then waits for that
 /// thread.
-fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
+fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
         && !lock.call_method1("acquire", (false,))?.is_truthy()?
     {
         return Err(Failure::Stock);
     }
-    let state = State::describe(half, handler);
+    let state = HandlerState::describe(half, handler);
     if let Ok(state) = &state {
         // Opened again, and its error reported, when the handler is used.
         let _ = state.sink();
@@ -115,8 +115,8 @@ pub fn set_follow(function: Owned) {
 
 /// Lets the handler's stream follow a sink that has switched to another file and continues. `true`: the stream now
 /// names that file, and nothing else about the handler has changed.
-fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Some((counter, seen)) = old.turns_seen() else { return Ok(false) };
+fn follow(old: &HandlerState, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some((counter, seen)) = old.rotations_seen() else { return Ok(false) };
     // Read before the path is inspected: a later switch is followed next time.
     let now = counter.load(Relaxed);
     if now == seen || !old.is_as_described() {
@@ -131,18 +131,18 @@ fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The state of a handler whose `emit` runs. `Err`: an error is set that no handler catches.
-pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, ()> {
+pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerState>>, ()> {
     let mut known = known(handler);
     // After another thread has begun to end the interpreter no new state is made; the known one keeps the order of the
     // lines.
-    if known.as_ref().is_some_and(|state| state.holds() || leaving::another_ends()) {
+    if known.as_ref().is_some_and(|state| state.holds() || leaving::other_thread_ends()) {
         return Ok(known);
     }
     let Some(half) = HALF.get() else { return Ok(None) };
     // While the interpreter ends, this thread might never return from the Python code that describes a handler.
-    let Some(_stay) = Stay::new() else { return Ok(None) };
+    let Some(_stay) = EndDelay::new() else { return Ok(None) };
     let py = handler.py();
-    let state = aside(py, || {
+    let state = with_saved_error(py, || {
         let describe = || {
             // Checked again: `uninstall()` may have run while this thread waited for the lock.
             if !installed() && !stands_alone(handler) {

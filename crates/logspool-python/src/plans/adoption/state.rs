@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use logspool::pipeline;
-use logspool::sinks::{Takes, Traits};
+use logspool::sinks::{SinkInput, Traits};
 use logspool_record::definition::SinkDefinition;
 use pyo3::Python;
 
@@ -13,12 +13,12 @@ use crate::interpreter::object::Owned;
 use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
 use crate::plans::plan::ClassVersion;
-use crate::plans::reading::{Reading, reading};
-use crate::plans::text_stream::{TextStream, Word};
-use crate::plans::watched::Part;
+use crate::plans::reading::{RecordReading, reading};
+use crate::plans::text_stream::{StreamWord, TextStream};
+use crate::plans::watched::WatchedPart;
 
 /// How a handler is served.
-pub enum Verdict {
+pub enum HandlerVerdict {
     /// A `NullHandler`: accepts every record and does nothing.
     Null,
     /// Stock logging serves the handler; the text gives the reason.
@@ -50,34 +50,34 @@ pub struct Adoption {
 }
 
 /// Everything known about one handler.
-pub struct State {
+pub struct HandlerState {
     /// [`environment::descriptions`], read before the handler was described.
     pub(super) descriptions: u64,
     /// How it is served.
-    pub verdict: Verdict,
+    pub verdict: HandlerVerdict,
     /// The inputs of the verdict, except those of the format.
-    pub(super) outlet: Inputs,
+    pub(super) outlet: DescriptionInputs,
     /// The inputs of the format, if the handler is adopted.
-    pub(super) formatting: Inputs,
+    pub(super) formatting: DescriptionInputs,
     /// Words in the handler's stream on which the state depends.
-    pub words: Vec<Word>,
+    pub words: Vec<StreamWord>,
     /// Objects that contain these words, or to which the words point.
     pub held: Vec<Owned>,
     /// Shared with earlier and later states of the handler, as long as they name the same destination.
     pub(super) sink: Arc<Mutex<Sink>>,
     /// How often that sink has switched files, and the same count when the handler's stream last followed.
-    pub(super) rotated: Arc<Mutex<Option<Rotations>>>,
+    pub(super) rotated: Arc<Mutex<Option<RotationCounter>>>,
     /// How its records are read by value, with the generation; the inner `None` means they are not.
-    pub(super) reading: Mutex<Option<(u64, Option<Arc<Reading>>)>>,
+    pub(super) reading: Mutex<Option<(u64, Option<Arc<RecordReading>>)>>,
 }
 
 /// The inputs of one part of a description.
 #[derive(Default)]
-pub(super) struct Inputs {
+pub(super) struct DescriptionInputs {
     /// Classes, with their version tags at that time.
     pub(super) types: Vec<ClassVersion>,
     /// Objects, with their change counts at that time.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<WatchedPart>,
 }
 
 /// The sink of a handler.
@@ -91,26 +91,26 @@ pub(super) enum Sink {
 }
 
 #[derive(Clone)]
-pub(super) struct Rotations {
+pub(super) struct RotationCounter {
     id_epoch: u64,
     counter: Arc<AtomicU64>,
     pub(super) seen: u64,
 }
 
-impl State {
+impl HandlerState {
     /// True if handler, formatter, classes and stream are unchanged, and the stream names the sink's file.
     pub fn holds(&self) -> bool {
-        self.is_as_described() && !self.has_turned() && !self.is_gone()
+        self.is_as_described() && !self.has_rotated() && !self.is_gone()
     }
 
     /// True if everything except the formatter is unchanged: lines made in the caller go to the same place.
     pub fn outlet_holds(&self) -> bool {
-        self.is_outlet_as_described() && !self.has_turned() && !self.is_gone()
+        self.is_outlet_as_described() && !self.has_rotated() && !self.is_gone()
     }
 
     /// True if a plan can be made from this state: it is valid, and its sink is open.
     pub fn is_ready(&self) -> bool {
-        self.holds() && (!matches!(self.verdict, Verdict::Adopted(_)) || self.open_sink().is_some())
+        self.holds() && (!matches!(self.verdict, HandlerVerdict::Adopted(_)) || self.open_sink().is_some())
     }
 
     pub(super) fn is_as_described(&self) -> bool {
@@ -130,7 +130,7 @@ impl State {
     }
 
     /// The counter of the sink's file switches, and its value when the handler's stream was opened.
-    pub fn turns_seen(&self) -> Option<(Arc<AtomicU64>, u64)> {
+    pub fn rotations_seen(&self) -> Option<(Arc<AtomicU64>, u64)> {
         if !self.rotates() {
             return None;
         }
@@ -140,8 +140,8 @@ impl State {
     }
 
     /// True if the sink has switched to another file since then.
-    fn has_turned(&self) -> bool {
-        self.turns_seen().is_some_and(|(counter, seen)| counter.load(Relaxed) != seen)
+    fn has_rotated(&self) -> bool {
+        self.rotations_seen().is_some_and(|(counter, seen)| counter.load(Relaxed) != seen)
     }
 
     /// Takes over the sink of the handler's former state.
@@ -156,7 +156,9 @@ impl State {
     ///
     /// The reason why the sink cannot be opened.
     pub fn sink(&self) -> Result<u32, String> {
-        let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
+        let HandlerVerdict::Adopted(adoption) = &self.verdict else {
+            return Err("the handler is not adopted".to_owned());
+        };
         let mut id_epoch = pipeline::id_epoch();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
         match *sink {
@@ -174,7 +176,7 @@ impl State {
         };
         *sink = Sink::Open(id_epoch, id);
         if adoption.rotates() {
-            let rotations = pipeline::rotation_count(id).map(|counter| Rotations { id_epoch, seen: 0, counter });
+            let rotations = pipeline::rotation_count(id).map(|counter| RotationCounter { id_epoch, seen: 0, counter });
             *self.rotated.lock().expect("no panic happens while it is held") = rotations;
         }
         Ok(id)
@@ -185,7 +187,7 @@ impl State {
     /// # Errors
     ///
     /// An error was raised meanwhile that no error handler catches.
-    pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
+    pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<RecordReading>>, Failure> {
         let id_epoch = pipeline::id_epoch();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
             && *made == id_epoch
@@ -205,7 +207,7 @@ impl State {
 
     /// True if its sink switches to other files by itself.
     pub fn rotates(&self) -> bool {
-        matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.rotates())
+        matches!(&self.verdict, HandlerVerdict::Adopted(adoption) if adoption.rotates())
     }
 
     /// Takes the sink away permanently.
@@ -223,7 +225,7 @@ impl State {
 
     /// The sink, if it is open.
     pub fn open_sink(&self) -> Option<u32> {
-        self.opened().filter(is_of_now).map(|(_, id)| id)
+        self.opened().filter(is_current).map(|(_, id)| id)
     }
 
     /// Generation and id of the sink.
@@ -235,21 +237,21 @@ impl State {
     }
 }
 
-impl Inputs {
+impl DescriptionInputs {
     fn hold(&self) -> bool {
-        self.parts.iter().all(Part::holds) && self.types.iter().all(ClassVersion::holds)
+        self.parts.iter().all(WatchedPart::holds) && self.types.iter().all(ClassVersion::holds)
     }
 }
 
 impl Adoption {
     /// True if its records may be sent by value: the collector can follow its formatter, and the sink is a file.
     pub fn may_go_by_value(&self) -> bool {
-        self.format.is_ok() && self.traits.takes == Takes::Lines && !self.traits.is_borrowed
+        self.format.is_ok() && self.traits.takes == SinkInput::Lines && !self.traits.is_borrowed
     }
 
     /// True if its records go to the sink in their parts.
     pub fn takes_entries(&self) -> bool {
-        self.traits.takes == Takes::Entries
+        self.traits.takes == SinkInput::Entries
     }
 
     /// True if its sink switches to other files by itself, and its stream has to follow.
@@ -270,6 +272,6 @@ impl Drop for Adoption {
     }
 }
 
-pub(super) fn is_of_now((id_epoch, _): &(u64, u32)) -> bool {
+pub(super) fn is_current((id_epoch, _): &(u64, u32)) -> bool {
     *id_epoch == pipeline::id_epoch()
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
-use super::state::State;
+use super::state::HandlerState;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::WeakReference;
 use crate::plans::python_half::weak_reference;
 
 pub(super) struct KnownHandler {
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<HandlerState>,
     pub(super) reference: WeakReference,
 }
 
@@ -28,8 +28,8 @@ impl Hasher for AddressHasher {
     #[inline]
     fn write_usize(&mut self, address: usize) {
         /// 2^64 divided by the golden ratio, an odd number (Knuth, TAOCP volume 3, section 6.4).
-        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        let product = (self.0 ^ address as u64).wrapping_mul(SPREAD);
+        const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+        let product = (self.0 ^ address as u64).wrapping_mul(GOLDEN_RATIO);
         // The table takes the lowest bits, which are all 0 in an address and stay so.
         self.0 = product ^ (product >> 32);
     }
@@ -56,12 +56,12 @@ pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
 }
 
 /// The known state of a handler; no new one is made.
-pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<HandlerState>> {
     with_table(|table| table.states.get(&(handler.as_ptr() as usize)).map(|entry| entry.state.clone()))
 }
 
 /// Puts a state into the table.
-pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
+pub(super) fn enter(state: HandlerState, handler: &Bound<'_, PyAny>) -> Result<Arc<HandlerState>, Failure> {
     let address = handler.as_ptr() as usize;
     let state = Arc::new(state);
     let reference = weak_reference(handler)?;
@@ -78,7 +78,7 @@ pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<Stat
 }
 
 /// Removes the state of a handler from the table, and returns it.
-pub(super) fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+pub(super) fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<HandlerState>> {
     let entry = with_table(|table| {
         let entry = table.states.remove(&(handler.as_ptr() as usize))?;
         table.by_reference.remove(&entry.reference.address());

@@ -21,7 +21,7 @@ use crate::plans::python_half;
 pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     let mut outcome = Ok(());
     let references: Vec<WeakReference> =
-        with_table(|table| table.states.values().map(|entry| entry.reference.again(py)).collect());
+        with_table(|table| table.states.values().map(|entry| entry.reference.clone_ref(py)).collect());
     for reference in references {
         let Some(handler) = reference.upgrade(py) else { continue };
         if python_half::stands_alone(&handler) {

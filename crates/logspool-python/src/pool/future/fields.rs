@@ -94,13 +94,13 @@ impl FutureHandle {
 
     /// A second reference, for another thread to drop.
     #[inline]
-    pub fn lent(&self, py: Python<'_>) -> Self {
-        Self(Owned::lent(&self.0.bind(py)))
+    pub fn for_other_thread(&self, py: Python<'_>) -> Self {
+        Self(Owned::for_other_thread(&self.0.bind(py)))
     }
 
     /// A second reference.
-    pub fn again(&self, py: Python<'_>) -> Self {
-        Self(self.0.again(py))
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self(self.0.clone_ref(py))
     }
 
     /// The object.
@@ -111,7 +111,7 @@ impl FutureHandle {
 }
 
 /// A new reference to the object in a field. The field must not be emptied meanwhile.
-pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
+pub(super) fn object_in(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
     // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under
     // the promise's lock, `waiters` and `condition` only in a forked child, the others never.
     unsafe { Borrowed::from_ptr_or_opt(py, field.observe()) }.map(|object| Owned::of(&object))

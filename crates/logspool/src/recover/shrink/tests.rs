@@ -270,7 +270,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     // As if `first.log` had all its records.
     claim.close(first as usize).unwrap();
     let read = || Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
-    let notes = notes(&read().plan.passed(|batch| batch > up_to));
+    let notes = advanced_words(&read().plan.written_batches(|batch| batch > up_to));
     let count = notes.len();
     notes.into_iter().take(kept).for_each(|(offset, word)| claim.raise(offset, word).unwrap());
     assert!(!read().survey.damage.is_any(), "after {kept} notes up to {up_to}");
@@ -299,7 +299,7 @@ fn a_batch_that_a_message_to_a_service_follows_stays_until_the_service_has_it() 
     let head = process.segment.sink(service as usize);
     head.begin_stream(7, 1);
     head.note_arrival(0, 0);
-    head.told.store(2, Ordering::Relaxed);
+    head.message_batch.store(2, Ordering::Relaxed);
     for sink in [first, first, service] {
         process.log(sink, 3);
         process.batch();

@@ -8,8 +8,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::super::named::{make_way, rename_existing};
-use crate::sidecar::steps::{Step, reach};
+use super::super::named::{remove_existing, rename_existing};
+use crate::sidecar::steps::{AppendStep, reach};
 use crate::sinks::Compression;
 
 /// File name endings of compressed backups.
@@ -46,9 +46,9 @@ pub fn shift(path: &str, number: u32) -> io::Result<()> {
             return Ok(());
         }
     }
-    make_way(&target)?;
+    remove_existing(&target)?;
     for (ending, _) in ENDINGS {
-        make_way(&format!("{target}{ending}"))?;
+        remove_existing(&format!("{target}{ending}"))?;
     }
     rename_existing(&source, &target)?;
     if number > 0 {
@@ -56,7 +56,7 @@ pub fn shift(path: &str, number: u32) -> io::Result<()> {
             rename_existing(&format!("{source}{ending}"), &format!("{target}{ending}"))?;
         }
     }
-    reach(Step::Renamed);
+    reach(AppendStep::Renamed);
     Ok(())
 }
 

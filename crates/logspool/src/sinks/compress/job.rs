@@ -16,8 +16,8 @@ use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
 use super::task::Task;
 use crate::sidecar::Identity;
-use crate::sidecar::locks::{self, Lock};
-use crate::sidecar::steps::{Step, reach};
+use crate::sidecar::locks::{self, LockState};
+use crate::sidecar::steps::{AppendStep, reach};
 use crate::sinks::Compression;
 
 /// Bytes read at a time. Between two reads the thread may be asked to leave for a fork.
@@ -59,7 +59,7 @@ impl Encoder {
 
 /// Progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum JobProgress {
     /// The job must be continued.
     Partly,
     /// The job is finished.
@@ -109,11 +109,11 @@ impl Job {
     /// # Errors
     ///
     /// When a system call fails. The plain file is unchanged.
-    pub fn go_on(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
+    pub fn proceed(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<JobProgress> {
         let mut piece = vec![0; PIECE_BYTES];
         while let Some(encoder) = &mut self.encoder {
             if is_asked_to_leave() {
-                return Ok(Done::Partly);
+                return Ok(JobProgress::Partly);
             }
             let count = self.source.read(&mut piece)?;
             if count == 0 {
@@ -125,7 +125,7 @@ impl Job {
             self.read += count as u64;
             let half = self.status.len() / 2;
             if before <= half && half < self.read {
-                reach(Step::Compressing);
+                reach(AppendStep::Compressing);
             }
             let made = self.file.metadata()?.len();
             if made - self.synced >= SYNC_BYTES {
@@ -150,12 +150,12 @@ impl Job {
         self.file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
         self.file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
         self.file.sync_all()?;
-        reach(Step::Compressed);
+        reach(AppendStep::Compressed);
         Ok(())
     }
 
     /// Renames the compressed file to the current name of the plain one plus its ending, and removes the plain file.
-    fn place(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
+    fn place(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<JobProgress> {
         if !self.is_placed {
             let placed = while_nobody_rotates(task, is_asked_to_leave, || {
                 let Some(plain) = self.plain(task)? else { return Ok(false) };
@@ -168,21 +168,21 @@ impl Job {
             match placed {
                 // The backup has expired or was written to, or another form has its name: the compressed file is
                 // discarded.
-                Some(false) => return Ok(Done::Wholly),
-                None => return Ok(Done::Partly),
+                Some(false) => return Ok(JobProgress::Wholly),
+                None => return Ok(JobProgress::Partly),
                 Some(true) => self.is_placed = true,
             }
             File::open(Path::new(&task.path).parent().unwrap_or(Path::new("/")))?.sync_all()?;
-            reach(Step::Placed);
+            reach(AppendStep::Placed);
         }
         let removed = while_nobody_rotates(task, is_asked_to_leave, || {
             // A rotation may have removed it.
             self.plain(task)?.map_or(Ok(()), |plain| forms::settle(&plain))
         })?;
         if removed.is_some() {
-            reach(Step::Removed);
+            reach(AppendStep::Removed);
         }
-        Ok(if removed.is_some() { Done::Wholly } else { Done::Partly })
+        Ok(if removed.is_some() { JobProgress::Wholly } else { JobProgress::Partly })
     }
 
     /// Current name of the plain file, if it still has the contents that were read.
@@ -228,7 +228,7 @@ fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !locks::set(&file, 0, Lock::Alone)? {
+    if !locks::set(&file, 0, LockState::Alone)? {
         return Ok(None);
     }
     // The previous holder of the lock may have renamed or removed the file.

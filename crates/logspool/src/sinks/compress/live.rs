@@ -6,18 +6,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use logspool_sys::nap::nap;
+use logspool_sys::sleep::sleep_interruptibly;
 
 use super::task::Task;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::SharedLog;
 
 /// How long one try waits for others, and the pause between two tries.
-const TRY: Duration = Duration::from_millis(5);
+const TRY_TIMEOUT: Duration = Duration::from_millis(5);
 /// How long the lock is tried for, if a writer hangs in the live file or the file does not exist.
 ///
 /// Chosen: a disk that hangs for longer has other problems; the next rotation requests it again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `work` while no process rotates the file. `Ok(None)` if `is_asked_to_leave`, or if the lock was not available
 /// in time.
@@ -30,7 +30,7 @@ pub fn while_nobody_rotates<R>(
     is_asked_to_leave: &dyn Fn() -> bool,
     work: impl FnOnce() -> io::Result<R>,
 ) -> io::Result<Option<R>> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if is_asked_to_leave() || Instant::now() > deadline {
             return Ok(None);
@@ -39,10 +39,10 @@ pub fn while_nobody_rotates<R>(
             let alone = task.alone.lock().unwrap_or_else(PoisonError::into_inner);
             let result = work();
             drop(alone);
-            shared.give_up();
+            shared.abort_append();
             return result.map(Some);
         }
-        nap(TRY);
+        sleep_interruptibly(TRY_TIMEOUT);
     }
 }
 
@@ -59,8 +59,8 @@ fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    shared.attend(origin.clone());
-    match shared.enter_within(&file, TRY) {
+    shared.set_origin(origin.clone());
+    match shared.enter_within(&file, TRY_TIMEOUT) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         Err(error) => return Err(error),
@@ -68,7 +68,7 @@ fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
     let is_it = fs::metadata(&task.path)
         .is_ok_and(|there| file.metadata().is_ok_and(|here| Identity::of(&there) == Identity::of(&here)));
     if !is_it {
-        shared.give_up();
+        shared.abort_append();
         return Ok(None);
     }
     Ok(Some((Some(file), shared)))

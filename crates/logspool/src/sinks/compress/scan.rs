@@ -19,7 +19,7 @@ pub struct Backup {
 
 /// Result of a scan of the folder.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ScanResult {
     /// Plain backups, oldest first.
     pub plain: Vec<Backup>,
     /// `.part` files, with the inode of their backup.
@@ -36,7 +36,7 @@ pub fn begun_path(task: &Task, inode: u64) -> PathBuf {
 /// # Errors
 ///
 /// When the folder cannot be read.
-pub fn look(task: &Task) -> io::Result<Found> {
+pub fn look(task: &Task) -> io::Result<ScanResult> {
     let path = Path::new(&task.path);
     let folder = path.parent().unwrap_or(Path::new("/"));
     let prefix = [path.file_name().unwrap_or_default().as_encoded_bytes(), b"."].concat();
@@ -54,7 +54,7 @@ pub fn look(task: &Task) -> io::Result<Found> {
         }
     }
     plain.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(Found { plain: plain.into_iter().map(|(_, backup)| backup).collect(), begun })
+    Ok(ScanResult { plain: plain.into_iter().map(|(_, backup)| backup).collect(), begun })
 }
 
 /// The inode in the name of a `.part` file.

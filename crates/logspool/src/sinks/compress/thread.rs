@@ -7,11 +7,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use logspool_sys::gate::PerProcess;
-use logspool_sys::nap::nap;
+use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
-use super::job::{self, Done, Job};
+use super::job::{self, Job, JobProgress};
 use super::live::while_nobody_rotates;
 use super::task::Task;
 use super::{forms, scan};
@@ -23,7 +23,7 @@ const LOWEST_IO: libc::c_long = 2 << 13 | 7;
 const IO_OF_ONE: libc::c_long = 1;
 
 /// All compression work for one log file.
-struct Errand {
+struct CompressionWork {
     task: Task,
     /// Whether `.part` files and copies left by earlier processes were handled.
     is_swept: bool,
@@ -34,7 +34,7 @@ struct Errand {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Errand>,
+    waiting: VecDeque<CompressionWork>,
     runs: bool,
     /// Set before a fork.
     leave: bool,
@@ -49,9 +49,9 @@ pub fn request(task: Task) {
     let starts = STATE.with(|state| {
         state.ends = false;
         if !state.waiting.iter().any(|errand| errand.task.path == task.path && errand.job.is_none()) {
-            state.waiting.push_back(Errand { task, is_swept: false, tried: HashSet::new(), job: None });
+            state.waiting.push_back(CompressionWork { task, is_swept: false, tried: HashSet::new(), job: None });
         }
-        state.is_to_start()
+        state.must_start()
     });
     if starts {
         start();
@@ -59,30 +59,30 @@ pub fn request(task: Task) {
 }
 
 /// Call before a fork. Makes the thread leave, and waits at most 50 ms.
-pub fn leave() {
+pub fn stop_before_fork() {
     STATE.with(|state| state.leave = true);
-    await_leaving();
+    await_stop();
 }
 
 /// Call at the end of the process. Makes the thread leave, so that no sidecar is opened later. Unfinished backups are
 /// left to the next process, unless a sink writes again.
 pub fn end() {
     STATE.with(|state| state.ends = true);
-    await_leaving();
+    await_stop();
 }
 
-fn await_leaving() {
+fn await_stop() {
     let deadline = Instant::now() + LEAVE_DEADLINE;
     while STATE.with(|state| state.runs) && Instant::now() < deadline {
-        nap(Duration::from_micros(200));
+        sleep_interruptibly(Duration::from_micros(200));
     }
 }
 
 /// Call after a fork, in the parent: continues.
-pub fn come_back() {
+pub fn resume_after_fork() {
     let starts = STATE.with(|state| {
         state.leave = false;
-        state.is_to_start()
+        state.must_start()
     });
     if starts {
         start();
@@ -90,8 +90,8 @@ pub fn come_back() {
 }
 
 /// Call after a fork, in the child: closes the inherited descriptors of unfinished jobs.
-pub fn forget() {
-    STATE.show_inherited(|state| {
+pub fn close_inherited() {
+    STATE.inspect_inherited(|state| {
         if state.runs {
             return;
         }
@@ -103,13 +103,13 @@ pub fn forget() {
 }
 
 impl State {
-    fn is_to_leave(&self) -> bool {
+    fn must_stop(&self) -> bool {
         self.leave || self.ends
     }
 
     /// Whether the thread must be started. If so, it counts as running.
-    fn is_to_start(&mut self) -> bool {
-        let starts = !self.runs && !self.is_to_leave() && !self.waiting.is_empty();
+    fn must_start(&mut self) -> bool {
+        let starts = !self.runs && !self.must_stop() && !self.waiting.is_empty();
         self.runs |= starts;
         starts
     }
@@ -122,23 +122,23 @@ fn start() {
 }
 
 fn is_asked_to_leave() -> bool {
-    STATE.with(|state| state.is_to_leave())
+    STATE.with(|state| state.must_stop())
 }
 
 fn run() {
     take_lowest_priority();
-    let mut errand: Option<Errand> = None;
+    let mut errand: Option<CompressionWork> = None;
     loop {
         let next = STATE.with(|state| {
             if let Some(errand) = errand.take() {
                 state.waiting.push_front(errand);
             }
-            let next = if state.is_to_leave() { None } else { state.waiting.pop_front() };
+            let next = if state.must_stop() { None } else { state.waiting.pop_front() };
             state.runs = next.is_some();
             next
         });
         let Some(mut next) = next else { return };
-        if next.run() == Done::Partly {
+        if next.run() == JobProgress::Partly {
             errand = Some(next);
         }
     }
@@ -153,8 +153,8 @@ fn take_lowest_priority() {
     }
 }
 
-impl Errand {
-    fn run(&mut self) -> Done {
+impl CompressionWork {
+    fn run(&mut self) -> JobProgress {
         loop {
             match self.advance() {
                 Ok(Some(done)) => return done,
@@ -164,7 +164,7 @@ impl Errand {
                     let was_at_one = self.job.take().is_some();
                     self.task.note(error);
                     if !was_at_one {
-                        return Done::Wholly;
+                        return JobProgress::Wholly;
                     }
                 }
             }
@@ -172,11 +172,11 @@ impl Errand {
     }
 
     /// Does one step. `None` if another step follows.
-    fn advance(&mut self) -> io::Result<Option<Done>> {
+    fn advance(&mut self) -> io::Result<Option<JobProgress>> {
         if let Some(job) = &mut self.job {
-            if job.go_on(&self.task, &is_asked_to_leave)? == Done::Partly {
+            if job.proceed(&self.task, &is_asked_to_leave)? == JobProgress::Partly {
                 if is_asked_to_leave() {
-                    return Ok(Some(Done::Partly));
+                    return Ok(Some(JobProgress::Partly));
                 }
                 self.task.note(io::Error::from(io::ErrorKind::TimedOut));
             }
@@ -185,7 +185,7 @@ impl Errand {
         if !self.is_swept {
             if !self.sweep()? {
                 // A writer hangs in the live file, or the thread must leave.
-                return Ok(Some(if is_asked_to_leave() { Done::Partly } else { Done::Wholly }));
+                return Ok(Some(if is_asked_to_leave() { JobProgress::Partly } else { JobProgress::Wholly }));
             }
             self.is_swept = true;
         }
@@ -193,7 +193,7 @@ impl Errand {
         let is_new = |backup: &scan::Backup| {
             !self.tried.contains(&backup.inode) && backup.path.to_str().is_some_and(|path| !forms::any_exists(path))
         };
-        let Some(backup) = found.plain.into_iter().find(is_new) else { return Ok(Some(Done::Wholly)) };
+        let Some(backup) = found.plain.into_iter().find(is_new) else { return Ok(Some(JobProgress::Wholly)) };
         self.tried.insert(backup.inode);
         match Job::begin(&self.task, &backup) {
             Ok(job) => self.job = job,

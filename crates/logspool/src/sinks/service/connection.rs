@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
 
 use logspool_record::address::ServiceAddress;
-use logspool_record::msgpack::{Item, Missing, Reader};
+use logspool_record::msgpack::{Item, ReadError, Reader};
 
 use super::socket::Socket;
 use super::tls::Session;
@@ -65,7 +65,7 @@ impl Connection {
             Some(session) => session.send(&mut self.socket, bytes),
             None => self.socket.write(bytes),
         };
-        not_now(sent).map(Option::unwrap_or_default)
+        none_if_would_block(sent).map(Option::unwrap_or_default)
     }
 
     /// The error for a connection on which sending failed. The last answers of the service may explain more than
@@ -90,7 +90,7 @@ impl Connection {
                 Some(session) => session.receive(&mut self.socket, &mut part),
                 None => self.socket.read(&mut part),
             };
-            match not_now(read).map_err(|lost| self.unanswered(lost))? {
+            match none_if_would_block(read).map_err(|lost| self.unanswered(lost))? {
                 None => return Ok(()),
                 Some(0) => return Err(self.unanswered(ErrorKind::UnexpectedEof.into())),
                 Some(count) => self.answer.extend_from_slice(&part[..count]),
@@ -103,7 +103,7 @@ impl Connection {
                         id.into_iter().for_each(&mut acked);
                         done += len;
                     }
-                    Err(Missing::Incomplete) if self.answer.len() - done <= MAX_ANSWER_BYTES => break,
+                    Err(ReadError::Incomplete) if self.answer.len() - done <= MAX_ANSWER_BYTES => break,
                     Err(_) => return Err(no_answer(&self.answer[done..])),
                 }
             }
@@ -160,7 +160,7 @@ fn no_answer(bytes: &[u8]) -> io::Error {
 }
 
 /// `None` if the call would block.
-fn not_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
+fn none_if_would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(count) => Ok(Some(count)),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
@@ -169,9 +169,9 @@ fn not_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
 }
 
 /// Parses the first answer. Returns its length, and the id if it is an ack.
-fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), Missing> {
+fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), ReadError> {
     let mut reader = Reader::new(bytes);
-    let Item::Map(count) = reader.item()? else { return Err(Missing::Invalid) };
+    let Item::Map(count) = reader.item()? else { return Err(ReadError::Invalid) };
     let mut id = None;
     for _ in 0..count {
         let is_ack = matches!(reader.item()?, Item::Text(b"ack") | Item::Bytes(b"ack"));
@@ -180,7 +180,7 @@ fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), Missing> {
         if is_ack {
             id = match { value }.item()? {
                 Item::Text(id) | Item::Bytes(id) => Some(id),
-                _ => return Err(Missing::Invalid),
+                _ => return Err(ReadError::Invalid),
             };
         }
     }
@@ -206,7 +206,7 @@ mod tests {
         push_text(&mut bytes, b"x");
         push_nil(&mut bytes);
         for cut in 0..bytes.len() {
-            assert_eq!(Err(Missing::Incomplete), read_answer(&bytes[..cut]), "{cut}");
+            assert_eq!(Err(ReadError::Incomplete), read_answer(&bytes[..cut]), "{cut}");
         }
         let len = bytes.len();
         bytes.push(0x80);
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_refused() {
         for bytes in [&b"HTTP/1.1 400"[..], &[0x81, 0xa3, b'a', b'c', b'k', 5], &[0xc1], &[0x90]] {
-            assert_eq!(Err(Missing::Invalid), read_answer(bytes), "{bytes:?}");
+            assert_eq!(Err(ReadError::Invalid), read_answer(bytes), "{bytes:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use crate::option::{OptionField, OptionShape};
 use logspool_record::definition::OptionValue;
 use logspool_record::format::entry::MAX_DEPTH;
-use logspool_record::msgpack::{Item, Missing, Reader};
+use logspool_record::msgpack::{Item, ReadError, Reader};
 use logspool_record::syslog::FACILITIES;
 
 /// Part of the system that messages come from: a number of RFC 5424.
@@ -54,9 +54,9 @@ const MESSAGE_ID_CHARACTERS: usize = 32;
 const SD_NAME_CHARACTERS: usize = 32;
 
 /// Ends the text of a message that was cut.
-const CUT: &str = "...";
+const CUT_MARK: &str = "...";
 
-/// Parts that an entry has of its own; the first one of each name is the part, a later one a field.
+/// Names of the standard parts of an entry. The first value with such a name is the part; a later one is a field.
 const PARTS: [&[u8]; 14] = [
     b"level",
     b"logger",
@@ -76,7 +76,7 @@ const PARTS: [&[u8]; 14] = [
 
 /// What a message shows of an entry.
 #[derive(Default)]
-struct Shown {
+struct ShownEntry {
     seconds: u32,
     nanoseconds: u32,
     level: i128,
@@ -98,7 +98,7 @@ impl Header {
 
     /// Appends the message of an entry, of at most `most` bytes.
     pub fn push_message(&self, out: &mut Vec<u8>, entry: &[u8], most: usize) {
-        let mut shown = Shown::default();
+        let mut shown = ShownEntry::default();
         if shown.read(entry).is_err() && shown.text.is_empty() {
             shown.text = String::from_utf8_lossy(entry).into_owned();
         }
@@ -116,7 +116,7 @@ impl Header {
             text.push_str(&printable(part, most));
         }
         // Room for the brackets, a space and some text; else the fields are left out.
-        if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT.len() > most {
+        if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT_MARK.len() > most {
             text.push_str(" -");
         } else {
             let _ = write!(text, " [{}{}]", self.sd_id, shown.fields);
@@ -130,12 +130,12 @@ impl Header {
             }
         }
         if text.len() > most {
-            let mut end = most - CUT.len();
+            let mut end = most - CUT_MARK.len();
             while !text.is_char_boundary(end) {
                 end -= 1;
             }
             text.truncate(end);
-            text.push_str(CUT);
+            text.push_str(CUT_MARK);
         }
         out.extend_from_slice(text.as_bytes());
     }
@@ -183,13 +183,13 @@ fn name(text: &[u8]) -> String {
     if shown.is_empty() { "_".to_owned() } else { shown }
 }
 
-impl Shown {
-    fn read(&mut self, entry: &[u8]) -> Result<(), Missing> {
+impl ShownEntry {
+    fn read(&mut self, entry: &[u8]) -> Result<(), ReadError> {
         let mut reader = Reader::new(entry);
         let (Item::Array(2), Item::Extension(0, time), Item::Map(count)) =
             (reader.item()?, reader.item()?, reader.item()?)
         else {
-            return Err(Missing::Invalid);
+            return Err(ReadError::Invalid);
         };
         if let [a, b, c, d, e, f, g, h] = *time {
             self.seconds = u32::from_be_bytes([a, b, c, d]);
@@ -197,7 +197,7 @@ impl Shown {
         }
         let mut seen = [false; PARTS.len()];
         for _ in 0..count {
-            let Item::Text(key) = reader.item()? else { return Err(Missing::Invalid) };
+            let Item::Text(key) = reader.item()? else { return Err(ReadError::Invalid) };
             let part = PARTS.iter().position(|part| *part == key).filter(|part| !seen[*part]);
             let mut value = String::new();
             push_value(&mut value, &mut reader, 0)?;
@@ -229,9 +229,9 @@ impl Shown {
 }
 
 /// Appends a value as text, arrays and maps as JSON has them.
-fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), Missing> {
+fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), ReadError> {
     if depth > MAX_DEPTH {
-        out.push_str(CUT);
+        out.push_str(CUT_MARK);
         return reader.skip();
     }
     match reader.item()? {
@@ -247,7 +247,7 @@ fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result
         Item::Text(text) | Item::Bytes(text) => {
             let _ = write!(out, "{:?}", String::from_utf8_lossy(text));
         }
-        Item::Extension(..) => out.push_str(CUT),
+        Item::Extension(..) => out.push_str(CUT_MARK),
         Item::Array(count) => {
             out.push('[');
             for index in 0..count {

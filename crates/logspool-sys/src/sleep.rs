@@ -7,7 +7,7 @@ use std::time::Duration;
 /// `std::thread::sleep` sleeps again for the rest after each signal, and the kernel adds its slack to that rest. If
 /// signals come every few microseconds, it never returns. Callers check their condition again and keep their own
 /// deadline.
-pub fn nap(time: Duration) {
+pub fn sleep_interruptibly(time: Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
     // SAFETY: nanosleep is async-signal-safe and `time` is valid.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };

@@ -1,6 +1,6 @@
 //! Finishes an append that a dead writer began.
 //!
-//! The caller is inside, so the owner of the intent is dead or has abandoned it. Another kill may interrupt every step.
+//! The caller holds the lock of the sidecar, so the owner of the intent is dead or has abandoned it. Another kill may interrupt every step.
 //! The next process then starts from the file and the intent, and reaches the same result:
 //!
 //! - The file shows how much of the copy it contains, and the rest is appended.
@@ -20,9 +20,9 @@ use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Tab
 use logspool_sys::folder::Folder;
 
 use super::intent::Intent;
-use super::log_file::{is_appending, seek_behind};
+use super::log_file::{is_appending, seek_after};
 use super::side::Sidecar;
-use super::steps::{self, Step};
+use super::steps::{self, AppendStep};
 
 /// Bytes after the intended position that are searched for the intended bytes, if others appended too.
 ///
@@ -48,11 +48,11 @@ pub(crate) fn count_torn() {
 /// How much of the intended bytes is in the file.
 #[derive(Debug, PartialEq, Eq)]
 enum FoundBytes {
-    /// This many bytes, and they are the end of the file, or are complete.
+    /// This number of bytes, either all of them or those at the end of the file: the rest can be appended.
     Out(usize),
-    /// Whole lines with this many bytes; other processes appended before or after them.
+    /// Whole lines, with lines of other processes before or after them.
     Among {
-        /// Number of bytes.
+        /// Number of bytes of these lines.
         out: usize,
         /// Whether the beginning of another line is there.
         torn: bool,
@@ -64,18 +64,18 @@ enum FoundBytes {
 /// # Errors
 ///
 /// When a system call fails. The intent then stays.
-pub fn mend(sidecar: &Sidecar, target: &File) -> io::Result<()> {
+pub fn finish_intent(sidecar: &Sidecar, target: &File) -> io::Result<()> {
     let Some(mut intent) = sidecar.intent()? else { return sidecar.clear() };
     let reader = reader_of(target);
     match sidecar.copy(&intent)? {
         Some(copy) => append_rest(sidecar, &mut intent, &copy, target, reader.as_ref())?,
         None => end_line(sidecar, &mut intent, target, reader.as_ref())?,
     }
-    steps::reach(Step::Mended);
+    steps::reach(AppendStep::Mended);
     note(&sidecar.folder, &intent)?;
     sidecar.clear()?;
     sidecar.shrink(intent.length as usize);
-    seek_behind(target)
+    seek_after(target)
 }
 
 fn append_rest(
@@ -119,7 +119,7 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     };
     let mut there = vec![0; behind.min(copy.len() as u64 + SEARCH_BYTES) as usize];
     reader.read_exact_at(&mut there, at)?;
-    let alike = alike(&there, copy);
+    let alike = common_prefix(&there, copy);
     if alike == there.len().min(copy.len()) {
         return Ok(FoundBytes::Out(alike));
     }
@@ -127,7 +127,7 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     // again. A part counts only if it begins a line, as ours did; otherwise it may be another program's text.
     let mut best = 0;
     for start in (0..there.len()).filter(|start| there[*start] == copy[0]) {
-        let alike = self::alike(&there[start..], copy);
+        let alike = self::common_prefix(&there[start..], copy);
         let begins = start == 0 || there[start - 1] == b'\n';
         if alike == copy.len() || begins && start + alike == there.len() && at + there.len() as u64 == size {
             return Ok(FoundBytes::Out(alike));
@@ -139,7 +139,7 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
 }
 
 /// Number of leading bytes that are equal.
-fn alike(one: &[u8], other: &[u8]) -> usize {
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
@@ -206,7 +206,7 @@ fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        steps::reach(Step::Appended);
+        steps::reach(AppendStep::Appended);
     }
     Ok(())
 }
@@ -322,7 +322,7 @@ mod tests {
         } else {
             sidecar.rewrite(&intent).unwrap();
         }
-        mend(&sidecar, &target).unwrap();
+        finish_intent(&sidecar, &target).unwrap();
         let once = std::fs::read_to_string(&path).unwrap();
 
         assert!(!sidecar.has_intent().unwrap());

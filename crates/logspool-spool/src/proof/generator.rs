@@ -1,9 +1,9 @@
 //! Random numbers that a seed reproduces (splitmix64).
 
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Random(u64);
 
-impl Dice {
+impl Random {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -2,7 +2,7 @@
 
 /// What to do with the records for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum FileAction {
     /// Leave them in the segment.
     Leave,
     /// Append them to the file.
@@ -11,7 +11,7 @@ pub enum Want {
     Take,
     /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
     /// then, so older records would be gone. Append the records of a later segment.
-    DoneAway(i64),
+    DropOlder(i64),
 }
 
 /// What to do with records for terminals and pipes of a dead process, after all other records are delivered.

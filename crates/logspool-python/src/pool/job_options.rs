@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use super::arguments;
 use super::extra::Extra;
 use super::future::FutureHandle;
-use super::job::Target;
+use super::job::JobTarget;
 use super::results::Results;
 use super::schedule::Schedule;
 use crate::interpreter::object::Owned;
 
 /// Options of jobs that a pool or a view sets.
 #[derive(Default)]
-pub struct Wishes {
+pub struct JobOptions {
     /// How long a job may run, in nanoseconds.
     pub limit_ns: Option<u64>,
     /// Called with each value of a job.
@@ -28,7 +28,7 @@ pub struct Wishes {
     pub results: Option<Py<Results>>,
 }
 
-impl Wishes {
+impl JobOptions {
     /// Options of a pool, which are callbacks only.
     ///
     /// # Errors
@@ -68,16 +68,16 @@ fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<P
 #[inline(always)]
 pub fn target(
     py: Python<'_>,
-    pool: &Wishes,
-    own: Option<&Wishes>,
+    pool: &JobOptions,
+    own: Option<&JobOptions>,
     future: Option<FutureHandle>,
     schedule: Option<Py<Schedule>>,
-) -> Target {
-    let own = own.filter(|wishes| !wishes.is_empty());
+) -> JobTarget {
+    let own = own.filter(|options| !options.is_empty());
     if own.is_none() && schedule.is_none() {
         match future {
-            Some(future) => return Target::Future(future),
-            None if pool.is_empty() => return Target::Nobody,
+            Some(future) => return JobTarget::Future(future),
+            None if pool.is_empty() => return JobTarget::Nobody,
             None => {}
         }
     }
@@ -87,17 +87,17 @@ pub fn target(
 #[cold]
 fn extra(
     py: Python<'_>,
-    pool: &Wishes,
-    own: Option<&Wishes>,
+    pool: &JobOptions,
+    own: Option<&JobOptions>,
     future: Option<FutureHandle>,
     schedule: Option<Py<Schedule>>,
-) -> Target {
-    let nobody = Wishes::default();
+) -> JobTarget {
+    let nobody = JobOptions::default();
     let own = own.unwrap_or(&nobody);
     // The callbacks of the pool serve jobs without another receiver.
     let pool = if future.is_some() || own.results.is_some() { &nobody } else { pool };
     let kept = |callback: Option<&Py<PyAny>>| callback.map(|callback| Owned::of(callback.bind(py)));
-    Target::Extra(Arc::new(Extra {
+    JobTarget::Extra(Arc::new(Extra {
         done: kept(own.done.as_ref().or(pool.done.as_ref())),
         failed: kept(own.failed.as_ref().or(pool.failed.as_ref())),
         results: own.results.as_ref().map(|results| results.get().sender()),

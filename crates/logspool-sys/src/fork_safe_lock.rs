@@ -1,116 +1,116 @@
 //! A lock that a forked child can take although its holder is a thread of the parent.
 //!
 //! The native threads are asked to stop before a fork, but a thread in a long or stuck call stays. A `Mutex` held by it
-//! would stay locked in the child for ever. A [`Gate`] stores its holder's process number (`generation.rs`) instead.
+//! would stay locked in the child for ever. A [`ForkSafeLock`] stores its holder's process number (`generation.rs`) instead.
 //! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
-//! changed, so a `Gate` holds plain data only. [`PerProcess`] is for everything else.
+//! changed, so a `ForkSafeLock` holds plain data only. [`PerProcess`] is for everything else.
 //!
-//! Orderings: `hold_order` when a thread takes the gate pairs with `open_order` in `GateGuard::drop`, and makes the last
-//! holder's writes visible (model: `a_gate_shows_what_its_last_holder_did`).
+//! Orderings: `lock_order` when a thread takes the lock pairs with `unlock_order` in `ForkSafeGuard::drop`, and makes the last
+//! holder's writes visible (model: `a_lock_shows_what_its_last_holder_did`).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::generation;
-use crate::nap::nap;
+use crate::sleep::sleep_interruptibly;
 use crate::sync::{AtomicU64, Ordering, guarded};
 
 /// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery takes as long as
 /// its files take, and a poll every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(2);
 
-/// Acquire: see [`open_order`].
+/// Acquire: see [`unlock_order`].
 #[inline(always)]
-fn hold_order() -> Ordering {
-    guarded("gate_is_held", Ordering::Acquire)
+fn lock_order() -> Ordering {
+    guarded("lock_is_taken", Ordering::Acquire)
 }
 
-/// Release: whoever takes the gate next sees what this holder wrote.
+/// Release: whoever takes the lock next sees what this holder wrote.
 #[inline(always)]
-fn open_order() -> Ordering {
-    guarded("gate_is_opened", Ordering::Release)
+fn unlock_order() -> Ordering {
+    guarded("lock_is_released", Ordering::Release)
 }
 
 /// Data with at most one holder at a time in each process.
-pub struct Gate<T: Copy> {
+pub struct ForkSafeLock<T: Copy> {
     /// Process number of the holder, or 0.
     holder: AtomicU64,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached only through a `GateGuard`, and a process has at most one of them at a time.
-unsafe impl<T: Copy + Send> Sync for Gate<T> {}
+// SAFETY: the data is reached only through a `ForkSafeGuard`, and a process has at most one of them at a time.
+unsafe impl<T: Copy + Send> Sync for ForkSafeLock<T> {}
 
-/// A held gate; dropping it opens the gate.
-pub struct GateGuard<'a, T: Copy>(&'a Gate<T>);
+/// A held lock; dropping it releases the lock.
+pub struct ForkSafeGuard<'a, T: Copy>(&'a ForkSafeLock<T>);
 
-impl<T: Copy> Gate<T> {
-    /// An open gate.
+impl<T: Copy> ForkSafeLock<T> {
+    /// A lock that no thread holds.
     #[cfg(not(loom))]
     pub const fn new(data: T) -> Self {
         Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
-    /// An open gate.
+    /// A lock that no thread holds.
     #[cfg(loom)]
     pub fn new(data: T) -> Self {
         Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
-    /// Takes the gate, unless a thread of this process holds it.
-    pub fn try_hold(&self) -> Option<GateGuard<'_, T>> {
+    /// Takes the lock, unless a thread of this process holds it.
+    pub fn try_lock(&self) -> Option<ForkSafeGuard<'_, T>> {
         let process = generation::process();
         let mut holder = 0;
         loop {
-            match self.holder.compare_exchange(holder, process, hold_order(), Ordering::Relaxed) {
-                Ok(_) => return Some(GateGuard(self)),
+            match self.holder.compare_exchange(holder, process, lock_order(), Ordering::Relaxed) {
+                Ok(_) => return Some(ForkSafeGuard(self)),
                 Err(other) if other == process => return None,
-                // The gate was opened meanwhile, or its holder is a thread of the parent, which does not exist here.
+                // The lock was released meanwhile, or its holder is a thread of the parent, which does not exist here.
                 Err(other) => holder = other,
             }
         }
     }
 
-    /// Takes the gate and waits for it without a limit. A thread that already holds it would wait for ever.
-    pub fn hold(&self) -> GateGuard<'_, T> {
+    /// Takes the lock and waits for it without a limit. A thread that already holds it would wait for ever.
+    pub fn lock(&self) -> ForkSafeGuard<'_, T> {
         let mut pause = FIRST_PAUSE;
         loop {
-            if let Some(held) = self.try_hold() {
+            if let Some(held) = self.try_lock() {
                 return held;
             }
-            nap(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep_interruptibly(pause);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 }
 
-impl<T: Copy> Deref for GateGuard<'_, T> {
+impl<T: Copy> Deref for ForkSafeGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
+        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_lock`).
         unsafe { &*self.0.data.get() }
     }
 }
 
-impl<T: Copy> DerefMut for GateGuard<'_, T> {
+impl<T: Copy> DerefMut for ForkSafeGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
+        // SAFETY: this is the only `ForkSafeGuard` of the process (`try_lock`).
         unsafe { &mut *self.0.data.get() }
     }
 }
 
-impl<T: Copy> Drop for GateGuard<'_, T> {
+impl<T: Copy> Drop for ForkSafeGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.holder.store(0, open_order());
+        self.0.holder.store(0, unlock_order());
     }
 }
 
 /// A value per process, used by one thread at a time. A forked child begins with a new value and leaves the parent's
 /// value unchanged.
-pub struct PerProcess<T>(Gate<ValuePlace<T>>);
+pub struct PerProcess<T>(ForkSafeLock<ValuePlace<T>>);
 
 struct ValuePlace<T> {
     /// Number of the process that owns the value; 0 if there is no value.
@@ -126,7 +126,7 @@ impl<T> Clone for ValuePlace<T> {
 
 impl<T> Copy for ValuePlace<T> {}
 
-// SAFETY: only the holder of the gate uses the pointer.
+// SAFETY: only the holder of the lock uses the pointer.
 unsafe impl<T: Send> Send for ValuePlace<T> {}
 
 #[cfg(not(loom))]
@@ -140,29 +140,29 @@ impl<T: Default + Send> Default for PerProcess<T> {
 impl<T: Default + Send> PerProcess<T> {
     /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {
-        Self(Gate::new(ValuePlace { process: 0, value: std::ptr::null_mut() }))
+        Self(ForkSafeLock::new(ValuePlace { process: 0, value: std::ptr::null_mut() }))
     }
 
     /// Runs `work` on this process's value. A thread already inside `with` would wait for ever.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        let mut place = self.0.hold();
+        let mut place = self.0.lock();
         let process = generation::process();
         if place.process != process {
             *place = ValuePlace { process, value: Box::into_raw(Box::default()) };
         }
-        // SAFETY: this process made the value above and never frees it; only the holder of the gate is here.
+        // SAFETY: this process made the value above and never frees it; only the holder of the lock is here.
         work(unsafe { &mut *place.value })
     }
 
     /// In a forked child without a value of its own: calls `look` with the parent's value, unless a thread of the
     /// parent was using it at the fork.
-    pub fn show_inherited(&self, look: impl FnOnce(&T)) {
-        // Relaxed: `try_hold` below orders the reads of the value.
+    pub fn inspect_inherited(&self, look: impl FnOnce(&T)) {
+        // Relaxed: `try_lock` below orders the reads of the value.
         let is_whole = self.0.holder.load(Ordering::Relaxed) == 0;
-        let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
+        let Some(place) = self.0.try_lock().filter(|_| is_whole) else { return };
         if place.process != generation::process() && !place.value.is_null() {
             // SAFETY: the parent made the value and never frees it. No thread was changing it at the fork, and only the
-            // holder of the gate is here.
+            // holder of the lock is here.
             look(unsafe { &*place.value });
         }
     }
@@ -174,23 +174,23 @@ mod tests {
 
     #[test]
     fn one_thread_at_a_time_holds_it() {
-        static GATE: Gate<u64> = Gate::new(0);
-        let count = || (0..10_000).for_each(|_| *GATE.hold() += 1);
+        static LOCK: ForkSafeLock<u64> = ForkSafeLock::new(0);
+        let count = || (0..10_000).for_each(|_| *LOCK.lock() += 1);
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
 
-        assert_eq!(40_000, *GATE.hold());
-        let _held = GATE.hold();
-        assert!(GATE.try_hold().is_none());
+        assert_eq!(40_000, *LOCK.lock());
+        let _held = LOCK.lock();
+        assert!(LOCK.try_lock().is_none());
     }
 
     #[test]
     fn a_forked_child_takes_it_from_a_thread_of_its_parent() {
-        static GATE: Gate<u64> = Gate::new(7);
-        let held = GATE.hold();
+        static LOCK: ForkSafeLock<u64> = ForkSafeLock::new(7);
+        let held = LOCK.lock();
         // SAFETY: the child does nothing but atomics and `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let taken = GATE.try_hold().is_some_and(|held| *held == 7);
+            let taken = LOCK.try_lock().is_some_and(|held| *held == 7);
             // SAFETY: no preconditions.
             unsafe { libc::_exit(i32::from(!taken)) };
         }
@@ -199,7 +199,7 @@ mod tests {
         unsafe { libc::waitpid(child, &mut status, 0) };
 
         assert_eq!(0, status);
-        assert!(GATE.try_hold().is_none(), "the child's gate is not the parent's");
+        assert!(LOCK.try_lock().is_none(), "the child's lock is not the parent's");
         drop(held);
     }
 
@@ -211,9 +211,9 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let mut shown = Vec::new();
-            VALUE.show_inherited(|value| shown.push(*value));
+            VALUE.inspect_inherited(|value| shown.push(*value));
             let is_new = VALUE.with(|value| std::mem::replace(value, 8)) == 0 && VALUE.with(|value| *value) == 8;
-            VALUE.show_inherited(|value| shown.push(*value));
+            VALUE.inspect_inherited(|value| shown.push(*value));
             // SAFETY: no preconditions.
             unsafe { libc::_exit(i32::from(!is_new || shown != [7])) };
         }

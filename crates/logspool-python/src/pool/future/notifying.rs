@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::fields::{FutureRef, held};
+use super::fields::{FutureRef, object_in};
 use super::library::library;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Object, Owned};
@@ -26,9 +26,9 @@ fn interned(_attached: Python<'_>, name: &CStr) -> Option<Owned> {
 }
 
 /// Notifies `wait` and `as_completed` of the standard library. The caller holds the condition, if there is one.
-pub(super) fn tell_waiters(future: FutureRef<'_, '_>, how: &CStr) {
+pub(super) fn notify_waiters(future: FutureRef<'_, '_>, how: &CStr) {
     let (py, object) = (future.py(), future.object());
-    let Some(waiters) = held(py, &future.fields().waiters) else { return };
+    let Some(waiters) = object_in(py, &future.fields().waiters) else { return };
     // A copy, because a waiter removes itself from the list.
     // SAFETY: a live object whose type CPython checks; a new reference or null with an error set.
     let waiters = unsafe { Owned::steal(ffi::PyList_AsTuple(waiters.as_ptr())) };
@@ -41,14 +41,14 @@ pub(super) fn tell_waiters(future: FutureRef<'_, '_>, how: &CStr) {
 }
 
 /// Notifies the waiters of a cancelled job, once.
-pub(super) fn tell_of_cancellation(future: FutureRef<'_, '_>) {
+pub(super) fn notify_cancelled(future: FutureRef<'_, '_>) {
     let (py, fields) = (future.py(), future.fields());
-    let condition = held(py, &fields.condition);
+    let condition = object_in(py, &fields.condition);
     if let Some(condition) = &condition {
         call_method(py, condition, c"acquire");
     }
-    if fields.promise.note_told() {
-        tell_waiters(future, c"add_cancelled");
+    if fields.promise.note_waiters_notified() {
+        notify_waiters(future, c"add_cancelled");
     }
     if let Some(condition) = &condition {
         call_method(py, condition, c"release");
@@ -161,7 +161,7 @@ pub fn callbacks(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let (py, fields) = (future.py(), future.fields());
     let found = {
         let _locked = fields.promise.lock(false);
-        held(py, &fields.callbacks)
+        object_in(py, &fields.callbacks)
     };
     let list = PyList::empty(py);
     if let Some(found) = found {

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicPtr;
 use logspool_sys::clock;
 use logspool_sys::published::Published;
 
-use crate::recover::Want;
+use crate::recover::FileAction;
 
 /// Files that this program truncated by opening them (`mode="w"`). A list that only grows, because a forked child may
 /// inherit a lock held by a thread that it does not have.
-static OPENED_ANEW: AtomicPtr<Anew> = AtomicPtr::new(std::ptr::null_mut());
+static TRUNCATED: AtomicPtr<ReopenedFile> = AtomicPtr::new(std::ptr::null_mut());
 /// Start time of this program, in nanoseconds since the epoch.
 static BEGUN_NS: OnceLock<i64> = OnceLock::new();
 
@@ -22,36 +22,36 @@ pub fn program_begins() {
 
 /// Notes that this program has truncated a file by opening it. Records that earlier programs left for it belong before
 /// that point, so they are dropped. Records of its own forked children are appended.
-pub fn opened_anew(path: PathBuf) {
-    if was_opened_anew(&path) {
+pub fn note_truncated(path: PathBuf) {
+    if was_truncated(&path) {
         return;
     }
-    let anew = Box::leak(Box::new(Anew { path, before: None }));
-    let mut newest = OPENED_ANEW.observe();
+    let reopened = Box::leak(Box::new(ReopenedFile { path, before: None }));
+    let mut newest = TRUNCATED.observe();
     loop {
         // SAFETY: entries are stored below and never freed.
-        anew.before = unsafe { newest.as_ref() };
+        reopened.before = unsafe { newest.as_ref() };
         // Pairs with `observe`: a reader that finds an entry sees its contents.
-        match OPENED_ANEW.publish_over(newest, anew) {
+        match TRUNCATED.publish_over(newest, reopened) {
             Ok(()) => return,
             Err(other) => newest = other,
         }
     }
 }
 
-struct Anew {
+struct ReopenedFile {
     path: PathBuf,
-    before: Option<&'static Anew>,
+    before: Option<&'static ReopenedFile>,
 }
 
-fn was_opened_anew(path: &Path) -> bool {
+fn was_truncated(path: &Path) -> bool {
     // SAFETY: entries are never freed.
-    let newest = unsafe { OPENED_ANEW.observe().as_ref() };
-    std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
+    let newest = unsafe { TRUNCATED.observe().as_ref() };
+    std::iter::successors(newest, |reopened| reopened.before).any(|reopened| reopened.path == path)
 }
 
 /// What to do with records that a dead process left for a wanted file.
-pub(super) fn deliver_to(path: &Path) -> Want {
+pub(super) fn deliver_to(path: &Path) -> FileAction {
     let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
-    if was_opened_anew(path) { Want::DoneAway(begun) } else { Want::Append }
+    if was_truncated(path) { FileAction::DropOlder(begun) } else { FileAction::Append }
 }

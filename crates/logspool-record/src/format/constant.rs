@@ -3,7 +3,7 @@
 //! Stop on the line: *format*. A small cache with one place for each hash; after a collision the text is rendered
 //! again.
 
-use super::view::OpenRecord;
+use super::view::ParsedRecord;
 
 /// Places of one cache.
 ///
@@ -12,13 +12,13 @@ const PLACES: usize = 64;
 
 /// The texts of one format, by site, level and logger.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SteadyCache {
-    places: Vec<Steady>,
+pub(super) struct ConstantTextCache {
+    places: Vec<ConstantTexts>,
 }
 
 /// The texts for one site, level and logger.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Steady {
+pub(super) struct ConstantTexts {
     /// `None`: nothing was kept here.
     site: Option<u64>,
     level: u16,
@@ -27,34 +27,34 @@ pub(super) struct Steady {
     ends: Vec<usize>,
 }
 
-impl SteadyCache {
+impl ConstantTextCache {
     /// The texts for `record`; `make` renders them if they are not in the cache.
     #[inline]
-    pub(super) fn of(&mut self, record: &OpenRecord<'_>, make: impl FnOnce(&mut Steady)) -> &Steady {
+    pub(super) fn of(&mut self, record: &ParsedRecord<'_>, make: impl FnOnce(&mut ConstantTexts)) -> &ConstantTexts {
         if self.places.is_empty() {
-            self.places.resize_with(PLACES, Steady::default);
+            self.places.resize_with(PLACES, ConstantTexts::default);
         }
         let site = record.site_serial();
         let place = site.unwrap_or(0).wrapping_add(31 * u64::from(record.level)) as usize % PLACES;
-        let steady = &mut self.places[place];
+        let constant = &mut self.places[place];
         let same = site.is_some()
-            && steady.site == site
-            && steady.level == record.level
-            && steady.logger.as_str() == record.logger;
+            && constant.site == site
+            && constant.level == record.level
+            && constant.logger.as_str() == record.logger;
         if !same {
-            steady.text.clear();
-            steady.ends.clear();
-            make(steady);
-            steady.site = site;
-            steady.level = record.level;
-            steady.logger.clear();
-            steady.logger.push_str(record.logger);
+            constant.text.clear();
+            constant.ends.clear();
+            make(constant);
+            constant.site = site;
+            constant.level = record.level;
+            constant.logger.clear();
+            constant.logger.push_str(record.logger);
         }
-        steady
+        constant
     }
 }
 
-impl Steady {
+impl ConstantTexts {
     /// Adds one text, written by `make`.
     pub(super) fn add(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
         make(&mut self.text);

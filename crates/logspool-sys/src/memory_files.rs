@@ -15,16 +15,16 @@ use super::handover::{Handover, Message};
 
 /// The named files of one process; see the file head.
 #[derive(Debug, Default)]
-pub struct HeldFiles {
+pub struct MemoryFiles {
     /// `None` for a file that is opened once: its descriptor is not kept here.
     files: Mutex<BTreeMap<String, Option<File>>>,
     /// The connection to the keeper; `None` in the keeper itself.
     keeper: Option<Handover>,
 }
 
-impl HeldFiles {
+impl MemoryFiles {
     /// The files of a program that sends each of them to `keeper`.
-    pub fn handed_over(keeper: Handover) -> Self {
+    pub fn with_keeper(keeper: Handover) -> Self {
         Self { files: Mutex::default(), keeper: Some(keeper) }
     }
 
@@ -99,7 +99,7 @@ impl HeldFiles {
     ///
     /// # Errors
     ///
-    /// As [`HeldFiles::open_file`].
+    /// As [`MemoryFiles::open_file`].
     pub fn status(&self, name: &str) -> io::Result<libc::stat> {
         self.find(name, |file| {
             // SAFETY: an all-zero stat is a valid value of that plain struct.
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_file_has_a_name_until_it_is_removed() {
-        let held = HeldFiles::default();
+        let held = MemoryFiles::default();
         let file = held.create("a", true).unwrap();
         file.write_all_at(b"text", 0).unwrap();
         assert_eq!(ErrorKind::AlreadyExists, held.create("a", true).unwrap_err().kind());

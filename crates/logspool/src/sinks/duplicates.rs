@@ -15,13 +15,13 @@ static PLACES: [AtomicU64; MAX_SINKS] = [const { AtomicU64::new(0) }; MAX_SINKS]
 
 /// A listed duplicate, closed when dropped.
 #[derive(Debug)]
-pub struct Duplicate {
+pub struct ListedDuplicate {
     file: File,
     /// `None`: the list was full, and a child keeps its inherited copy open.
     place: Option<&'static AtomicU64>,
 }
 
-impl Duplicate {
+impl ListedDuplicate {
     /// Adds a duplicate that was just made to the list.
     pub fn new(file: File) -> Self {
         let word = u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd() as u32);
@@ -35,7 +35,7 @@ impl Duplicate {
     }
 }
 
-impl Drop for Duplicate {
+impl Drop for ListedDuplicate {
     fn drop(&mut self) {
         // Before it is closed: the number may stand for another file right after. Relaxed: a child
         // without this store does not have the close either, because both calls take the kernel's lock of the table.

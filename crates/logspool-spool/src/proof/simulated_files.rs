@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::content::{Content, is_same};
-use super::dice::Dice;
+use super::generator::Random;
 
 /// Bytes that a disk writes in one piece.
 const SECTOR_BYTES: usize = 512;
@@ -65,7 +65,7 @@ impl Inode {
 
 /// An operation on names that no sync has made durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Naming {
+pub enum NameChange {
     Link(Rc<str>, usize),
     Unlink(Rc<str>),
     Rename(Rc<str>, Rc<str>),
@@ -75,7 +75,7 @@ pub enum Naming {
 #[derive(Debug, Clone)]
 pub enum Change {
     Folder(Rc<str>),
-    Name(usize, Naming),
+    Name(usize, NameChange),
     SyncFolder(usize),
     Write(usize, Rc<Write>),
     Sync(usize),
@@ -93,12 +93,12 @@ pub struct Folder {
     path: Rc<str>,
     pub names: Rc<Names>,
     durable: Rc<Names>,
-    pending: Vec<Naming>,
+    pending: Vec<NameChange>,
 }
 
 /// All files and folders.
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct SimulatedFiles {
     pub inodes: Vec<Rc<Inode>>,
     pub folders: Vec<Folder>,
     /// No crash follows, so pending and durable bytes need not be kept apart.
@@ -107,15 +107,15 @@ pub struct World {
     pub changes: Option<Vec<Change>>,
 }
 
-fn apply(names: &mut Names, naming: &Naming) {
+fn apply(names: &mut Names, naming: &NameChange) {
     match naming {
-        Naming::Link(name, inode) => {
+        NameChange::Link(name, inode) => {
             names.insert(name.clone(), *inode);
         }
-        Naming::Unlink(name) => {
+        NameChange::Unlink(name) => {
             names.remove(name);
         }
-        Naming::Rename(from, to) => {
+        NameChange::Rename(from, to) => {
             if let Some(inode) = names.remove(from) {
                 names.insert(to.clone(), inode);
             }
@@ -123,7 +123,7 @@ fn apply(names: &mut Names, naming: &Naming) {
     }
 }
 
-impl World {
+impl SimulatedFiles {
     /// A file with these bytes, all durable.
     pub fn file(bytes: Vec<u8>) -> Rc<Inode> {
         Inode::settled(Rc::new(Content::new(bytes)))
@@ -140,16 +140,16 @@ impl World {
 
     pub fn create(&mut self, folder: usize, name: &str) -> usize {
         let inode = self.inodes.len();
-        self.change(Change::Name(folder, Naming::Link(name.into(), inode)));
+        self.change(Change::Name(folder, NameChange::Link(name.into(), inode)));
         inode
     }
 
     pub fn rename(&mut self, folder: usize, from: &str, to: &str) {
-        self.change(Change::Name(folder, Naming::Rename(from.into(), to.into())));
+        self.change(Change::Name(folder, NameChange::Rename(from.into(), to.into())));
     }
 
     pub fn remove(&mut self, folder: usize, name: &str) {
-        self.change(Change::Name(folder, Naming::Unlink(name.into())));
+        self.change(Change::Name(folder, NameChange::Unlink(name.into())));
     }
 
     pub fn sync_folder(&mut self, folder: usize) {
@@ -182,12 +182,12 @@ impl World {
         }
     }
 
-    /// Applies a change recorded in another world.
+    /// Applies a change recorded in other files.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Folder(path) => self.folders.push(Folder { path: path.clone(), ..Folder::default() }),
             Change::Name(folder, naming) => {
-                if let Naming::Link(..) = naming {
+                if let NameChange::Link(..) = naming {
                     self.inodes.push(Rc::default());
                 }
                 let folder = &mut self.folders[*folder];
@@ -223,26 +223,28 @@ impl World {
         names.map(|inode| self.inodes[*inode].cache.len() as u64).sum()
     }
 
-    /// The contents after a power cut, with the fate of each change drawn from the dice.
-    pub fn crash(&self, dice: &mut Dice) -> Self {
-        let temper = dice.below(4);
+    /// The contents after a power cut, with a random outcome of each change.
+    pub fn crash(&self, generator: &mut Random) -> Self {
+        let temper = generator.below(4);
         let folders = self.folders.iter().map(|folder| {
             let count = folder.pending.len() as u64;
             match temper {
                 0 => count,
                 1 => 0,
-                _ => dice.below(count + 1),
+                _ => generator.below(count + 1),
             }
         });
         let folders: Vec<u64> = folders.collect();
         self.crash_with(&folders, |write, _| match temper {
-            0 => Fate::Kept,
-            1 => Fate::Dropped,
-            _ => match dice.below(8) {
-                0..=2 => Fate::Kept,
-                3..=5 => Fate::Dropped,
-                6 => Fate::Zeroed,
-                _ => Fate::Cut(dice.below((write.bytes.len() / SECTOR_BYTES + 1) as u64) as usize * SECTOR_BYTES),
+            0 => WriteOutcome::Kept,
+            1 => WriteOutcome::Dropped,
+            _ => match generator.below(8) {
+                0..=2 => WriteOutcome::Kept,
+                3..=5 => WriteOutcome::Dropped,
+                6 => WriteOutcome::Zeroed,
+                _ => WriteOutcome::Cut(
+                    generator.below((write.bytes.len() / SECTOR_BYTES + 1) as u64) as usize * SECTOR_BYTES,
+                ),
             },
         })
     }
@@ -263,7 +265,7 @@ impl World {
         for folder in &self.folders {
             folder.durable.values().for_each(|inode| is_named[*inode] = true);
             for naming in &folder.pending {
-                if let Naming::Link(_, inode) = naming {
+                if let NameChange::Link(_, inode) = naming {
                     is_named[*inode] = true;
                 }
             }
@@ -273,7 +275,7 @@ impl World {
 
     /// The contents after a crash that keeps `kept_names` operations of each folder and applies `fate` to each pending
     /// write.
-    pub fn crash_with(&self, kept_names: &[u64], mut fate: impl FnMut(&Write, usize) -> Fate) -> Self {
+    pub fn crash_with(&self, kept_names: &[u64], mut fate: impl FnMut(&Write, usize) -> WriteOutcome) -> Self {
         let mut left = Self::default();
         let mut places = vec![usize::MAX; self.inodes.len()];
         let mut index = 0;
@@ -290,13 +292,13 @@ impl World {
                 index += 1;
                 let place = write.offset..write.offset + write.bytes.len();
                 // A write of the same bytes changes nothing, whatever its fate.
-                if fate == Fate::Dropped || bytes.get(place) == Some(&write.bytes[..]) {
+                if fate == WriteOutcome::Dropped || bytes.get(place) == Some(&write.bytes[..]) {
                     continue;
                 }
                 let place = Rc::make_mut(&mut bytes);
                 match fate {
-                    Fate::Cut(length) => place.put(write.offset, &write.bytes[..length.min(write.bytes.len())]),
-                    Fate::Zeroed => place.put(write.offset, &vec![0; write.bytes.len()]),
+                    WriteOutcome::Cut(length) => place.put(write.offset, &write.bytes[..length.min(write.bytes.len())]),
+                    WriteOutcome::Zeroed => place.put(write.offset, &vec![0; write.bytes.len()]),
                     _ => place.put(write.offset, &write.bytes),
                 }
             }
@@ -344,8 +346,8 @@ impl World {
             one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.0 == b.0 && is_same_file(*a.1, *b.1))
         };
         // Pending operations name files by index, also files without a name now.
-        let is_same_to_come = |naming: &Naming| match naming {
-            Naming::Link(_, inode) => is_same_file(*inode, *inode),
+        let is_same_to_come = |naming: &NameChange| match naming {
+            NameChange::Link(_, inode) => is_same_file(*inode, *inode),
             _ => true,
         };
         let is_same_folder = |one: &Folder, two: &Folder| {
@@ -362,7 +364,7 @@ impl World {
 
 /// The fate of a write in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     Kept,
     Dropped,
     /// Only its first bytes, this number of them.

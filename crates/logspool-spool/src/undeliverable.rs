@@ -5,28 +5,28 @@
 //! whose checksums are made with an id of zeros.
 
 use super::disk::{Disk, DiskError};
-use super::frame::{Held, Key};
+use super::frame::{FrameKey, UnsyncedFrame};
 use super::id::Id;
 use super::item::Frame;
 use super::scan::Damage;
 
-/// Most bytes in a folder of remains.
+/// Most bytes in a folder of copies.
 ///
 /// Chosen: more than a person reads. A failing disk must not fill up with copies of its own damage.
 const MAX_REMAINS_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes per copied piece.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// A folder of remains, opened when the first copy is made.
+/// A folder of copies, opened when the first copy is made.
 #[derive(Debug)]
-struct Shelf<D: Disk> {
+struct CopyFolder<D: Disk> {
     name: &'static str,
     folder: Option<(D, u64)>,
 }
 
-impl<D: Disk> Shelf<D> {
+impl<D: Disk> CopyFolder<D> {
     /// Makes a file and fills it, unless it exists or the bound is reached.
-    fn keep(
+    fn add_copy(
         &mut self,
         parent: &D,
         name: &str,
@@ -52,20 +52,20 @@ impl<D: Disk> Shelf<D> {
 
 /// Both folders, and the counts of this life of the spool.
 #[derive(Debug)]
-pub(super) struct Remains<D: Disk> {
-    quarantine: Shelf<D>,
-    dead: Shelf<D>,
+pub(super) struct UndeliverableCopies<D: Disk> {
+    quarantine: CopyFolder<D>,
+    dead: CopyFolder<D>,
     /// Damaged places found.
     pub(super) quarantined_frames: u64,
     /// Batches that a sink refused permanently.
     pub(super) dead_frames: u64,
 }
 
-impl<D: Disk> Remains<D> {
+impl<D: Disk> UndeliverableCopies<D> {
     pub(super) fn new() -> Self {
         Self {
-            quarantine: Shelf { name: "quarantine", folder: None },
-            dead: Shelf { name: "dead", folder: None },
+            quarantine: CopyFolder { name: "quarantine", folder: None },
+            dead: CopyFolder { name: "dead", folder: None },
             quarantined_frames: 0,
             dead_frames: 0,
         }
@@ -76,7 +76,7 @@ impl<D: Disk> Remains<D> {
         self.quarantined_frames += 1;
         let name = format!("{segment:020}-{:010}.bad", damage.offset);
         // If the copy cannot be made, the original and the counter remain.
-        let _ = self.quarantine.keep(disk, &name, damage.bytes, |folder, copy| {
+        let _ = self.quarantine.add_copy(disk, &name, damage.bytes, |folder, copy| {
             let mut done = 0;
             while done < damage.bytes {
                 let mut piece = vec![0; (damage.bytes - done).min(PIECE_BYTES) as usize];
@@ -89,12 +89,13 @@ impl<D: Disk> Remains<D> {
     }
 
     /// Counts a batch that a sink refuses, and stores a copy.
-    pub(super) fn bury(&mut self, disk: &D, consumer: u64, frame: &Frame) -> Result<(), DiskError> {
+    pub(super) fn copy_refused(&mut self, disk: &D, consumer: u64, frame: &Frame) -> Result<(), DiskError> {
         self.dead_frames += 1;
-        let mut held = Held::new(frame.first, frame.first, frame.count, frame.codec, &frame.payload);
+        let mut held = UnsyncedFrame::new(frame.first, frame.first, frame.count, frame.codec, &frame.payload);
         let name = format!("{consumer:016x}-{:020}.frame", frame.first);
         let bytes = held.len();
-        self.dead
-            .keep(disk, &name, bytes, |folder, copy| folder.write_at(copy, held.bytes_for(Key::new(&Id::default())), 0))
+        self.dead.add_copy(disk, &name, bytes, |folder, copy| {
+            folder.write_at(copy, held.bytes_for(FrameKey::new(&Id::default())), 0)
+        })
     }
 }
