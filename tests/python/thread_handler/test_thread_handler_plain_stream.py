@@ -162,7 +162,7 @@ def test_setting_another_stream_takes_effect_for_later_records(tmp_path):
 
 def test_rotation_works_behind_the_queue(tmp_path):
     rotating = logging.handlers.RotatingFileHandler(tmp_path / "out", maxBytes=1000, backupCount=100)
-    handler = ThreadHandler(rotating, blocking_levels={"INFO"})
+    handler = ThreadHandler(rotating, blocking_levels={"INFO"}, shutdown_timeout=60.0)
     logger = new_logger("plain", handler)
     for number in range(500):
         logger.info("%d", number)

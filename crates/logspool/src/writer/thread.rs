@@ -324,12 +324,12 @@ impl Outlet {
                 state.spare.push(chunk);
             }
         }
-        let emptied = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
-        if emptied.is_some() {
-            // Without the lock, which the collector needs, since removing a file frees megabytes. But before it is
-            // published that everything is written, since the process may end then.
+        let finished = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
+        if finished.is_some() || entry.place.is_some() {
+            // The last reference to an overflow file removes it. Without the lock, which the collector needs, since this
+            // frees megabytes. But before it is published that everything is written, since the process may end then.
             drop(state);
-            drop(emptied);
+            drop((finished, entry.place));
             state = self.lock();
         }
         self.publish_fronts(&mut state);
