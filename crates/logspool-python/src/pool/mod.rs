@@ -5,8 +5,9 @@
 //! `Pool.options`; its options become the job's [`extra`], for example [`results`]. [`timers`] keeps all jobs that
 //! start later; [`timer_type`] and [`schedule`] are their Python handles. [`waiting`](crate::interpreter::waiting)
 //! waits outside the interpreter and returns to it for signals. [`event_loop`] and [`completions`] pass results to
-//! asyncio and to `as_completed`. [`semaphore`] is the Python type of the core's semaphore. Types are PyO3's where that
-//! is cheap enough; methods called for each job are raw functions ([`fast`]).
+//! asyncio and to `as_completed`. [`semaphore`] is the Python type of the core's semaphore. [`record_queue`] is the queue
+//! of `logspool.ThreadHandler`, which shares nothing with pools. Types are PyO3's where that is cheap enough; methods
+//! called for each job are raw functions ([`fast`]).
 
 mod arguments;
 mod completions;

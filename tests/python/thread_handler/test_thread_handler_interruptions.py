@@ -1,0 +1,110 @@
+import signal
+
+import pytest
+from thread_handler_support import run_python
+
+START = """
+import ctypes, logging, random, signal, sys, threading, time
+from logspool import _thread_writer
+from logspool._thread_handler import ThreadHandler
+
+class Counting(logging.Handler):
+    count = 0
+    def handle(self, record):
+        # Without the lock of stock handlers: an exception between its steps leaves it locked for good.
+        self.count += record.name != "logspool"
+
+def start(size):
+    global wrapped, handler, log
+    wrapped = Counting()
+    handler = ThreadHandler(wrapped, queue_size=size, shutdown_timeout=20)
+    log = logging.Logger("interrupted", logging.DEBUG)
+    log.addHandler(handler)
+    log.isEnabledFor(logging.ERROR)  # known from now on, so that a call takes no lock of logging
+
+def finish():
+    assert handler.flush(20)
+    stats = handler.stats()
+    assert stats.queued == 0 and stats.accepted == stats.written, stats
+    assert handler._queue.waiting == 0
+    handler.close()
+
+sys.setswitchinterval(1e-5)
+"""
+
+
+def test_exceptions_thrown_into_the_thread_leave_nothing_uncounted():
+    run_python(
+        START
+        + """
+threading.excepthook = lambda *_: None
+throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+thrown = 0
+for size in (1, 2, 50):
+    start(size)
+    for _ in range(300):
+        for _ in range(20):
+            log.error("own")
+        thread = handler._writer.thread
+        if thread is not None and thread.ident:
+            thrown += throw(ctypes.c_ulong(thread.ident), ctypes.py_object(ValueError))
+    finish()
+assert thrown > 0
+"""
+    )
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer here")
+def test_interrupted_callers_leave_the_queue_in_order():
+    run_python(
+        START
+        + """
+def interrupt(*_):
+    if armed:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+interrupted = 0
+for _ in range(400):
+    start(random.choice((1, 2, 3, 50)))
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + random.random() * 0.0003)
+        for _ in range(50):
+            log.error("own")
+        armed = False
+    except KeyboardInterrupt:
+        interrupted += 1
+    finish()
+assert interrupted > 0
+"""
+    )
+
+
+def test_records_arrive_where_no_thread_can_be_started():
+    run_python(
+        START
+        + """
+begin = _thread_writer.WriterThread.start
+def begin_or_not(self):
+    if random.random() < share:
+        raise RuntimeError("can't start new thread")
+    begin(self)
+_thread_writer.WriterThread.start = begin_or_not
+for share in (0.5, 0.9, 1.0):
+    for size in (1, 2, 50):
+        start(size)
+        def log_some():
+            for number in range(200):
+                log.error("%d", number)
+                if number % 50 == 0:
+                    assert handler.flush(20)
+        others = [threading.Thread(target=log_some) for _ in range(3)]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join(20)
+            assert not other.is_alive()
+        finish()
+        assert wrapped.count == 600, wrapped.count
+"""
+    )
