@@ -177,6 +177,26 @@ def first_in(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
     return next(filter(attributes.__contains__, names), None)
 
 
+def defined_on_class(cls: type, names: tuple[str, ...]) -> str | None:
+    """Say which attribute that only an instance should have is defined on a class, if one is."""
+    for owner in cls.__mro__:
+        for name in names:
+            if name in owner.__dict__:
+                return f"{owner.__qualname__}.{name} is defined on the class"
+    return None
+
+
+def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
+    """Say which method is replaced on a handler itself, or that its lock is of another kind."""
+    name = first_in(vars(handler), called)
+    if name is not None:
+        return f"{name} is replaced on the handler"
+    # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
+    if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
+        return f"its lock is a {type(handler.lock).__qualname__}"
+    return None
+
+
 def _is_plain_slot(owner: type, name: str) -> bool:
     # `object.__setattr__` and its like: slot wrappers of the object type.
     return owner is object and name.startswith("__")
@@ -216,13 +236,7 @@ def classify_logger(cls: type) -> str:
     reason = changed_method(cls, logging.RootLogger, _LOGGER_CALLED)
     if reason is None:
         reason = changed_method(cls, logging.Logger, _LOGGER_CALLED) if cls is not logging.RootLogger else None
-    if reason is not None:
-        return reason
-    for owner in cls.__mro__:
-        for name in _LOGGER_READ:
-            if name in owner.__dict__:
-                return f"{owner.__qualname__}.{name} is defined on the class"
-    return ""
+    return reason or defined_on_class(cls, _LOGGER_READ) or ""
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -290,12 +304,9 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     known, turning, called = of_class
     if not issubclass(known, logging.StreamHandler):
         return sys.modules["logspool._sinks"].describe(handler, known)  # type: ignore[no-any-return]
-    name = first_in(vars(handler), called)
-    if name is not None:
-        return f"{name} is replaced on the handler"
-    # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
-    if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
-        return f"its lock is a {type(handler.lock).__qualname__}"
+    reason = changed_handler(handler, called)
+    if reason is not None:
+        return reason
     terminator = handler.terminator
     if type(terminator) is not str or not _encodes(terminator):
         return "its terminator is no plain text"
@@ -329,11 +340,7 @@ def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
     for base in (logging.FileHandler, logging.StreamHandler):
         if issubclass(cls, base) and not is_stock(base, "emit"):
             return f"{base.__qualname__}.emit is patched"
-    for owner in cls.__mro__:
-        for name in read:
-            if name in owner.__dict__:
-                return f"{owner.__qualname__}.{name} is defined on the class"
-    return known, None if turning is None else turning[1], called
+    return defined_on_class(cls, read) or (known, None if turning is None else turning[1], called)
 
 
 def _encodes(text: str) -> bool:

@@ -45,12 +45,7 @@ def read(name: str, shape: str, value: Any) -> Any:
         return None
     if shape == "levels":
         return _levels(name, value)
-    if shape != "path":
-        return value
-    try:
-        return os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"{name} must be a path, not {value!r}") from None
+    return _options.absolute(name, value) if shape == "path" else value
 
 
 def _check_spool_dir(path: str) -> None:

@@ -135,6 +135,14 @@ def default_queue_dir() -> str:
     return f"/dev/shm/logspool-{os.getuid()}"
 
 
+def absolute(name: str, value: Any) -> str:
+    """Return the absolute path of an option."""
+    try:
+        return os.path.abspath(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"{name} must be a path, not {value!r}") from None
+
+
 def queue_dir(value: Any) -> str | None:
     """Return the checked folder of the queue, from the option or the environment; None is the default one."""
     source = "queue_dir"
@@ -143,10 +151,7 @@ def queue_dir(value: Any) -> str | None:
         source = "LOGSPOOL_QUEUE_DIR"
     if value is None:
         return None
-    try:
-        path = os.path.abspath(os.fsdecode(value))
-    except TypeError:
-        raise TypeError(f"{source} must be a path, not {value!r}") from None
+    path = absolute(source, value)
     parent = path if os.path.isdir(path) else os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
         raise ValueError(f"{source}={path!r} is no folder")

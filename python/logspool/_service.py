@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from typing import Any
 
-from logspool import _adopt, _bind, _native
+from logspool import _adopt, _bind, _native, _options
 
 #: Methods by which a record comes to its line or entry.
 CALLED = (
@@ -38,10 +37,7 @@ def file(name: str, path: Any) -> str | None:
     """Return the absolute path of a file that can be read; what is in it shows when a connection is made."""
     if path is None:
         return None
-    try:
-        absolute = os.path.abspath(os.fsdecode(path))
-    except TypeError:
-        raise TypeError(f"{name} must be a path, not {path!r}") from None
+    absolute = _options.absolute(name, path)
     with open(absolute, "rb"):
         return absolute
 
@@ -76,20 +72,8 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
 def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None:
     """Say which method or attribute of a handler keeps the collector from making its lines or entries, if one does."""
     cls = type(handler)
-    reason = _adopt.changed_method(cls, known, called)
-    if reason is not None:
-        return reason
-    for owner in cls.__mro__:
-        for name in _READ:
-            if name in owner.__dict__:
-                return f"{owner.__qualname__}.{name} is defined on the class"
-    for name in called:
-        if name in vars(handler):
-            return f"{name} is replaced on the handler"
-    # Another lock may guard the handler against somebody else. Before 3.13 a handler may have none.
-    if type(handler.lock) is not _adopt._Lock and not (handler.lock is None and sys.version_info < (3, 13)):
-        return f"its lock is a {type(handler.lock).__qualname__}"
-    return None
+    changed = _adopt.changed_method(cls, known, called) or _adopt.defined_on_class(cls, _READ)
+    return changed or _adopt.changed_handler(handler, called)
 
 
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:

@@ -56,7 +56,7 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
     hang_up("nonsense = 1\n", "configuration not reloaded")
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
     for _ in range(2):
-        hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
+        hang_up(config + "[limits]\nconnections = 7\n", "need a restart")
     assert 200 == service.get("/api/stats")[0]
 
 

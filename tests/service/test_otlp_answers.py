@@ -107,7 +107,7 @@ def test_records_that_cannot_be_read_are_counted_and_the_others_are_stored(servi
     status, headers, body = export(service, request_json({"body": {"stringValue": "c"}}, 7), JSON)
     partial = json.loads(body)["partialSuccess"]
     assert (200, JSON, "1") == (status, headers["Content-Type"], partial["rejectedLogRecords"])
-    assert "no JSON with log records" in partial["errorMessage"]
+    assert "not JSON with log records" in partial["errorMessage"]
     stored = [row["message"] for row in service.query()]
     assert ["a", "b", "c"] == sorted(message for message in stored if len(message) == 1)
     assert 3 == service.count("logger=logspool.undecoded")
@@ -134,7 +134,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
         (400, 3, "cannot be read", b"no gzip", {**bearer, "Content-Encoding": "gzip"}),
         (413, 3, "16384 bytes", b"x" * 20_000, bearer),
         (413, 3, "16384 bytes", gzip.compress(b"x" * 20_000), {**bearer, "Content-Encoding": "gzip"}),
-        (415, 3, "gzip, or none", b"", {**bearer, "Content-Encoding": "br"}),
+        (415, 3, "gzip or none", b"", {**bearer, "Content-Encoding": "br"}),
     ]:
         status, answered, answer = export(service, body, kind, **headers)
 

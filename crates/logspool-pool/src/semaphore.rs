@@ -15,7 +15,7 @@ use logspool_sys::sync::{Ordering, guarded};
 /// Most permits that can be free at a time.
 pub const MOST_PERMITS: u32 = i32::MAX as u32;
 
-/// The release would exceed [`MOST_PERMITS`].
+/// The release would exceed `MOST_PERMITS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPermits;
 
@@ -55,7 +55,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// More than [`MOST_PERMITS`].
+    /// More than `MOST_PERMITS`.
     pub fn new(permits: u32) -> Result<Self, TooManyPermits> {
         if permits > MOST_PERMITS {
             return Err(TooManyPermits);
@@ -126,7 +126,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// The sum would exceed [`MOST_PERMITS`]; no permit is given back then.
+    /// The sum would exceed `MOST_PERMITS`; no permit is given back then.
     #[inline]
     pub fn release(&self, count: u32) -> Result<(), TooManyPermits> {
         let mut word = self.word.peek();

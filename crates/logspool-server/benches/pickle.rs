@@ -1,8 +1,8 @@
 //! How many pickled log records does one core read in a second?
 //!
 //! `cargo bench -p logspool-server --bench pickle`. Prints the median and the spread of seven rounds. Each record is
-//! the one that `SocketHandler` sends for a call with one argument; its message is checked every time. `-- --json` prints
-//! one object.
+//! the one that `SocketHandler` sends for a call with one argument; its message is checked every time. `-- --json`
+//! prints one object.
 
 mod figures;
 

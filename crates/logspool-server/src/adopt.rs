@@ -132,11 +132,13 @@ fn check(folder: &Path) -> Result<(), String> {
             Ok(())
         }
         ErrorKind::NotFound => Err(format!(
-            "cannot adopt {shown}: the folder does not exist (fix: create it with mode 0700, or name the queue folder of the \
+            "cannot adopt {shown}: the folder does not exist (fix: create it with mode 0700, or name the queue \
+             folder of the \
              programs, /dev/shm/logspool-UID)"
         )),
         ErrorKind::NotADirectory => Err(format!(
-            "cannot adopt {shown}: it is not a folder (fix: name the queue folder of the programs, /dev/shm/logspool-UID)"
+            "cannot adopt {shown}: it is not a folder (fix: name the queue folder of the programs, \
+             /dev/shm/logspool-UID)"
         )),
         _ => Err(format!("cannot adopt {shown}: {why}")),
     }

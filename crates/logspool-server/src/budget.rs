@@ -80,7 +80,7 @@ impl Budget {
     }
 
     /// Waits for room for the records that `input_bytes` of input may hold, but at most an eighth of the pool. A record
-    /// that needs more gets its room when it is decoded. [`Room::shrink`] frees the excess.
+    /// that needs more gets its room when it is decoded. [`Reservation::shrink`] frees the excess.
     pub async fn for_decoding(&self, origin: Origin, input_bytes: usize) -> Reservation {
         let bytes = input_bytes.saturating_mul(DECODED_PER_BYTE);
         self.waiting.acquire(origin, bytes.min(self.waiting.reserve_bytes())).await

@@ -47,7 +47,8 @@ pub fn divide(config: &Config) -> Result<SlotCounts, String> {
     let allowed = raise_limit((own + wanted) as u64);
     let sizes = sizes(config.limits.connections, allowed.saturating_sub(own));
     let mend = format!(
-        "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are needed for other purposes than connections: raise the \
+        "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are needed for other purposes than \
+         connections: raise the \
          limit to {} (LimitNOFILE= in systemd, ulimit -n in a shell)",
         own + wanted
     );

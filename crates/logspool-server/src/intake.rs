@@ -172,7 +172,7 @@ impl Intake {
         self.deliver(room.origin(), batch, |batch, stores| Delivery::without_ack(batch, unheard, stores, Some(room)));
     }
 
-    /// As [`Self::leave`], for senders that cannot wait. Returns false, and drops the batch, if there is no room now.
+    /// As [`Self::submit_unacked`], for senders that cannot wait. Returns false, and drops the batch, if there is no room now.
     pub fn try_submit_unacked(&self, origin: Origin, batch: Batch) -> bool {
         let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
         let unheard = UnackedCount::new(&self.unacked, batch.len());

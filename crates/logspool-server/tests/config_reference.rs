@@ -16,7 +16,7 @@ const HEAD: &str = "\
 One TOML file, given with `--config FILE`.
 Every key may be left out; the options of the command line go before it.
 `logspool check-config FILE` says whether a file can be used.
-On SIGHUP the service reads the file again: certificates, tokens and names hold from then on, the rest after a new start.
+On SIGHUP the service reads the file again: certificates, tokens and host names change at once, the rest after a restart.
 
 This page is made from the source (`crates/logspool-server/src/config/` and `protocols/`).
 ";
@@ -30,7 +30,7 @@ fn the_page_matches_the_source() {
     }
 
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(page == found, "the page differs from the source: see the head of this file for how to write it anew");
+    assert!(page == found, "the page differs from the source: see the head of this file for how to write it again");
 }
 
 #[test]

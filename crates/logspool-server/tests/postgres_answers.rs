@@ -214,7 +214,7 @@ fn a_query_that_takes_too_long_is_ended() {
 
     let error = reader.run(&everything(), &mut |_| RowFlow::Continue).unwrap_err().to_string();
 
-    assert!(error.contains("no answer within 500ms: ask for a shorter time"), "{error}");
+    assert!(error.contains("no answer within 500ms: use a shorter time range"), "{error}");
     runtime.block_on(holder.batch_execute("COMMIT")).unwrap();
     assert!(records(&reader, &everything()).is_empty());
 }

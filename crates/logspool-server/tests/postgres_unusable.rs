@@ -117,7 +117,7 @@ fn a_newer_version_a_missing_database_and_a_missing_permission_are_named_with_a_
 
     database.execute(&format!("CREATE ROLE reader_of_{} LOGIN", database.name));
     let reader = database.url.replace("logspool@", &format!("reader_of_{}@", database.name));
-    assert_fatal(checked(&mut writer(&reader)), &["permission denied", "grant the role"]);
+    assert_fatal(checked(&mut writer(&reader)), &["permission denied", "grant this permission"]);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_file_of_somebody_else_in_the_folder_is_named_and_left_as_it_is() {
 
     let mut store = open(folder.path(), &Hand::at(TODAY));
     write(&mut store, &[said(1, "a")]);
-    assert!(problems(&store).contains("2026-11-22.sqlite: it is the database of another program"));
+    assert!(problems(&store).contains("2026-11-22.sqlite: it belongs to another program"));
     assert_eq!(["a"], messages(&store.reader(), "").as_slice());
     assert!(before == fs::read(&path).unwrap());
 }

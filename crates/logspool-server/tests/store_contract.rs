@@ -1,5 +1,5 @@
-//! Every store of the table meets the same contract: a repeated batch is stored once, queries find its records, they are
-//! still there after the store is reopened, and an invalid address is refused with the valid form.
+//! Every store of the table meets the same contract: a repeated batch is stored once, queries find its records, they
+//! are still there after the store is reopened, and an invalid address is refused with the valid form.
 
 mod postgres;
 

@@ -80,8 +80,8 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// The message is longer than [`ForwardLimits::frame`], or is not a Forward message. The start of the next message is
-    /// unknown then.
+    /// The message is longer than [`ForwardLimits::frame`], or is not a Forward message. The start of the next message
+    /// is unknown then.
     pub fn frame(&mut self, bytes: &[u8], limits: &ForwardLimits) -> Result<ScannedFrame, ForwardError> {
         let mut reader = TokenReader::from(bytes, self.at);
         while self.values > 0 {

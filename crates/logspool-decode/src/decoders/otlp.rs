@@ -76,7 +76,8 @@ impl fmt::Display for OtlpError {
             Self::Json(error) => write!(to, "the body is not JSON with log records: {error}"),
             Self::TooMany => to.write_str("a log record or its resource has too many values"),
             Self::TooLarge => to.write_str(
-                "there are too many log records, or they are too large together with their resource: send fewer at once",
+                "there are too many log records, or they are too large together with their resource: send fewer \
+                 at once",
             ),
         }
     }

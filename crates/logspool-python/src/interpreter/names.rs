@@ -85,9 +85,12 @@ names! {
     private_name = "_name",
     put_nowait = "put_nowait",
     queue = "queue",
+    queue_bytes = "queue_bytes",
+    queue_full = "queue_full",
     release = "release",
     set_exception = "set_exception",
     set_result = "set_result",
+    shut = "shut",
     stack_info = "stack_info",
     stacklevel = "stacklevel",
     stream = "stream",
@@ -100,6 +103,7 @@ names! {
     event_loop_of = "_event_loop_of",
     refusal = "_refusal",
     start_worker = "_start_worker",
+    wake = "wake",
 }
 
 /// The method that reports whether a level is enabled. If it is patched, only stock logging calls it.

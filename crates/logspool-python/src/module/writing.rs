@@ -11,11 +11,6 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 
-/// Deepest nesting of a field that is taken apart; a deeper field is sent as text.
-///
-/// Chosen: more than programs log; a list that contains itself ends there.
-const MAX_DEPTH: usize = 16;
-
 /// Most values of all fields that are taken apart.
 ///
 /// Chosen: more than programs log; one list that is repeated a million times ends there.
@@ -111,7 +106,7 @@ impl Packed {
     /// Appends a value at this depth. `false`: it nests too deep or contains too many values.
     fn push(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
         if depth > 0 {
-            if depth > MAX_DEPTH || self.values_left == 0 {
+            if depth > parts_of_record::MAX_DEPTH || self.values_left == 0 {
                 return Ok(false);
             }
             self.values_left -= 1;

@@ -8,8 +8,8 @@
 //!
 //! Atomics outside `queue`: offsets are written once at install.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use logspool::pipeline;
 use pyo3::ffi::PyObject;

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+
+use crate::interpreter::names::{self, names};
 
 /// Numbers of records by reason and level.
 type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
@@ -70,7 +71,13 @@ impl RecordQueue {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64, room: Room) -> Option<&'py Bound<'py, PyString>> {
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        record: Py<PyAny>,
+        size: u64,
+        room: Room,
+    ) -> Option<Borrowed<'static, 'py, PyString>> {
         let mut records = self.records();
         let limit = match room {
             Room::Free => records.limit.saturating_sub(records.reserved),
@@ -80,18 +87,18 @@ impl RecordQueue {
         let (depth, is_shut) = (records.depth() + 1, records.limit == 0);
         if depth > limit {
             drop(records);
-            return Some(if is_shut { intern!(py, "shut") } else { intern!(py, "queue_full") });
+            return Some(if is_shut { names::bound(py, &names().shut) } else { names::bound(py, &names().queue_full) });
         }
         if records.bytes + size > self.max_bytes && depth > 1 {
             drop(records);
-            return Some(intern!(py, "queue_bytes"));
+            return Some(names::bound(py, &names().queue_bytes));
         }
         records.queued.push_back((record, size));
         records.accepted += 1;
         records.bytes += size;
         let wakes = depth >= records.wake_at;
         drop(records);
-        wakes.then(|| intern!(py, "wake"))
+        wakes.then(|| names::bound(py, &names().wake))
     }
 }
 
@@ -111,17 +118,22 @@ impl RecordQueue {
     }
 
     /// Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why there is no place.
-    fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+    fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Free)
     }
 
     /// As `put`, for a caller that has reserved a place.
-    fn put_reserved<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+    fn put_reserved<'py>(
+        &self,
+        py: Python<'py>,
+        record: Py<PyAny>,
+        size: u64,
+    ) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Reserved)
     }
 
     /// As `put`, for the thread itself, which may still add records after the end.
-    fn put_own<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<&'py Bound<'py, PyString>> {
+    fn put_own<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::AfterEnd)
     }
 

@@ -38,6 +38,11 @@ const MAX_NAME_BYTES: usize = 250;
 /// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
 pub const MAX_PARTS: u16 = 1000;
 
+/// Deepest nesting of a value that is taken apart.
+///
+/// Chosen: more than programs log; a list that contains itself ends there.
+pub const MAX_DEPTH: usize = 16;
+
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryLayout {

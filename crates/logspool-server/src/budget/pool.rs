@@ -1,8 +1,8 @@
 //! A number of bytes that origins share.
 //!
-//! An eighth of a pool is a reserve: only an origin that holds little may use it. So an origin that takes all it can get
-//! leaves some for the others, and they do not wait in line with it. Beyond the reserve requests wait, and origins take
-//! turns: an origin with a thousand requests delays another one by a single request.
+//! An eighth of a pool is a reserve: only an origin that holds little may use it. So an origin that takes all it can
+//! get leaves some for the others, and they do not wait in line with it. Beyond the reserve requests wait, and origins
+//! take turns: an origin with a thousand requests delays another one by a single request.
 //!
 //! A request that has to wait is granted in its turn. Later requests of the same origin never overtake it. A large
 //! request at the head of the line therefore keeps the free bytes until there are enough of them.
@@ -236,7 +236,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Marks the room as used by records that wait for a store, which [`Budget::fill_level`] counts. Its size must not
+    /// Marks the room as used by records that wait for a store, which [`super::Budget::fill_level`] counts. Its size must not
     /// change any more.
     pub fn mark_queued(&mut self) {
         if !std::mem::replace(&mut self.is_queued, true) {

@@ -138,7 +138,8 @@ fn run_python(arguments: &[OsString]) -> Result<(), CommandFailure> {
     if !known.is_ok_and(|known| known.status.success()) {
         let python = python.to_string_lossy();
         let why = format!(
-            "`logspool {word}` needs the Python package: {python} -m pip install logspool (PYTHON=... for another Python)"
+            "`logspool {word}` needs the Python package: {python} -m pip install logspool (PYTHON=... for \
+             another Python)"
         );
         return Err(CommandFailure::Failed(why));
     }

@@ -25,8 +25,8 @@ const DEFAULT_ROWS: u64 = 100;
 /// Find records, the newest first.
 ///
 /// EXPRESSION: words and "phrases" match the message; FIELD=VALUE, !=, <, <=, >, >=, FIELD~"regex"; and (between terms
-/// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other key
-/// of the records. At the end `| count by FIELD` or `| histogram 1m`.
+/// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other
+/// key of the records. At the end `| count by FIELD` or `| histogram 1m`.
 ///
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]

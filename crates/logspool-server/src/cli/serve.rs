@@ -18,8 +18,8 @@ const MAX_BUFFERED_MESSAGES: usize = 1_000;
 /// Collect records until SIGTERM or Ctrl-C.
 ///
 /// Without options: TCP on 127.0.0.1:9020 for every stream protocol (stdlib SocketHandler, syslog, JSON lines, GELF,
-/// Fluent Forward, HTTP), UDP on 127.0.0.1:9021, HTTP on 127.0.0.1:9080, and SQLite in ./logspool-data. SIGHUP reads the
-/// configuration again. LOGSPOOL_LOG sets what the service says about itself (error, warn, info, debug).
+/// Fluent Forward, HTTP), UDP on 127.0.0.1:9021, HTTP on 127.0.0.1:9080, and SQLite in ./logspool-data. SIGHUP reads
+/// the configuration again. LOGSPOOL_LOG sets what the service says about itself (error, warn, info, debug).
 #[derive(Debug, clap::Args)]
 pub(super) struct ServeArguments {
     /// Configuration file (TOML); command-line options override it.

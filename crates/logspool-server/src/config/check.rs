@@ -77,7 +77,8 @@ impl Config {
         match self.http {
             HttpAddress::On(address) if !self.insecure && !address.ip().is_loopback() => Err(format!(
                 "http {address} can be reached from other machines without TLS: let it listen on 127.0.0.1 behind a \
-                 proxy, add a tls:// listener (it accepts HTTP too), or set insecure (--insecure) if the network is trusted"
+                 proxy, add a tls:// listener (it accepts HTTP too), or set insecure (--insecure) if the \
+                 network is trusted"
             )),
             _ => Ok(()),
         }
@@ -113,7 +114,8 @@ fn check_listeners(config: &Config) -> Result<(), String> {
             && is_same_place(&Endpoint::Tcp(http), &listen.endpoint)
         {
             return Err(format!(
-                "http is {http}, where {listen} listens already: set http = \"off\" (that listener accepts HTTP too), or \
+                "http is {http}, where {listen} listens already: set http = \"off\" (that listener accepts HTTP \
+                 too), or \
                  use another port"
             ));
         }
@@ -164,14 +166,12 @@ fn check_stores(config: &Config) -> Result<(), String> {
 fn check_retention(config: &Config) -> Result<(), String> {
     let retention = &config.retention;
     if retention.days == Some(0) {
-        return Err(
-            "retention.days is 0: all records but today's would be removed at once; give at least 1, or leave \
+        return Err("retention.days is 0: all records but today's would be removed at once; set at least 1, or leave \
                     it out to keep them all"
-                .to_owned(),
-        );
+            .to_owned());
     }
     if retention.bytes == Some(0) {
-        return Err("retention.bytes is 0: all records but today's would be removed at once; give the bytes that may \
+        return Err("retention.bytes is 0: all records but today's would be removed at once; set the bytes that may \
                     be kept, or leave it out to keep them all"
             .to_owned());
     }
@@ -226,25 +226,25 @@ mod tests {
         for (text, parts) in [
             (
                 r#"listen = ["tcp://127.0.0.1:9020", "udp://127.0.0.1:9020", "tcp://127.0.0.1:9020"]"#.to_owned(),
-                ["tcp://127.0.0.1:9020 twice", "leave one out"],
+                ["tcp://127.0.0.1:9020 twice", "remove one"],
             ),
             (
                 "insecure = true\nlisten = [\"tcp://0.0.0.0:9020\", \"tcp://127.0.0.1:9020?protocol=json\"]".to_owned(),
-                ["tcp://0.0.0.0:9020 and tcp://127.0.0.1:9020?protocol=json", "one of its own"],
+                ["tcp://0.0.0.0:9020 and tcp://127.0.0.1:9020?protocol=json", "the same address: use different ones"],
             ),
             (
                 "listen = [\"unix:///run/a/../a/x\", \"unix:///run/a/./../a/x\"]".to_owned(),
-                ["unix:///run/a/../a/x and unix:///run/a/./../a/x", "of its own"],
+                ["unix:///run/a/../a/x and unix:///run/a/./../a/x", "the same address"],
             ),
             (
                 "listen = [\"tcp://127.0.0.1:9080\"]".to_owned(),
                 ["http is 127.0.0.1:9080, where tcp://127.0.0.1:9080", "http = \"off\""],
             ),
-            ("store = [\"sqlite:a\", \"sqlite:a\"]".to_owned(), ["sqlite:a twice", "leave one out"]),
-            ("store = [\"sqlite:a\", \"sqlite:./a\"]".to_owned(), ["sqlite:a and sqlite:./a", "leave one out"]),
+            ("store = [\"sqlite:a\", \"sqlite:a\"]".to_owned(), ["sqlite:a twice", "remove one"]),
+            ("store = [\"sqlite:a\", \"sqlite:./a\"]".to_owned(), ["sqlite:a and sqlite:./a", "remove one"]),
             (
                 r#"store = ["postgres://me:x@db/logs", "postgres://you@db:5432/logs"]"#.to_owned(),
-                ["postgres://db:5432/logs twice", "leave one out"],
+                ["postgres://db:5432/logs twice", "remove one"],
             ),
             ("retention.days = 0".to_owned(), ["retention.days is 0", "at least 1"]),
             ("retention.bytes = 0".to_owned(), ["retention.bytes is 0", "leave it out"]),
@@ -252,11 +252,11 @@ mod tests {
                 "store = [\"postgres://db/logs\"]\nretention.bytes = 5000".to_owned(),
                 ["retention.bytes is 5000", "retention.days instead"],
             ),
-            ("store = []\nfile = \"x\"\nretention.days = 5".to_owned(), ["retention.days is 5", "give `store`"]),
+            ("store = []\nfile = \"x\"\nretention.days = 5".to_owned(), ["retention.days is 5", "set `store`"]),
             ("access.hosts = [\"logs.example:9080\"]".to_owned(), ["\"logs.example:9080\"", "\"logs.example\""]),
             ("access.hosts = [\"http://logs.example/\"]".to_owned(), ["\"http://logs.example/\"", "\"logs.example\""]),
-            ("access.hosts = [\"::1\"]".to_owned(), ["\"::1\"", "always taken"]),
-            ("access.hosts = [\"\"]".to_owned(), ["\"\"", "write the name alone"]),
+            ("access.hosts = [\"::1\"]".to_owned(), ["\"::1\"", "always accepted"]),
+            ("access.hosts = [\"\"]".to_owned(), ["\"\"", "write only the name"]),
             ("store_group = \"no such group\"".to_owned(), ["\"no such group\"", "getent group"]),
             (format!("file = {there:?}"), ["a folder", "name a file in it"]),
         ] {

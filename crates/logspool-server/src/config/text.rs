@@ -224,7 +224,7 @@ mod tests {
     fn each_error_has_plain_words_the_line_and_a_fix() {
         for (text, expected) in [
             ("listen = \"tcp://127.0.0.1:1\"", "line 1: `listen` is text: write a list, listen = [\"...\"]"),
-            ("\nlisten = [1]", "line 2: `listen` holds a number: write each entry as text in quotes"),
+            ("\nlisten = [1]", "line 2: `listen` contains a number: write each entry as text in quotes"),
             ("http = 9080", "line 1: `http` is a number: write text in quotes, http = \"...\""),
             ("file = true", "line 1: `file` is true or false: write text in quotes"),
             ("file = 2026-11-22", "line 1: `file` is a date or a time: write text in quotes"),
@@ -241,7 +241,7 @@ mod tests {
             ("[listen]\nx = 1", "line 1: `listen` is a section: write a list"),
             ("\nlimit = 3", "line 2: unknown key `limit`; the keys here are access, adopt,"),
             ("[retention]\nday = 3", "line 2: unknown key `retention.day`; the keys here are bytes, days"),
-            ("\n[tls]\nkey = \"k\"", "line 2: the section [tls] needs the key `certificate` too"),
+            ("\n[tls]\nkey = \"k\"", "line 2: the section [tls] also needs the key `certificate`"),
             ("store = [\"mysql:x\"]", "line 1: \"mysql:x\" is not a store: write sqlite:FOLDER"),
             ("listen = [\n\"tcp://127.0.0.1:1\",\n\"x\"]", "line 1: \"x\" is not an address"),
             ("http = off", "line 1: this is not TOML: text values must be quoted"),

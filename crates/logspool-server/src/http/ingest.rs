@@ -132,7 +132,8 @@ fn not_too_many(reader: &FrameReader<'_>, bytes: usize, limits: &Limits) -> Resu
         format!("the body contains more than {most} records: send fewer at once")
     } else if is_too_dense(records, bytes) {
         format!(
-            "the body contains {records} records in its first {bytes} bytes: at most one per {MIN_RECORD_BYTES} bytes is accepted"
+            "the body contains {records} records in its first {bytes} bytes: at most one per {MIN_RECORD_BYTES} \
+             bytes is accepted"
         )
     } else {
         return Ok(());

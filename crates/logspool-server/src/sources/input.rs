@@ -96,8 +96,8 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let mut buffer = (&mut self.buffer).limit(room);
         let wait = match (silence, stopping) {
             (_, Some(end)) => Some(end.min(now + SHUTDOWN_SILENCE)),
-            // A frame that ends at a line end becomes a record when the time limit has passed, even if its sender does not
-            // pause.
+            // A frame that ends at a line end becomes a record when the time limit has passed, even if its sender does
+            // not pause.
             (Some(silence), None) => Some(until.map_or(now + silence, |until| until.min(now + silence))),
             (None, None) => until,
         };

@@ -16,8 +16,8 @@ pub trait Store: Send {
     /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
     /// batch.
     ///
-    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record that the
-    /// store cannot take goes to its quarantine, with the reason, in the same transaction.
+    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record
+    /// that the store cannot take goes to its quarantine, with the reason, in the same transaction.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ pub trait QueryReader: Send + Sync {
 ///
 /// While the answer exists the store keeps old data for it, so the answer has to end in limited time.
 pub trait QueryAnswer: Send {
-    /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`Next::More`].
+    /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`RowFlow::Continue`].
     ///
     /// # Errors
     ///

@@ -19,7 +19,8 @@ use super::tls::{self, Mode, PostgresTls};
 use crate::stores::{QUERY_CANCELLED, StoreError};
 
 /// How to repair tables that were dropped or changed.
-pub(super) const REPAIR_TABLES: &str = "restore the tables of the schema logspool, or drop them with all their records, so that \
+pub(super) const REPAIR_TABLES: &str = "restore the tables of the schema logspool, or drop them with all their \
+    records, so that \
                                they are created again: DROP SCHEMA logspool CASCADE";
 
 /// Time limit for connecting, including the password check.

@@ -87,7 +87,8 @@ pub(super) async fn prepare(client: &Client) -> Result<(), ServerFailure> {
     let (encoding, server): (&str, i32) = (row.try_get(0)?, row.try_get(1)?);
     if encoding != "UTF8" {
         return Err(ServerFailure::Fatal(format!(
-            "the database has the encoding {encoding}: create one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+            "the database has the encoding {encoding}: create one with CREATE DATABASE ... ENCODING 'UTF8' \
+             TEMPLATE template0"
         )));
     }
     if server < OLDEST_SERVER {
@@ -127,7 +128,8 @@ async fn step(client: &Client) -> Result<(), ServerFailure> {
     let done = usize::try_from(version).unwrap_or_default();
     if done > STEPS.len() {
         return Err(ServerFailure::Fatal(format!(
-            "its tables have version {version}, this logspool supports versions up to {}: use a newer logspool, or another database",
+            "its tables have version {version}, this logspool supports versions up to {}: use a newer logspool, \
+             or another database",
             STEPS.len()
         )));
     }

@@ -227,7 +227,8 @@ impl Schema {
         match self {
             Self::None | Self::Ours => None,
             Self::Newer(version) => Some(format!(
-                "cannot use {path}: its schema has version {version}, this logspool supports {VERSION}; use a newer logspool, or \
+                "cannot use {path}: its schema has version {version}, this logspool supports {VERSION}; use a \
+                 newer logspool, or \
                  another folder"
             )),
             Self::Foreign => Some(format!("cannot use {path}: it belongs to another program; move it away")),

@@ -9,7 +9,8 @@ use rustix::fs::{Access, access};
 use crate::stores::StoreError;
 
 /// How to repair a damaged file.
-pub(super) const REPAIR_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` extracts what can \
+pub(super) const REPAIR_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` \
+    extracts what can \
                                       be read); all other days remain usable";
 
 /// Turns a SQLite error into a store's error: the operation, the file, the reason and how to repair it.

@@ -70,7 +70,8 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
 /// The message about lost transactions.
 pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
     format!(
-        "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; check the \
+        "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; \
+         check the \
          disk, and restore {} from a backup if there is one",
         log.display(),
         day.display()

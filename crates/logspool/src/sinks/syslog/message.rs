@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use crate::option::{OptionField, OptionShape};
 use logspool_record::definition::OptionValue;
+use logspool_record::format::entry::MAX_DEPTH;
 use logspool_record::msgpack::{Item, Missing, Reader};
 use logspool_record::syslog::FACILITIES;
 
@@ -54,9 +55,6 @@ const SD_NAME_CHARACTERS: usize = 32;
 
 /// Ends the text of a message that was cut.
 const CUT: &str = "...";
-
-/// Deepest nesting of a field that is shown. As in the Python twin of the entry.
-const MAX_DEPTH: usize = 16;
 
 /// Parts that an entry has of its own; the first one of each name is the part, a later one a field.
 const PARTS: [&[u8]; 14] = [
