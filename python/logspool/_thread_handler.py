@@ -237,8 +237,9 @@ class ThreadHandler(logging.Handler):
 
     def stats(self) -> ThreadHandlerStats:
         """Return the counters of this moment."""
-        *numbers, refused, dropped = self._queue.counts()
-        return ThreadHandlerStats(*numbers, MappingProxyType(refused), MappingProxyType(dropped))
+        accepted, written, queued, size, refused, dropped = self._queue.counts()
+        tables = (MappingProxyType(refused), MappingProxyType(dropped))
+        return ThreadHandlerStats(accepted, written, queued, size, *tables)
 
     @property
     def _queue(self) -> RecordQueue:

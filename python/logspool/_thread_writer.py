@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread, current_thread, get_ident
 from time import monotonic
+from typing import Any
 
 from . import _thread_hooks as hooks
 from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
@@ -278,10 +279,11 @@ class Writer:
             queue.wake_at = NEVER
             # A handler may fork: in the child the queue is another one.
             while queue.thread is me and queue is self.queue and not hooks.forking:
-                as_stream = is_plain_stream(self.handler)
-                entries = queue.take(BATCH_RECORDS if as_stream else 1)
+                handler = self.handler
+                stream = handler if is_plain_stream(handler) else None
+                entries = queue.take(1 if stream is None else BATCH_RECORDS)
                 if entries:
-                    self._write(entries, as_stream=as_stream)
+                    self._write(entries, stream)
                     nap = FIRST_NAP
                 elif self._rest(queue, me, nap):
                     nap *= 2
@@ -317,22 +319,22 @@ class Writer:
         except Exception:
             pass  # nobody is left to tell
 
-    def _write(self, entries: list[Entry], *, as_stream: bool) -> None:
-        """Hand a batch of records to the handler."""
+    def _write(self, entries: list[Entry], stream: logging.StreamHandler[Any] | None) -> None:
+        """Hand a batch of records to the handler, in one piece if it is a plain `stream`."""
         queue = self.queue
         if queue.gates and queue.accepted - queue.written <= queue.capacity // 2:
             queue.open_gates()
         if queue.missed != self.reported:
             self._summarise(overloaded=True)
         records = [restored(entry) for entry in entries]
-        if not as_stream:
+        if stream is None:
             for record in records:
                 self._deliver(record)
             return
         try:
-            write_joined(self.handler, records)
+            write_joined(stream, records)
         except BaseException:
-            report(self.handler, *records)
+            report(stream, *records)
 
     def _deliver(self, record: logging.LogRecord) -> None:
         try:
