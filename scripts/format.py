@@ -1,4 +1,4 @@
-"""Bring the sources into the form of rustfmt and ruff, and mend what ruff can mend."""
+"""Bring the sources into the form of rustfmt and ruff, and fix what ruff can fix."""
 
 import environment
 import rust_sources

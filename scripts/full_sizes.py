@@ -174,7 +174,7 @@ def fuzz(seed: int) -> Iterator[Command]:
 
 
 def suite(seed: int) -> Iterator[Command]:
-    """Run the suite again and again; a test that fails once is a flake to be mended."""
+    """Run the suite again and again; a test that fails once is a flake to be repaired."""
     for number in range(SUITE_RUNS):
         yield Command(["make", "--no-print-directory", "test-rust"])
         yield pytest(interpreters.running(), "suite", "tests/python", LOGSPOOL_SEED=str(seed + number))

@@ -102,13 +102,13 @@ def main(arguments: Sequence[str]) -> int:
             return _messages.usage(
                 command,
                 "that command belongs to the service, the program logspool of the package logspool-server, which is"
-                " neither beside this Python nor on the PATH (mend: cargo install --path crates/logspool-server)",
+                " neither beside this Python nor on the PATH (fix: cargo install --path crates/logspool-server)",
             )
         os.execv(program, [program, command, *rest])
     from logspool._options import meant
 
     known = meant(command, [*_HELP, *_SERVICE])
-    return _messages.usage("", f"no command is named {command!r}; {known} (mend: --help)")
+    return _messages.usage("", f"no command is named {command!r}; {known} (fix: --help)")
 
 
 if __name__ == "__main__":

@@ -28,32 +28,32 @@ class Finding:
     Attributes:
         place: the folder, file or logger concerned.
         text: the problem.
-        mend: the action to take; empty for a mere note.
+        fix: the action to take; empty for a mere note.
     """
 
-    def __init__(self, place: str, text: str, mend: str = "") -> None:
+    def __init__(self, place: str, text: str, fix: str = "") -> None:
         self.place = place
         self.text = text
-        self.mend = mend
+        self.fix = fix
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}" + (f" (mend: {self.mend})" if self.mend else "")
+        return f"{self.place}: {self.text}" + (f" (fix: {self.fix})" if self.fix else "")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the findings. Returns 0 without any problem, else 1."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
-        return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (mend: --help)")
+        return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (fix: --help)")
     folder = arguments[0] if arguments else queue_dir()
     if arguments and not os.path.isdir(folder):
-        return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
+        return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (fix: name the queue folder)")
     named = bool(arguments) or _is_named()
     found = [*_machine(folder, named), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
     for finding in found:
         print(_messages.coloured(finding.place, "bold", sys.stdout))
         print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
-        if finding.mend:
-            print(f"  {_messages.coloured('mend', 'green', sys.stdout)}   {finding.mend}")
+        if finding.fix:
+            print(f"  {_messages.coloured('fix', 'green', sys.stdout)}   {finding.fix}")
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
     print(f"{_messages.coloured('queue', 'bold', sys.stdout)}: {_where(folder, named)}")
@@ -101,7 +101,7 @@ def _machine(folder: str, named: bool) -> Iterator[Finding]:
         yield Finding("LOGSPOOL=off", "install() and run do nothing", "unset LOGSPOOL")
     obstacle = _obstacle(folder, named)
     if obstacle is not None:
-        yield Finding(obstacle.place, f"{obstacle.text}: the queue is {_instead()}", obstacle.mend)
+        yield Finding(obstacle.place, f"{obstacle.text}: the queue is {_instead()}", obstacle.fix)
     elif (kind := _filesystem(_existing(folder))) not in _IN_MEMORY:
         yield Finding(
             folder,
@@ -112,7 +112,7 @@ def _machine(folder: str, named: bool) -> Iterator[Finding]:
 
 def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
     for call in _native.missing_calls(forks=forks):
-        yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["mend"])
+        yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["fix"])
 
 
 def _obstacle(folder: str, named: bool) -> Finding | None:
@@ -197,7 +197,7 @@ def _leftovers(folder: str) -> Iterator[Finding]:
     except OSError as error:
         yield Finding(folder, f"cannot be read: {error}", f"chmod 700 {folder}, owned by the user of the program")
         return
-    mend = f"python -m logspool recover {folder}"
+    fix = f"python -m logspool recover {folder}"
     for orphan in orphans:
         pending = [
             f"{_messages.counted(records, 'record')} for {place}"
@@ -209,12 +209,12 @@ def _leftovers(folder: str) -> Iterator[Finding]:
             f"process {orphan['pid']}",
             f"ended at most {_messages.age(orphan['age_seconds'])} ago and left {what}; it takes "
             f"{_messages.size(orphan['bytes'])} in {folder}",
-            mend if orphan["readable"] else f"{mend}; what stays then: rm {os.path.join(folder, orphan['name'])}*",
+            fix if orphan["readable"] else f"{fix}; what stays then: rm {os.path.join(folder, orphan['name'])}*",
         )
     beyond = [orphan for orphan in orphans if orphan["beyond_cap"]]
     if beyond:
         size = _messages.size(sum(orphan["bytes"] for orphan in beyond))
-        yield Finding(folder, f"leftovers take {size} more than they should, the oldest first in line", mend)
+        yield Finding(folder, f"leftovers take {size} more than they should, the oldest first in line", fix)
 
 
 def _sidecars(folder: str) -> Iterator[Finding]:

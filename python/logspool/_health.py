@@ -44,8 +44,8 @@ class Health:
     Attributes:
         status: "ok"; "degraded": works, but records were dropped or are less safe than requested; "failing": an
             output accepts no records.
-        reasons: the problems, each with its mend; empty without any.
-        notes: guarantees that are weaker on this system but cost no record, each with its mend.
+        reasons: the problems, each with its fix; empty without any.
+        notes: guarantees that are weaker on this system but cost no record, each with its fix.
     """
 
     status: str
@@ -67,26 +67,26 @@ def health() -> Health:
         if sink.closed:
             continue
         if "://" in name and (sink.error or sink.stuck):
-            # Errors of TLS name their mend.
-            mend = "look whether the service runs and can be reached, they are sent then"
+            # Errors of TLS name their fix.
+            fix = "look whether the service runs and can be reached, they are sent then"
             why = sink.error or "it does not answer"
             waiting = f"{_waiting(sink)} records wait"
-            told = f"{why}; {waiting}" if "(mend: " in why else f"{why}; {waiting} (mend: {mend})"
+            told = f"{why}; {waiting}" if "(fix: " in why else f"{why}; {waiting} (fix: {fix})"
             failing.append(f"{name} takes no records: {told}")
         elif sink.error:
             failing.append(
                 f"{name} cannot be written: {sink.error}; {_waiting(sink)} records wait "
-                "(mend: make it writable again, they are written then)"
+                "(fix: make it writable again, they are written then)"
             )
         elif sink.stuck:
             failing.append(
                 f"{name} is stuck in a write; {_waiting(sink)} records wait "
-                "(mend: look what its disk, pipe or terminal waits for)"
+                "(fix: look what its disk, pipe or terminal waits for)"
             )
         if sink.spool_error:
             degraded.append(
                 f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, while that has room "
-                "(mend: make room in spool_dir, or give a larger spool_bytes)"
+                "(fix: make room in spool_dir, or give a larger spool_bytes)"
             )
     # A missing call is the cause of a queue in memory, so only one of them is reported.
     degraded += missing_calls(costs_records=True) or _memory(stats)
@@ -103,7 +103,7 @@ def missing_calls(*, costs_records: bool) -> list[str]:
     if costs_records and options is not None and options["durability"] == "memory":
         return []
     return [
-        f"{call['name']} is refused here ({os.strerror(call['errno'])}): {call['weaker']} (mend: {call['mend']})"
+        f"{call['name']} is refused here ({os.strerror(call['errno'])}): {call['weaker']} (fix: {call['fix']})"
         for call in _native.missing_calls()
         if call["costs_records"] == costs_records
     ]
@@ -120,14 +120,14 @@ def _memory(stats: _stats.Stats) -> list[str]:
     if stats.queue.place == "memory" and not stats.queue.place_reason:
         # This copy has no queue: another copy of logspool in this process has it, and that is reported elsewhere.
         return []
-    mend = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
+    fix = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
     if stats.queue.place == "memfd":
         what = "the keeper of the queue in memory has ended, or reads nothing; a kill now loses the queued records"
     elif stats.queue.place == "memory":
         what = f"the queue is in plain memory and does not survive a kill: {stats.queue.place_reason}"
     else:
         what = "the file of the queue was removed from its folder; a kill now loses the queued records"
-    return [f"{what} (mend: {mend})"]
+    return [f"{what} (fix: {fix})"]
 
 
 def _dropped(stats: _stats.Stats) -> list[str]:
@@ -138,12 +138,12 @@ def _dropped(stats: _stats.Stats) -> list[str]:
     reasons = []
     if refused:
         reasons.append(
-            f"{refused} records were refused at the call since the process began (mend: a larger queue_bytes, or a "
+            f"{refused} records were refused at the call since the process began (fix: a larger queue_bytes, or a "
             "longer blocking_timeout)"
         )
     if dropped:
         reasons.append(
-            f"{dropped} records were dropped at their output since the process began (mend: see stats().sinks for "
+            f"{dropped} records were dropped at their output since the process began (fix: see stats().sinks for "
             "which and why)"
         )
     return reasons
@@ -157,14 +157,14 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
     reasons = []
     if calls:
         reasons.append(
-            f"{calls} calls returned before their record was durable since the process began (mend: look how busy the "
+            f"{calls} calls returned before their record was durable since the process began (fix: look how busy the "
             "disk is; a longer durability_timeout waits longer)"
         )
     # Without an error left, a later sync has made good what failed.
     if errors := [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]:
         reasons.append(
             f"{records} written records could not be synced since the process began, and a power cut may take them: "
-            f"{'; '.join(errors)} (mend: check the system's messages about the disk)"
+            f"{'; '.join(errors)} (fix: check the system's messages about the disk)"
         )
     return reasons
 
@@ -182,11 +182,11 @@ def _left_by_others() -> list[str]:
         killed = f"{len(waiting)} killed process{'es' if len(waiting) > 1 else ''}"
         reasons.append(
             f"{sum(waiting)} records of {killed} are not in their files yet; a process that lives tries again "
-            "(mend: `python -m logspool recover` writes them, or names the reason why not)"
+            "(fix: `python -m logspool recover` writes them, or names the reason why not)"
         )
     if beyond := [orphan["bytes"] for orphan in orphans if orphan["beyond_cap"]]:
         reasons.append(
             f"{len(beyond)} dead processes left {sum(beyond)} bytes in shared memory beyond its limit "
-            "(mend: python -m logspool recover)"
+            "(fix: python -m logspool recover)"
         )
     return reasons

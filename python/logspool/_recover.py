@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Deliver, and say what went where. Returns the exit code."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
-        return _messages.usage("recover", f"takes one folder at most, not {' '.join(arguments)!r} (mend: --help)")
+        return _messages.usage("recover", f"takes one folder at most, not {' '.join(arguments)!r} (fix: --help)")
     from logspool import recover
 
     path = arguments[0] if arguments else None
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         where = path or error.filename or "the queue folder"
         why = error.strerror or error
         return _messages.failed(
-            "recover", f"cannot read {where!r}: {why} (mend: name the folder that LOGSPOOL_QUEUE_DIR named then)"
+            "recover", f"cannot read {where!r}: {why} (fix: name the folder that LOGSPOOL_QUEUE_DIR named then)"
         )
     for file, records in report.delivered.items():
         print(f"{_messages.counted(records, 'record')} written to {file}")

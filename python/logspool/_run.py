@@ -25,17 +25,17 @@ _CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_children"
 def main(arguments: Sequence[str]) -> int:
     """Run the program in this process. Returns the exit code only if that fails."""
     if not arguments or list(arguments) == ["-m"]:
-        return _messages.usage("run", "name a script, or -m and a module (mend: --help)")
+        return _messages.usage("run", "name a script, or -m and a module (fix: --help)")
     first = arguments[0]
     if first != "-m":
         if first.startswith("-"):
             return _messages.usage(
                 "run",
-                f"no option is named {first!r}; there is -m MODULE (mend: options of the interpreter go before -m "
+                f"no option is named {first!r}; there is -m MODULE (fix: options of the interpreter go before -m "
                 "logspool, those of the program after its name)",
             )
         if not os.path.exists(first):
-            return _messages.usage("run", f"cannot open {first!r}: no such file (mend: name a script, or -m MODULE)")
+            return _messages.usage("run", f"cannot open {first!r}: no such file (fix: name a script, or -m MODULE)")
     options = interpreter_options(sys.orig_argv, len(sys.argv) - 1)
     environment = dict(os.environ)
     if environment.get("LOGSPOOL") != "off":
@@ -46,11 +46,11 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             return _messages.failed("run", f"cannot install: {error}")
         if sys.flags.ignore_environment or sys.flags.no_site:
-            return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (mend: omit them)")
+            return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (fix: omit them)")
         prepare(environment)
         _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
     if not sys.executable:
-        return _messages.failed("run", "this interpreter does not know its own program file (mend: use its full path)")
+        return _messages.failed("run", "this interpreter does not know its own program file (fix: use its full path)")
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *options, *arguments], environment)

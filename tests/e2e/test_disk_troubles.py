@@ -21,7 +21,7 @@ WAITING = {"checkpoint", "sync"}
 EVERY = 50
 #: What such a call waits at most here.
 TIMEOUT_SECONDS = 0.02
-#: Within which a sink is back after its trouble is mended.
+#: Within which a sink is back after its trouble is repaired.
 BACK_SECONDS = 5.0
 SECONDS = 120
 #: How long a disk stays full: longer than any pause between two tries to write may be.
@@ -110,7 +110,7 @@ def _waited_in_vain(mode, before, during, calls):
 
 
 def _is_well(mode, found):
-    """Say what `health()` says when all is mended; records that were not durable in time it tells for a minute."""
+    """Say what `health()` says when all is repaired; records that were not durable in time it tells for a minute."""
     if mode in WAITING:
         assert found["health"] == "degraded"
         assert [reason for reason in found["reasons"] if "durable" not in reason] == []
@@ -283,7 +283,7 @@ seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
 log.info("last 0 end")
 # What was written before the disk failed, and not synced, has to be there as well.
 durable = logspool.flush(30, level="durable")
-report("mended.json", seconds=seconds, durable=durable)
+report("repaired.json", seconds=seconds, durable=durable)
 """
 )
 
@@ -312,17 +312,17 @@ def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_pro
     )
 
     outcome.expect_success()
-    failing, mended = _report(folder, "failing.json"), _report(folder, "mended.json")
+    failing, repaired = _report(folder, "failing.json"), _report(folder, "repaired.json")
     assert failing["broken"] == []
     assert failing["health"] == "failing"
     assert any(os.strerror(number) in reason for reason in failing["reasons"])
-    assert mended["seconds"] is not None
-    assert mended["seconds"] < BACK_SECONDS
-    assert mended["durable"]
+    assert repaired["seconds"] is not None
+    assert repaired["seconds"] < BACK_SECONDS
+    assert repaired["durable"]
     _waited_in_vain(mode, _report(folder, "well.json"), failing, _records(mode) // 2)
-    _exact(mended)
-    _is_well(mode, mended)
-    assert mended["written"] == _records(mode) + 1
+    _exact(repaired)
+    _is_well(mode, repaired)
+    assert repaired["written"] == _records(mode) + 1
 
 
 GONE = (

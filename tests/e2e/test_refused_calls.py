@@ -93,7 +93,7 @@ def test_every_record_is_there_once_and_it_is_said_what_is_weaker(tmp_path, queu
     assert len(shown) == (name is not None)
     if name is not None:
         assert shown[0].startswith(f"{name} is refused here (Operation not permitted): ")
-        assert "(mend: " in shown[0]
+        assert "(fix: " in shown[0]
         assert [line for line in told["doctor"] if line.startswith(f"{name}: is refused here")] != []
     if costs_records:
         assert b"the system refuses record locks" in outcome.err
@@ -125,4 +125,4 @@ def test_the_doctor_names_a_refused_call_and_the_mend(tmp_path, queue_dir):
     assert outcome.status == 1, outcome.err.decode()
     shown = outcome.out.decode()
     assert "membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)\n  found  is refused here (Operation not permitted)" in shown
-    assert "mend   let the container's filter" in shown
+    assert "fix   let the container's filter" in shown

@@ -100,7 +100,7 @@ def test_it_refuses_and_the_first_one_loses_nothing(run, durability):
     assert first != second
     for name, kind in {"install": "RuntimeError", "handler": "RuntimeError", "recover": "OSError"}.items():
         assert told[name].startswith(f"{kind}: logspool is in this process twice: {second} "), told[name]
-        assert f"that of {first} (mend: load one copy" in told[name]
+        assert f"that of {first} (fix: load one copy" in told[name]
 
 
 def test_a_copy_that_is_loaded_and_not_used_is_in_nobody_s_way(run):

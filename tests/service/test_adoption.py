@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_adopted_is_an_error_with_its_mend(logspool_bina
     named.mkdir(mode=0o700)
     for place, part in [
         ("missing", "the folder does not exist (fix: create it with mode 0700"),
-        ("open", "others may enter it (mode 0755; mend: chmod 700"),
+        ("open", "others may enter it (mode 0755; fix: chmod 700"),
         ("file", "it is not a folder (fix: name the queue folder of the programs"),
         (named.name, "not to the one that it is named after"),
     ]:

@@ -128,7 +128,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
     unreadable = request(b"\x2a\x05") if kind == PROTOBUF else request_json(7, 8)
     for expected, code, part, body, headers in [
         (401, 16, "Authorization: Bearer", b"", {}),
-        (403, 7, "not called", b"", {**bearer, "Host": "evil.example"}),
+        (403, 7, "is not a host name", b"", {**bearer, "Host": "evil.example"}),
         (400, 3, "with log records", b"\x0a\x05", bearer),
         (400, 3, "log records can be read", unreadable, bearer),
         (400, 3, "cannot be read", b"no gzip", {**bearer, "Content-Encoding": "gzip"}),

@@ -215,7 +215,7 @@ def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_s
     bare = {"authorities": options["authorities"]}
     for address, given, part in [
         (f"tls://{tls}", bare, "the service wants a certificate of this program"),
-        (f"tcp://{tls}", {}, "the service wants TLS (mend: tls:// in the address)"),
+        (f"tcp://{tls}", {}, "the service wants TLS (fix: tls:// in the address)"),
         (f"tls://{plain}", options, "TLS handshake"),
         (f"tls://{tls}", {**options, "server_name": "logs"}, "not for logs"),
     ]:

@@ -103,7 +103,7 @@ def test_a_body_waits_for_room_for_some_seconds_only(start_service):
     with stalled_body(service):
         status, said = service.post("/ingest", b'{"message": "%s"}' % (b"x" * 100_000), "application/json")
 
-    assert 429 == status and "no room" in said
+    assert 429 == status and "no memory" in said
 
 
 def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):

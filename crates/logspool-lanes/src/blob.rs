@@ -146,7 +146,7 @@ impl Blobs {
         {
             let warning = format!(
                 "logspool: cannot keep a record of {bytes} bytes in {}: {error}; it is in plain memory until it is \
-                 written, and lost when the process is killed before (mend: a larger tmpfs)\n",
+                 written, and lost when the process is killed before (fix: a larger tmpfs)\n",
                 folder.path().display()
             );
             *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(warning);

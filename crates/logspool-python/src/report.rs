@@ -250,7 +250,7 @@ pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("name", missing.name)?;
         dict.set_item("errno", missing.errno)?;
         dict.set_item("weaker", missing.weaker)?;
-        dict.set_item("mend", missing.remedy)?;
+        dict.set_item("fix", missing.remedy)?;
         dict.set_item("costs_records", missing.costs_records)?;
         list.append(dict)?;
     }

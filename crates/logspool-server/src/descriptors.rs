@@ -46,18 +46,18 @@ pub fn divide(config: &Config) -> Result<SlotCounts, String> {
     let (own, wanted) = (reserved(config), wanted_for_connections(config));
     let allowed = raise_limit((own + wanted) as u64);
     let sizes = sizes(config.limits.connections, allowed.saturating_sub(own));
-    let mend = format!(
+    let fix = format!(
         "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are needed for other purposes than \
          connections: raise the \
          limit to {} (LimitNOFILE= in systemd, ulimit -n in a shell)",
         own + wanted
     );
     if sizes.general == 0 {
-        return Err(format!("cannot serve connections: {mend}"));
+        return Err(format!("cannot serve connections: {fix}"));
     }
     if sizes.general < config.limits.connections {
         tracing::warn!(
-            "limits.connections is {}, but only {} connections can be open, and {} more for HTTP: {mend}",
+            "limits.connections is {}, but only {} connections can be open, and {} more for HTTP: {fix}",
             config.limits.connections,
             sizes.general,
             sizes.http + sizes.first_bytes,

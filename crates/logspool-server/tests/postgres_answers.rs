@@ -13,7 +13,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader};
 use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store};
 use logspool_server::value::Value;
-use postgres::batches::{config, everything, loose, now_ns, records, writer};
+use postgres::batches::{config, all_records_query, unnumbered, now_ns, records, writer};
 use postgres::{connect, database};
 use proptest::collection::vec;
 use proptest::option;
@@ -86,7 +86,7 @@ fn the_server_finds_the_same_records_as_the_matcher() {
     TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })
         .run(&cases, |(sent, queries)| {
             database.execute("TRUNCATE logspool.records");
-            let delivery = loose(&sent);
+            let delivery = unnumbered(&sent);
             store.borrow_mut().write(std::slice::from_ref(&delivery)).unwrap();
             for query in queries {
                 let found = records(&reader, &query);
@@ -130,9 +130,9 @@ fn records_are_counted_by_the_value_of_a_field() {
         with(None, Value::Null),
         Record::default(),
     ];
-    writer(&database.url).write(&[loose(&sent)]).unwrap();
+    writer(&database.url).write(&[unnumbered(&sent)]).unwrap();
     let reader = PostgresReader::new(&config(&database.url));
-    let by = |field: Field, limit| Query { stage: Some(Stage::CountBy(field)), limit, ..everything() };
+    let by = |field: Field, limit| Query { stage: Some(Stage::CountBy(field)), limit, ..all_records_query() };
     let counts = |counts: &[(&str, u64)]| counts.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect();
 
     let expected: Vec<_> = counts(&[("a\0", 2), ("-", 2), ("1", 1)]);
@@ -152,9 +152,9 @@ fn records_are_counted_by_intervals_also_before_1970() {
     let Some(database) = database() else { return };
     let times = [i64::MIN, -61, -60, -1, 0, 59, 60, i64::MAX];
     let sent = times.map(|time| Record { time_ns: Some(time), ..Record::default() });
-    writer(&database.url).write(&[loose(&sent)]).unwrap();
+    writer(&database.url).write(&[unnumbered(&sent)]).unwrap();
     let reader = PostgresReader::new(&config(&database.url));
-    let histogram = |interval_ns| Query { stage: Some(Stage::Histogram { interval_ns }), ..everything() };
+    let histogram = |interval_ns| Query { stage: Some(Stage::Histogram { interval_ns }), ..all_records_query() };
     let mut expected = BTreeMap::new();
     for time in times {
         *expected.entry(time.div_euclid(60).saturating_mul(60)).or_insert(0) += 1;
@@ -170,10 +170,10 @@ fn words_of_all_languages_are_separated() {
     let Some(database) = database() else { return };
     let message = |text: &'static str| Record { message: text.into(), ..Record::default() };
     let sent = [message("GRÖSSE überlauf"), message("größe ÜBERLAUF"), message("überlauf"), message("лог-файл")];
-    writer(&database.url).write(&[loose(&sent)]).unwrap();
+    writer(&database.url).write(&[unnumbered(&sent)]).unwrap();
     let reader = PostgresReader::new(&config(&database.url));
     let count = |text: &str| {
-        let query = Query { filter: parse(text, 0).unwrap().filter, ..everything() };
+        let query = Query { filter: parse(text, 0).unwrap().filter, ..all_records_query() };
         records(&reader, &query).len()
     };
 
@@ -188,7 +188,7 @@ fn an_answer_ends_when_it_is_enough() {
     let Some(database) = database() else { return };
     let now = now_ns();
     let sent: Vec<_> = (0..500).map(|age| Record { time_ns: Some(now - age), ..Record::default() }).collect();
-    writer(&database.url).write(&[loose(&sent)]).unwrap();
+    writer(&database.url).write(&[unnumbered(&sent)]).unwrap();
     let reader = PostgresReader::new(&config(&database.url));
     let mut found = 0;
 
@@ -196,11 +196,11 @@ fn an_answer_ends_when_it_is_enough() {
         found += 1;
         if found == 3 { RowFlow::Stop } else { RowFlow::Continue }
     };
-    reader.run(&everything(), &mut each).unwrap();
+    reader.run(&all_records_query(), &mut each).unwrap();
 
     assert_eq!(3, found);
     // The next query does not get the rest of this answer.
-    assert_eq!(500, records(&reader, &everything()).len());
+    assert_eq!(500, records(&reader, &all_records_query()).len());
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn a_query_that_takes_too_long_is_ended() {
     let reader =
         PostgresReader::new(&PostgresConfig { query_timeout: Duration::from_millis(500), ..config(&database.url) });
 
-    let error = reader.run(&everything(), &mut |_| RowFlow::Continue).unwrap_err().to_string();
+    let error = reader.run(&all_records_query(), &mut |_| RowFlow::Continue).unwrap_err().to_string();
 
     assert!(error.contains("no answer within 500ms: use a shorter time range"), "{error}");
     runtime.block_on(holder.batch_execute("COMMIT")).unwrap();
-    assert!(records(&reader, &everything()).is_empty());
+    assert!(records(&reader, &all_records_query()).is_empty());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_reader_can_be_dropped_where_async_code_runs() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     let reader = PostgresReader::new(&config(&database.url));
-    assert!(records(&reader, &everything()).is_empty());
+    assert!(records(&reader, &all_records_query()).is_empty());
 
     tokio::runtime::Runtime::new().unwrap().block_on(async { drop(reader) });
 }

@@ -15,7 +15,7 @@ use logspool_server::delivery::Outcome;
 use logspool_server::query::Query;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
-use postgres::batches::{chunk, config, everything, records, write, writer};
+use postgres::batches::{chunk, config, all_records_query, records, write, writer};
 use postgres::{DEADLINE, Server};
 use tempfile::TempDir;
 
@@ -74,7 +74,7 @@ fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
     let url = server.url("postgres");
     write(&mut writer(&url), &[chunk("s", 1, 1, 3, First)]);
     let reader = PostgresReader::new(&config(&url));
-    let newest = Query { limit: Some(1), ..everything() };
+    let newest = Query { limit: Some(1), ..all_records_query() };
     assert_eq!(1, records(&reader, &newest).len());
 
     server.crash("QUIT");
@@ -84,7 +84,7 @@ fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
 }
 
 /// A proxy between a store and the server. It cuts the connection at the `COMMIT` of rows on request.
-struct Between {
+struct CrashingProxy {
     folder: TempDir,
     cut: Arc<AtomicU8>,
 }
@@ -96,7 +96,7 @@ const BEFORE: u8 = 1;
 /// Cut once, before the store gets the result.
 const AFTER: u8 = 2;
 
-impl Between {
+impl CrashingProxy {
     fn new(server: &Server) -> Self {
         let between = Self { folder: TempDir::new_in("/tmp").unwrap(), cut: Arc::default() };
         let listener = UnixListener::bind(between.folder.path().join(".s.PGSQL.5432")).unwrap();
@@ -148,7 +148,7 @@ fn pass(mut from: UnixStream, mut to: UnixStream, mut may: impl FnMut(&[u8]) -> 
 #[test]
 fn watermarks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
     let Some(server) = Server::start() else { return };
-    let between = Between::new(&server);
+    let between = CrashingProxy::new(&server);
     let mut store = writer(&between.url());
     write(&mut store, &[chunk("s", 1, 1, 5, First)]);
     let group = [chunk("s", 1, 6, 10, Later), chunk("new", 1, 1, 5, First)];

@@ -17,7 +17,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
 use logspool_server::stores::{Store, StoreError, WriteResult};
 use logspool_server::value::Value;
-use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
+use postgres::batches::{chunk, config, all_records_query, unnumbered, now_ns, records, write, writer};
 use postgres::{DEADLINE, Database, SMALL, Server, database};
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -66,10 +66,10 @@ fn every_field_is_read_as_it_was_written() {
     let bare = Record { time_ns: Some(-6), ..Record::default() };
     let mut store = writer(&database.url);
 
-    let written = store.write(&[loose(&[full.clone(), bare.clone()])]).unwrap();
+    let written = store.write(&[unnumbered(&[full.clone(), bare.clone()])]).unwrap();
 
     assert_eq!(WriteResult { outcomes: vec![Committed], stored: 2, ..WriteResult::default() }, written);
-    let found = records(&PostgresReader::new(&config(&database.url)), &everything());
+    let found = records(&PostgresReader::new(&config(&database.url)), &all_records_query());
     assert_eq!(vec![sorted(full), bare], found.into_iter().map(sorted).collect::<Vec<_>>());
 }
 
@@ -169,7 +169,7 @@ fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
     let roomy = thread::Builder::new().stack_size(512 << 20).spawn(move || {
         let deep = Record { message: "deep".into(), fields: vec![("k\0".into(), deep)], ..Record::default() };
         let long = Record { message: "long".into(), trace_id: Some(trace.into()), ..Record::default() };
-        loose(&[message("before"), deep, message("between"), long, message("after")])
+        unnumbered(&[message("before"), deep, message("between"), long, message("after")])
     });
     let group = [roomy.unwrap().join().unwrap()];
     let mut store = writer(&database.url);
@@ -234,9 +234,9 @@ fn records_of_any_time_are_stored_and_found() {
         [i64::MIN, -1, 0, now - 400 * DAY_NS, now - DAY_NS, now, now + 2 * DAY_NS, now + 40_000 * DAY_NS, i64::MAX];
     let batch: Vec<_> = times.iter().map(|time| Record { time_ns: Some(*time), ..Record::default() }).collect();
 
-    writer(&database.url).write(&[loose(&batch)]).unwrap();
+    writer(&database.url).write(&[unnumbered(&batch)]).unwrap();
 
-    let found = records(&PostgresReader::new(&config(&database.url)), &everything());
+    let found = records(&PostgresReader::new(&config(&database.url)), &all_records_query());
     let newest_first: Vec<_> = times.iter().rev().map(|time| Some(*time)).collect();
     assert_eq!(newest_first, found.iter().map(|record| record.time_ns).collect::<Vec<_>>());
     assert_eq!(3, database.number("SELECT count(DISTINCT tableoid) - 1 FROM logspool.records"));
@@ -258,17 +258,17 @@ fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_st
             fields: vec![("n".into(), Value::Int(number))],
             ..Record::default()
         };
-        store.write(&[loose(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), loose(&[of_day(0)])]).unwrap();
+        store.write(&[unnumbered(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), unnumbered(&[of_day(0)])]).unwrap();
         assert_eq!(few_or_many, database.number("SELECT count(*) FROM logspool.records_other"));
 
         let mut next = writer(&database.url);
         next.maintain().unwrap();
-        next.write(&[loose(&[of_day(few_or_many)])]).unwrap();
+        next.write(&[unnumbered(&[of_day(few_or_many)])]).unwrap();
 
         assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
         let found = records(
             &PostgresReader::new(&config(&database.url)),
-            &Query { since_ns: Some(day * DAY_NS), ..everything() },
+            &Query { since_ns: Some(day * DAY_NS), ..all_records_query() },
         );
         let newest_first: Vec<_> = (0..=few_or_many).rev().map(of_day).collect();
         assert!(newest_first == found, "{} of {}", found.len(), newest_first.len());
@@ -288,11 +288,11 @@ fn records_that_cannot_move_to_a_partition_do_not_keep_others_from_being_stored(
         "DROP TABLE logspool.{}; ALTER TABLE logspool.records ADD day bigint GENERATED ALWAYS AS (time_ns / 86400) STORED",
         partition(tomorrow)
     ));
-    store.write(&[loose(std::slice::from_ref(&record))]).unwrap();
+    store.write(&[unnumbered(std::slice::from_ref(&record))]).unwrap();
 
     let mut next = writer(&database.url);
     next.maintain().unwrap();
-    next.write(&[loose(&[record])]).unwrap();
+    next.write(&[unnumbered(&[record])]).unwrap();
 
     assert_eq!(2, database.number("SELECT count(*) FROM logspool.records_other"));
 }
@@ -307,7 +307,7 @@ fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
     runtime.block_on(holder.batch_execute("BEGIN; LOCK logspool.records_other IN ACCESS SHARE MODE")).unwrap();
 
     let mut store = writer(&database.url);
-    let written = store.write(&[loose(&[message("taken all the same")])]).unwrap();
+    let written = store.write(&[unnumbered(&[message("taken all the same")])]).unwrap();
     let error = store.maintain().unwrap_err().to_string();
 
     assert_eq!(1, written.stored);
@@ -329,7 +329,7 @@ fn old_records_and_watermarks_are_removed() {
     add_partition(&database, now_ns().div_euclid(DAY_NS) - 2);
     database.execute("UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'");
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
-    store.write(&[loose(&[at(from), at(0), at(to)])]).unwrap();
+    store.write(&[unnumbered(&[at(from), at(0), at(to)])]).unwrap();
 
     store.maintain().unwrap();
 
@@ -345,7 +345,7 @@ fn old_records_and_watermarks_are_removed() {
 fn old_records_of_the_default_partition_are_removed_in_pieces() {
     let Some(database) = database() else { return };
     let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(30), ..config(&database.url) });
-    store.write(&[loose(&[message("new")])]).unwrap();
+    store.write(&[unnumbered(&[message("new")])]).unwrap();
     database.execute(
         "INSERT INTO logspool.records (time_ns, level, logger, message) SELECT n, 20, '', 'old' FROM generate_series(1, 25000) n;
          INSERT INTO logspool.quarantine SELECT to_timestamp(0), '', '' FROM generate_series(1, 12000)",
@@ -383,7 +383,7 @@ fn old_records_and_watermarks_stay_for_a_while_if_the_clock_may_have_jumped() {
     let today = now_ns().div_euclid(DAY_NS);
     let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
-    store.write(&[loose(&[at(0), at((today - 402) * DAY_NS)])]).unwrap();
+    store.write(&[unnumbered(&[at(0), at((today - 402) * DAY_NS)])]).unwrap();
     database.execute(
         "UPDATE logspool.streams SET seen = now() - interval '400 days';
          INSERT INTO logspool.streams VALUES ('new', 1, 1, now())",
@@ -454,7 +454,7 @@ fn tables_of_a_newer_version_are_left_alone() {
     writer(&database.url).maintain().unwrap();
     database.execute("UPDATE logspool.version SET version = 99");
 
-    let error = writer(&database.url).write(&[loose(&[message("x")])]).unwrap_err();
+    let error = writer(&database.url).write(&[unnumbered(&[message("x")])]).unwrap_err();
 
     assert!(matches!(&error, StoreError::Fatal(why) if why.contains("have version 99")), "{error}");
 }
@@ -482,7 +482,7 @@ fn commits_wait_for_the_disk_even_where_the_role_would_not() {
          CREATE TRIGGER tell BEFORE INSERT ON logspool.records FOR EACH ROW EXECUTE FUNCTION tell()",
     );
 
-    store.write(&[loose(&[message("x")])]).unwrap();
+    store.write(&[unnumbered(&[message("x")])]).unwrap();
 
     assert_eq!("on", database.query("SELECT message FROM logspool.records")[0].get::<_, &str>(0));
 }

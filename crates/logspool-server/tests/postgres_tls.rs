@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use logspool_server::delivery::ChunkPosition::First;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
-use postgres::batches::{chunk, config, everything, records, write, writer};
+use postgres::batches::{chunk, config, all_records_query, records, write, writer};
 use postgres::{DEADLINE, ENCRYPTED, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
@@ -106,7 +106,7 @@ fn records_go_encrypted_to_the_server_that_is_meant_and_to_no_other() {
         assert!(why.contains("UnknownIssuer") && why.contains(&format!("localhost:{}", server.port())), "{why}");
     }
     let reader = PostgresReader::new(&config(&to(&format!("sslmode=verify-full&sslrootcert={ours}"))));
-    assert_eq!(3, records(&reader, &everything()).len());
+    assert_eq!(3, records(&reader, &all_records_query()).len());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
 use logspool_server::stores::{QueryReader, RowFlow, Store, StoreError};
-use postgres::batches::{chunk, config, everything, writer};
+use postgres::batches::{chunk, config, all_records_query, writer};
 use postgres::{DEADLINE, database};
 
 /// The result of a check of the store. Waits while the store pauses between attempts.
@@ -126,7 +126,7 @@ fn a_query_of_dropped_tables_fails_with_a_fix() {
     writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
     database.execute("DROP TABLE logspool.records CASCADE");
 
-    let answered = PostgresReader::new(&config(&database.url)).run(&everything(), &mut |_| RowFlow::Continue);
+    let answered = PostgresReader::new(&config(&database.url)).run(&all_records_query(), &mut |_| RowFlow::Continue);
     assert_fatal(answered, &["\"logspool.records\" does not exist", "DROP SCHEMA logspool CASCADE"]);
     database.execute("DROP SCHEMA logspool CASCADE");
     assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap().stored);

@@ -10,10 +10,10 @@ use logspool_server::stores::file::FileStore;
 use logspool_server::stores::private::Readers;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
-use sqlite_support::{DAY, Hand, TODAY, close, delivery, indexed, open, open_with, said, write};
+use sqlite_support::{DAY, ManualClock, TODAY, close, delivery, indexed, open, open_with, said, write};
 
 /// The id of another user.
-const STRANGER: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
@@ -51,7 +51,7 @@ fn fatal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 fn every_file_of_a_new_folder_is_made_for_its_owner_alone() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("logs");
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open_with(&folder, &hand, Indexing::Background);
     write(&mut store, &[said(1, "a")]);
     indexed(&store.reader());
@@ -69,7 +69,7 @@ fn every_file_of_a_new_folder_is_made_for_its_owner_alone() {
 fn a_folder_that_others_can_open_is_closed_to_them_with_all_its_files() {
     for before in [0o755, 0o777, 0o750, 0o701] {
         let folder = tempfile::tempdir().unwrap();
-        let hand = Hand::at(TODAY);
+        let hand = ManualClock::at(TODAY);
         close(open(folder.path(), &hand));
         for (name, _) in modes(folder.path()) {
             set_mode(&folder.path().join(name), 0o644);
@@ -92,12 +92,12 @@ fn a_folder_that_others_can_open_is_closed_to_them_with_all_its_files() {
 fn the_members_of_a_group_may_read_and_nobody_else() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("logs");
-    close(open(&folder, &Hand::at(TODAY)));
+    close(open(&folder, &ManualClock::at(TODAY)));
     set_mode(&folder, 0o777);
     // A group that the folder does not have yet, if the test may set one.
     let group = if nix::unistd::geteuid().is_root() { 12_345 } else { fs::metadata(&folder).unwrap().gid() };
     let readers = Readers::Group(group);
-    let hand = Hand::at(TODAY + DAY);
+    let hand = ManualClock::at(TODAY + DAY);
     let options =
         SqliteOptions { readers, indexing: Indexing::Background, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(&folder, options).unwrap();
@@ -124,18 +124,18 @@ fn files_of_another_user_are_refused_with_a_fix() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    close(open(folder.path(), &Hand::at(TODAY)));
+    close(open(folder.path(), &ManualClock::at(TODAY)));
     let link = tempfile::tempdir().unwrap();
     let link = link.path().join("link");
     symlink(folder.path(), &link).unwrap();
     for (given, opened) in [(folder.path(), folder.path()), (folder.path(), &link)] {
-        chown(given, Some(STRANGER), None).unwrap();
+        chown(given, Some(OTHER_USER), None).unwrap();
         let why = fatal(SqliteStore::open(opened, SqliteOptions::default()));
         assert!(why.contains("belongs to the user with the number 65534") && why.contains("chown -R 0"), "{why}");
         chown(given, Some(0), None).unwrap();
     }
     let file = folder.path().join("2026-11-22.sqlite");
-    chown(&file, Some(STRANGER), None).unwrap();
+    chown(&file, Some(OTHER_USER), None).unwrap();
     let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
     assert!(why.contains("2026-11-22.sqlite") && why.contains("65534"), "{why}");
     let why = fatal(FileStore::open(&file, Readers::Owner));
@@ -145,7 +145,7 @@ fn files_of_another_user_are_refused_with_a_fix() {
 #[test]
 fn a_link_in_place_of_a_file_is_refused_and_its_target_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    close(open(folder.path(), &Hand::at(TODAY)));
+    close(open(folder.path(), &ManualClock::at(TODAY)));
     let other = tempfile::NamedTempFile::new().unwrap();
     set_mode(other.path(), 0o644);
     symlink(other.path(), folder.path().join("2026-11-21.sqlite")).unwrap();

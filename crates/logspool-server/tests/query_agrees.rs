@@ -18,9 +18,9 @@ const TABLE: &str = "CREATE TABLE records (place INTEGER PRIMARY KEY, time_ns IN
     process_name TEXT, thread INTEGER, thread_name TEXT, task TEXT, trace_id TEXT, span_id TEXT, exception TEXT,
     stack TEXT, fields TEXT)";
 
-struct Bound<'p>(&'p Parameter);
+struct SqlParameter<'p>(&'p Parameter);
 
-impl ToSql for Bound<'_> {
+impl ToSql for SqlParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Parameter::Int(number) => ValueRef::Integer(*number),
@@ -65,7 +65,7 @@ fn batch(records: &[Record<'_>]) -> Batch {
 /// Runs SQL whose rows have one column.
 fn ask<T: rusqlite::types::FromSql>(connection: &Connection, sql: &Sql) -> Vec<T> {
     let mut statement = connection.prepare(sql.text()).unwrap_or_else(|error| panic!("{error}: {}", sql.text()));
-    let parameters = params_from_iter(sql.parameters().iter().map(Bound));
+    let parameters = params_from_iter(sql.parameters().iter().map(SqlParameter));
     statement.query_map(parameters, |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
@@ -260,7 +260,7 @@ fn conditions_that_must_hold_can_use_an_index() {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("EXPLAIN QUERY PLAN SELECT place FROM records WHERE ").condition(&parse(text, 0).unwrap().filter);
         let mut statement = connection.prepare(sql.text()).unwrap();
-        let parameters = params_from_iter(sql.parameters().iter().map(Bound));
+        let parameters = params_from_iter(sql.parameters().iter().map(SqlParameter));
         let steps: Vec<String> =
             statement.query_map(parameters, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
 

@@ -11,13 +11,13 @@ use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, Sql
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, Hand, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said, stored,
+    DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said, stored,
     until, write,
 };
 
 /// A store with one record on each of three days. The last one is today, 2026-11-24.
-fn three_days(folder: &Path) -> Hand {
-    let hand = Hand::at(TODAY);
+fn three_days(folder: &Path) -> ManualClock {
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder, &hand);
     for day in 0..3 {
         hand.set(TODAY + day * DAY);
@@ -38,7 +38,7 @@ fn since(day: i64) -> Query {
 }
 
 /// Overwrites a part of a file.
-fn scribble(path: &Path, at: u64) {
+fn damage_bytes(path: &Path, at: u64) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(&[0xff; 512], at).unwrap();
 }
@@ -136,7 +136,7 @@ fn a_file_of_somebody_else_in_the_folder_is_named_and_left_as_it_is() {
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE records(id)").unwrap();
     let before = fs::read(&path).unwrap();
 
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     write(&mut store, &[said(1, "a")]);
     assert!(problems(&store).contains("2026-11-22.sqlite: it belongs to another program"));
     assert_eq!(["a"], messages(&store.reader(), "").as_slice());
@@ -147,7 +147,7 @@ fn a_file_of_somebody_else_in_the_folder_is_named_and_left_as_it_is() {
 fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
     for table in ["records", "rollup", "streams", "file_state"] {
         let folder = tempfile::tempdir().unwrap();
-        let hand = Hand::at(TODAY);
+        let hand = ManualClock::at(TODAY);
         let mut store = open(folder.path(), &hand);
         store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
         let other = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
@@ -173,7 +173,7 @@ fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
 #[test]
 fn a_file_that_is_moved_away_while_it_is_written_gets_a_successor() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     let path = folder.path().join("2026-11-22.sqlite");
     fs::rename(&path, folder.path().join("away")).unwrap();
@@ -183,13 +183,13 @@ fn a_file_that_is_moved_away_while_it_is_written_gets_a_successor() {
     store.maintain().unwrap();
     assert_eq!(["s 4", "s 5"], stored(&store).as_slice());
     close(store);
-    assert_eq!(["s 4", "s 5"], stored(&open(folder.path(), &Hand::at(TODAY))).as_slice());
+    assert_eq!(["s 4", "s 5"], stored(&open(folder.path(), &ManualClock::at(TODAY))).as_slice());
 }
 
 #[test]
 fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     let many: Vec<_> = (0..2_000).map(|number| said(TODAY + number, &format!("record {number}"))).collect();
     write(&mut store, &many);
@@ -200,7 +200,7 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
     let path = folder.path().join("2026-11-22.sqlite");
     let bytes = fs::read(&path).unwrap();
     let at = bytes.windows(11).position(|window| window == b"record 1000").unwrap();
-    scribble(&path, (at / 4096 * 4096) as u64);
+    damage_bytes(&path, (at / 4096 * 4096) as u64);
 
     for indexing in [Indexing::Off, Indexing::Background] {
         let store = open_with(folder.path(), &hand, indexing);
@@ -221,7 +221,7 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
 #[test]
 fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     let many: Vec<_> = (0..5_000).map(|number| said(number, "x")).collect();
     write(&mut store, &many);
@@ -237,7 +237,7 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
     // A leaf page with loggers, which is read late in the answer.
     let has_loggers = |page: &[u8]| page[0] == 10 && page.windows(4).filter(|part| part == b"shop").count() > 50;
     let leaves: Vec<_> = bytes.chunks(4096).enumerate().filter(|(_, page)| has_loggers(page)).collect();
-    scribble(&path, leaves[leaves.len() / 2].0 as u64 * 4096);
+    damage_bytes(&path, leaves[leaves.len() / 2].0 as u64 * 4096);
 
     let error = ask(&store.reader(), &query("logger=shop")).map(|rows| rows.len()).unwrap_err();
     assert!(matches!(&error, StoreError::Retry(why) if why.contains("2026-11-22.index: ")), "{error:?}");
@@ -245,9 +245,9 @@ fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
 }
 
 /// A folder after a kill, with this number of transactions of one record in the log.
-fn killed(folder: &Path, transactions: i64) -> std::path::PathBuf {
+fn folder_after_kill(folder: &Path, transactions: i64) -> std::path::PathBuf {
     let original = tempfile::tempdir().unwrap();
-    let mut store = open(original.path(), &Hand::at(TODAY));
+    let mut store = open(original.path(), &ManualClock::at(TODAY));
     for number in 0..transactions {
         write(&mut store, &[said(number, &format!("record {number}"))]);
     }
@@ -260,52 +260,52 @@ fn killed(folder: &Path, transactions: i64) -> std::path::PathBuf {
 #[test]
 fn transactions_lost_in_a_damaged_log_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let log = killed(folder.path(), 40);
-    scribble(&log, fs::metadata(&log).unwrap().len() / 2);
+    let log = folder_after_kill(folder.path(), 40);
+    damage_bytes(&log, fs::metadata(&log).unwrap().len() / 2);
 
     // A query does not change the log that the service checks.
     let before = fs::read(&log).unwrap();
     let read = messages(&SqliteReader::open(folder.path()).unwrap(), "").len();
     assert!((1..40).contains(&read));
     assert!(before == fs::read(&log).unwrap());
-    let store = open(folder.path(), &Hand::at(TODAY));
+    let store = open(folder.path(), &ManualClock::at(TODAY));
     let told = problems(&store);
     let lost =
         told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse::<usize>().unwrap();
     assert!(told.contains("2026-11-22.sqlite-wal is damaged"), "{told}");
     assert!(lost <= 40 - read && lost + 2 >= 40 - read, "{lost} of {} lost ones are told", 40 - read);
     close(store);
-    assert_eq!("", problems(&open(folder.path(), &Hand::at(TODAY))));
+    assert_eq!("", problems(&open(folder.path(), &ManualClock::at(TODAY))));
 }
 
 #[test]
 fn records_in_an_index_that_are_missing_in_its_file_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     let path = folder.path().join("2026-11-22.sqlite");
     let before = tempfile::tempdir().unwrap();
     let copy = before.path().join("copy");
     close(store);
     fs::copy(&path, &copy).unwrap();
-    let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let mut store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     write(&mut store, &[said(1, "a"), said(2, "b")]);
     indexed(&store.reader());
     close(store);
     // As if the log with both records had never existed.
     fs::copy(&copy, &path).unwrap();
 
-    let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     until("the loss is told", || problems(&store).contains("2026-11-22.sqlite has lost the last 2 records"));
 }
 
 #[test]
 fn a_log_with_a_damaged_header_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let log = killed(folder.path(), 20);
+    let log = folder_after_kill(folder.path(), 20);
     let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
     file.write_all_at(&[0xff; 4], 24).unwrap();
 
-    let told = problems(&open(folder.path(), &Hand::at(TODAY)));
+    let told = problems(&open(folder.path(), &ManualClock::at(TODAY)));
     assert!(told.contains("2026-11-22.sqlite-wal is damaged"), "{told}");
 }
 
@@ -313,18 +313,18 @@ fn a_log_with_a_damaged_header_is_reported() {
 fn an_unfinished_transaction_after_a_kill_is_not_a_loss() {
     for cut in [0, 1, 100, 4_000, 4_120, 9_000] {
         let folder = tempfile::tempdir().unwrap();
-        let log = killed(folder.path(), 20);
+        let log = folder_after_kill(folder.path(), 20);
         let bytes = fs::metadata(&log).unwrap().len();
         fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(bytes - cut).unwrap();
 
-        let store = open(folder.path(), &Hand::at(TODAY));
+        let store = open(folder.path(), &ManualClock::at(TODAY));
         assert_eq!("", problems(&store), "{cut}");
         assert!(stored(&store).len() >= 17, "{cut}");
     }
     // An unfinished transaction, over frames of an earlier round.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("2026-11-22.sqlite");
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let many: Vec<_> = (0..500).map(|number| said(number, "before")).collect();
     write(&mut store, &many);
     let other = Connection::open(&path).unwrap();
@@ -336,7 +336,7 @@ fn an_unfinished_transaction_after_a_kill_is_not_a_loss() {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
 
-    let store = open(copy.path(), &Hand::at(TODAY));
+    let store = open(copy.path(), &ManualClock::at(TODAY));
     assert_eq!("", problems(&store));
     assert_eq!(501, stored(&store).len());
     assert!(SqliteStore::open(copy.path(), SqliteOptions::default()).is_err());

@@ -9,7 +9,7 @@ use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, Sql
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use small_place::{limit, run_in_a_small_place};
-use sqlite_support::{DAY, Hand, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
+use sqlite_support::{DAY, ManualClock, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
 
 fn fatal(result: Result<SqliteStore, StoreError>) -> String {
     match result {
@@ -21,7 +21,7 @@ fn fatal(result: Result<SqliteStore, StoreError>) -> String {
 #[test]
 fn two_services_cannot_write_one_folder_and_a_reader_can_be_beside_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     write(&mut store, &[said(1, "a")]);
 
     let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));
@@ -29,7 +29,7 @@ fn two_services_cannot_write_one_folder_and_a_reader_can_be_beside_one() {
     assert_eq!(["a"], messages(&SqliteReader::open(folder.path()).unwrap(), "").as_slice());
     close(store);
     assert_eq!(["a"], messages(&SqliteReader::open(folder.path()).unwrap(), "").as_slice());
-    close(open(folder.path(), &Hand::at(TODAY)));
+    close(open(folder.path(), &ManualClock::at(TODAY)));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_new_folder_is_accessible_only_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("a/b");
-    close(open(&folder, &Hand::at(TODAY)));
+    close(open(&folder, &ManualClock::at(TODAY)));
 
     assert_eq!(0o700, fs::metadata(&folder).unwrap().permissions().mode() & 0o777);
 }
@@ -57,7 +57,7 @@ fn a_path_where_no_folder_can_be_created_is_reported() {
 #[test]
 fn a_file_of_a_newer_version_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    close(open(folder.path(), &Hand::at(TODAY)));
+    close(open(folder.path(), &ManualClock::at(TODAY)));
     let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
     file.pragma_update(None, "user_version", 2).unwrap();
     drop(file);
@@ -69,7 +69,7 @@ fn a_file_of_a_newer_version_is_named() {
 #[test]
 fn a_file_that_is_locked_by_another_program_is_written_later() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let other = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let deliveries = [numbered(opening("s", 1, 1, 3))];
@@ -91,7 +91,7 @@ fn a_full_disk_is_reported_and_unwritten_records_are_written_later() {
 #[ignore = "run by the test above, in a process of its own"]
 fn full_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
     let many = numbered(chunk("s", 1, 91, 20_000));
     limit("200000");
@@ -119,7 +119,7 @@ fn a_new_day_for_which_there_is_no_room_begins_later_and_forgets_nothing() {
 #[ignore = "run by the test above, in a process of its own"]
 fn no_room_for_a_day() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
     hand.set(TODAY + DAY);
@@ -157,7 +157,7 @@ fn a_full_disk_does_not_keep_old_files_from_being_removed() {
 #[ignore = "run by the test above, in a process of its own"]
 fn full_disk_of_old_files() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     for day in 0..3 {
         hand.set(TODAY + day * DAY);
@@ -195,7 +195,7 @@ fn full_disk_of_old_files() {
 #[test]
 fn files_of_a_killed_process_can_be_read_without_a_service() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     write(&mut store, &[said(1, "a")]);
     let path = |end: &str| folder.path().join(format!("2026-11-22.sqlite{end}"));
     // The files while the log is being checkpointed and a page is half written.

@@ -15,14 +15,14 @@ use logspool_server::stores::sqlite::{Indexing, SqliteReader};
 use logspool_server::value::Value;
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, Hand, Row, SECOND, TODAY, ask, close, indexed, messages, open, open_with, query, records, said, until,
+    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, close, indexed, messages, open, open_with, query, records, said, until,
     write,
 };
 
 /// A deterministic random generator (Steele and Vigna's splitmix64).
-struct Chance(u64);
+struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -204,8 +204,8 @@ fn check(answers: &SqliteReader, all: &[Record<'static>], state: &str) {
 #[test]
 fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
-    let mut chance = Chance(2);
+    let hand = ManualClock::at(TODAY);
+    let mut chance = SeededRandom(2);
     let mut all: Vec<_> = (0..700).map(|number| chance.record(number)).collect();
     let mut store = open(folder.path(), &hand);
     write(&mut store, &all);
@@ -233,8 +233,8 @@ fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
 #[test]
 fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
-    let mut chance = Chance(1);
+    let hand = ManualClock::at(TODAY);
+    let mut chance = SeededRandom(1);
     let mut all: Vec<_> = (0..1500).map(|number| chance.record(number)).collect();
     let mut store = open(folder.path(), &hand);
     write(&mut store, &all);
@@ -273,7 +273,7 @@ fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of
 #[test]
 fn an_answer_is_complete_while_records_arrive_and_are_indexed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let mut store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     let answers = store.reader();
     let deadline = Instant::now() + Duration::from_secs(4);
     let mut written = 0;
@@ -291,7 +291,7 @@ fn an_answer_is_complete_while_records_arrive_and_are_indexed() {
 #[test]
 fn words_that_are_found_too_often_for_a_list_are_found_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let mut store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     let often: Vec<_> =
         (0..25_000).map(|at| Record { trace_id: Some("t".into()), ..said(TODAY + at % 100, "often said") }).collect();
     write(&mut store, &often);
@@ -323,7 +323,7 @@ fn finished(folder: &Path, name: &str) -> std::path::PathBuf {
 #[test]
 fn the_index_of_a_sealed_file_is_finished_and_needs_no_log() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     write(&mut store, &[said(1, "first")]);
     hand.set(TODAY + DAY);
@@ -332,12 +332,12 @@ fn the_index_of_a_sealed_file_is_finished_and_needs_no_log() {
     store.maintain().unwrap();
     finished(folder.path(), "2026-11-22.index");
     until("no log is left", || !folder.path().join("2026-11-22.index-wal").exists());
-    store_is_put_away(&mut store, folder.path());
+    wait_until_store_is_sealed(&mut store, folder.path());
     assert_eq!(["first"], messages(&store.reader(), "first").as_slice());
     close(store);
 }
 
-fn store_is_put_away(store: &mut logspool_server::stores::sqlite::SqliteStore, folder: &Path) {
+fn wait_until_store_is_sealed(store: &mut logspool_server::stores::sqlite::SqliteStore, folder: &Path) {
     until("the file is put away", || {
         store.maintain().unwrap();
         !folder.join("2026-11-22.sqlite-wal").exists()
@@ -347,7 +347,7 @@ fn store_is_put_away(store: &mut logspool_server::stores::sqlite::SqliteStore, f
 #[test]
 fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let index = folder.path().join("2026-11-22.index");
     let mut store = open_with(folder.path(), &hand, Indexing::Background);
     write(&mut store, &[said(1, "word")]);
@@ -383,7 +383,7 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
 #[test]
 fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_being_made() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     let many: Vec<_> = (0..12_000).map(|at| said(TODAY + at, &format!("record {at:05}"))).collect();
     write(&mut store, &many);

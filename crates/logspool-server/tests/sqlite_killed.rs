@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
-use sqlite_support::{DAY, Hand, TODAY, close, indexed, messages, numbered, open, open_with, opening, stored};
+use sqlite_support::{DAY, ManualClock, TODAY, close, indexed, messages, numbered, open, open_with, opening, stored};
 
 /// Writes chunks of a stream from a number on, and prints the last number after each commit. A day has 500 records.
 #[test]
@@ -20,7 +20,7 @@ fn writes_until_it_is_killed() {
     let read = |name: &str| std::env::var(name).unwrap();
     let mut first: u64 = read("LOGSPOOL_TEST_FIRST").parse().unwrap();
     let day = |number: u64| TODAY + (number / 500) as i64 * DAY;
-    let hand = Hand::at(day(first));
+    let hand = ManualClock::at(day(first));
     let options = SqliteOptions { indexing: Indexing::Background, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(read("LOGSPOOL_TEST_FOLDER"), options).unwrap();
     let mut out = std::io::stdout();
@@ -68,12 +68,12 @@ fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
         committed = said.try_iter().last().unwrap_or(first);
     }
 
-    let store = open(folder.path(), &Hand::at(TODAY));
+    let store = open(folder.path(), &ManualClock::at(TODAY));
     let mut numbers: Vec<u64> =
         stored(&store).iter().map(|message| message.strip_prefix("s ").unwrap().parse().unwrap()).collect();
     numbers.sort_unstable();
     close(store);
-    let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     indexed(&store.reader());
     let by_index = messages(&store.reader(), "s logger=shop").len();
     close(store);

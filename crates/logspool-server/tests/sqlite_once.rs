@@ -5,7 +5,7 @@ mod sqlite_support;
 use logspool_server::delivery::{Chunk, Outcome};
 use logspool_server::stores::{Store, WriteResult};
 use rusqlite::Connection;
-use sqlite_support::{Hand, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
+use sqlite_support::{ManualClock, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
 
 fn written(outcomes: &[Outcome], [stored, repeated, missing, quarantined]: [u64; 4]) -> WriteResult {
     WriteResult { outcomes: outcomes.to_vec(), stored, repeated, missing, quarantined }
@@ -21,13 +21,13 @@ fn numbers(stream: &str, numbers: impl Iterator<Item = u64>) -> Vec<String> {
 fn repeated_records_are_skipped_across_transactions_and_restarts() {
     use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let whole = numbered(opening("s", 1, 1, 100));
     assert_eq!(written(&[Committed], [100, 0, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
     assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
 
     close(store);
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(&[whole]).unwrap());
     let half_known = numbered(opening("s", 1, 51, 150));
     assert_eq!(written(&[Committed], [50, 50, 0, 0]), store.write(&[half_known]).unwrap());
@@ -39,7 +39,7 @@ fn repeated_records_are_skipped_across_transactions_and_restarts() {
 fn chunks_of_one_transaction_follow_each_other() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let deliveries = [
         numbered(opening("s", 1, 1, 60)),
         numbered(opening("t", 9, 1, 5)),
@@ -64,7 +64,7 @@ fn chunks_of_one_transaction_follow_each_other() {
 fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
 
     let gap = store.write(&[numbered(chunk("s", 1, 12, 20)), numbered(opening("s", 1, 15, 20))]).unwrap();
@@ -77,7 +77,7 @@ fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
 fn an_epoch_that_is_over_is_refused_and_a_new_one_begins_at_one() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", u64::MAX - 1, 1, 10))]).unwrap();
 
     let deliveries = [numbered(opening("s", u64::MAX, 1, 3)), numbered(chunk("s", u64::MAX - 1, 11, 12))];
@@ -88,7 +88,7 @@ fn an_epoch_that_is_over_is_refused_and_a_new_one_begins_at_one() {
 #[test]
 fn numbers_up_to_the_greatest_are_remembered() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let last = numbered(opening("s", 1, u64::MAX, u64::MAX));
 
     assert_eq!(
@@ -102,7 +102,7 @@ fn numbers_up_to_the_greatest_are_remembered() {
 fn a_stream_that_ends_is_forgotten_unless_its_end_is_refused() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
     let streams = || -> i64 {
         let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
@@ -131,7 +131,7 @@ fn refuse(folder: &std::path::Path, condition: &str) {
 #[test]
 fn a_record_that_is_refused_goes_to_quarantine_and_the_others_are_stored() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "NEW.message IN ('s 3', 's 70', 's 120')");
     let deliveries = [numbered(opening("s", 1, 1, 100)), numbered(chunk("s", 1, 101, 120))];
 
@@ -150,7 +150,7 @@ fn a_record_that_is_refused_goes_to_quarantine_and_the_others_are_stored() {
 #[test]
 fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "NEW.message = 's 2'");
     let deliveries = [numbered(opening("s", 1, 1, 3))];
     store.write(&deliveries).unwrap();
@@ -165,7 +165,7 @@ fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
 #[test]
 fn all_of_a_transaction_may_be_poison() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "TRUE");
 
     assert_eq!(125, write(&mut store, &vec![said(TODAY, "m"); 125]).quarantined);

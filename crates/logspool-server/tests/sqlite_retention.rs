@@ -13,11 +13,11 @@ use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteRetention, SqliteStore};
 use logspool_server::stores::{self, Store, StoreError, WriteResult};
-use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
+use sqlite_support::{DAY, ManualClock, TODAY, batch, messages, open, said, until, write};
 
 /// A store with one record on each of five days.
-fn five_days(folder: &Path, retention: SqliteRetention, indexing: Indexing) -> (SqliteStore, Hand) {
-    let hand = Hand::at(TODAY);
+fn five_days(folder: &Path, retention: SqliteRetention, indexing: Indexing) -> (SqliteStore, ManualClock) {
+    let hand = ManualClock::at(TODAY);
     let options = SqliteOptions { retention, indexing, clock: hand.clock(), ..SqliteOptions::default() };
     let mut store = SqliteStore::open(folder, options).unwrap();
     for day in 0..5 {
@@ -67,12 +67,12 @@ fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
 }
 
 /// A store on a disk that is full while it has files of earlier days.
-struct OnFullDisk {
+struct FullDiskStore {
     store: SqliteStore,
     folder: PathBuf,
 }
 
-impl Store for OnFullDisk {
+impl Store for FullDiskStore {
     fn name(&self) -> &str {
         "full"
     }
@@ -102,7 +102,7 @@ fn old_files_go_also_while_nothing_can_be_written() {
     let options = SqliteOptions { retention, indexing: Indexing::Off, clock: hand.clock(), ..SqliteOptions::default() };
     let store = SqliteStore::open(folder.path(), options).unwrap();
     let answers = store.reader();
-    let store = OnFullDisk { store, folder: folder.path().to_owned() };
+    let store = FullDiskStore { store, folder: folder.path().to_owned() };
     let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 
@@ -123,13 +123,13 @@ fn old_files_go_also_while_nothing_can_be_written() {
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let retention = SqliteRetention { days: Some(1), bytes: None };
-    let options = |hand: &Hand| SqliteOptions {
+    let options = |hand: &ManualClock| SqliteOptions {
         retention,
         indexing: Indexing::Off,
         clock: hand.clock(),
         ..SqliteOptions::default()
     };
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
     write(&mut store, &[said(1, "old")]);
     let reader = rusqlite::Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
@@ -245,7 +245,7 @@ fn the_configuration_sets_the_retention() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
     for (days, bytes, kept) in [(None, None, 5), (Some(2), None, 3), (None, Some(1), 1)] {
         let folder = tempfile::tempdir().unwrap();
-        let hand = Hand::at(now - 4 * DAY);
+        let hand = ManualClock::at(now - 4 * DAY);
         let mut store = open(folder.path(), &hand);
         for day in (0..5).rev() {
             hand.set(now - day * DAY);

@@ -10,7 +10,7 @@ use logspool_server::stores::sqlite::{SqliteOptions, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, Hand, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until, write,
+    DAY, HOUR, ManualClock, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until, write,
 };
 
 fn days(folder: &Path) -> Vec<String> {
@@ -27,7 +27,7 @@ fn change(folder: &Path, name: &str, sql: &str) {
 #[test]
 fn the_day_changes_between_two_transactions_and_streams_continue() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY + DAY - 1);
+    let hand = ManualClock::at(TODAY + DAY - 1);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
     hand.set(TODAY + DAY);
@@ -42,7 +42,7 @@ fn the_day_changes_between_two_transactions_and_streams_continue() {
 #[test]
 fn a_sealed_file_needs_no_log_and_is_never_written_again() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     write(&mut store, &[said(TODAY, "a")]);
     hand.set(TODAY + DAY);
@@ -63,7 +63,7 @@ fn a_sealed_file_needs_no_log_and_is_never_written_again() {
 #[test]
 fn a_file_that_is_read_while_the_day_changes_is_sealed_later() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     write(&mut store, &[said(TODAY, "a")]);
     let reader = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
@@ -82,7 +82,7 @@ fn a_file_that_is_read_while_the_day_changes_is_sealed_later() {
 #[test]
 fn a_clock_set_back_by_hours_changes_nothing_and_by_days_starts_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     write(&mut store, &[said(1, "a")]);
     hand.set(TODAY + 2 * DAY);
@@ -104,7 +104,7 @@ fn a_clock_set_back_by_hours_changes_nothing_and_by_days_starts_a_new_file() {
 #[test]
 fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("old", 1, 1, 3)), numbered(opening("live", 1, 1, 3))]).unwrap();
     hand.set(TODAY + 6 * DAY);
@@ -122,7 +122,7 @@ fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
 fn streams_are_kept_although_the_clock_was_wrong_for_a_while() {
     for wrong in [30 * DAY, -400 * DAY] {
         let folder = tempfile::tempdir().unwrap();
-        let hand = Hand::at(TODAY);
+        let hand = ManualClock::at(TODAY);
         let mut store = open(folder.path(), &hand);
         store.write(&[numbered(opening("live", 1, 1, 1)), numbered(opening("silent", 1, 1, 1))]).unwrap();
         hand.set(TODAY + wrong);
@@ -142,7 +142,7 @@ fn streams_are_kept_although_the_clock_was_wrong_for_a_while() {
 #[test]
 fn a_file_that_was_not_made_whole_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     close(store);
@@ -159,7 +159,7 @@ fn a_file_that_was_not_made_whole_is_made_again() {
 #[test]
 fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_else_knew_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     hand.set(TODAY + DAY);
@@ -185,7 +185,7 @@ fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_el
 #[test]
 fn a_lost_or_damaged_catalog_is_made_again_from_the_files() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     for (day, damage) in [None, Some("no database, but long enough to look at".repeat(50))].into_iter().enumerate() {
         let mut store = open(folder.path(), &hand);
         write(&mut store, &[said(day as i64, "m")]);
@@ -207,7 +207,7 @@ fn a_lost_or_damaged_catalog_is_made_again_from_the_files() {
 #[test]
 fn if_the_newest_file_is_taken_away_the_one_before_it_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     hand.set(TODAY + DAY);
@@ -227,7 +227,7 @@ fn if_the_newest_file_is_taken_away_the_one_before_it_is_not_written_to() {
 #[test]
 fn a_file_found_damaged_is_left_alone_and_its_streams_continue_in_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
     // Damage a page of an index.
     let path = folder.path().join("2026-11-22.sqlite");
@@ -241,7 +241,7 @@ fn a_file_found_damaged_is_left_alone_and_its_streams_continue_in_a_new_one() {
     file.write_all_at(&[0xff; 512], ((page - 1) * size) as u64).unwrap();
     // The pages in memory are still valid. A new process reads the damaged ones.
     drop(store);
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
 
     let error = store.write(&[numbered(chunk("s", 1, 4, 5))]).unwrap_err();
     assert!(matches!(&error, StoreError::Retry(why) if why.contains("2026-11-22.sqlite")), "{error:?}");
@@ -252,13 +252,13 @@ fn a_file_found_damaged_is_left_alone_and_its_streams_continue_in_a_new_one() {
     let error = ask(&store.reader(), &query("")).unwrap_err().to_string();
     assert!(error.contains("2026-11-22.sqlite") && error.contains(".recover"), "{error}");
     drop(store);
-    close(open(folder.path(), &Hand::at(TODAY)));
+    close(open(folder.path(), &ManualClock::at(TODAY)));
 }
 
 #[test]
 fn days_without_records_leave_files_that_queries_pass_over() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     for day in 1..4 {
         hand.set(TODAY + day * DAY);

@@ -7,7 +7,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::{QueryReader, RowFlow};
 use logspool_server::value::Value;
 use sqlite_support::{
-    DAY, HOUR, Hand, Row, SECOND, TODAY, ask, close, messages, open, query, records, said, stored, write,
+    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, close, messages, open, query, records, said, stored, write,
 };
 
 fn full(text: &str) -> Record<'static> {
@@ -37,7 +37,7 @@ fn full(text: &str) -> Record<'static> {
 #[test]
 fn every_field_comes_back_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     for text in [
         "plain",
         "",
@@ -60,14 +60,14 @@ fn every_field_comes_back_as_it_was() {
         // Start with an empty store again, because the next round queries the newest records.
         close(store);
         std::fs::remove_dir_all(folder.path()).unwrap();
-        store = open(folder.path(), &Hand::at(TODAY));
+        store = open(folder.path(), &ManualClock::at(TODAY));
     }
 }
 
 #[test]
 fn values_of_every_type_come_back_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let list = vec![Value::Int(i64::MIN), Value::Float(0.1), Value::Bool(true), Value::Null, Value::text("\0")];
     let fields = vec![
         ("z".into(), Value::List(list)),
@@ -83,7 +83,7 @@ fn values_of_every_type_come_back_in_their_order() {
 #[test]
 fn records_come_newest_first_and_equal_ones_the_last_to_arrive_first() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
 
     write(&mut store, &[said(5, "b"), said(9, "a"), said(5, "c"), said(-3, "e"), said(i64::MIN, "f"), said(5, "d")]);
 
@@ -93,7 +93,7 @@ fn records_come_newest_first_and_equal_ones_the_last_to_arrive_first() {
 #[test]
 fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     write(&mut store, &[said(TODAY, "first day"), said(TODAY + 2 * DAY, "future"), said(i64::MAX, "end of time")]);
     hand.set(TODAY + DAY);
@@ -118,7 +118,7 @@ fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days
 #[test]
 fn an_answer_ends_at_its_limit_and_when_its_reader_has_enough() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     for day in 0..3 {
         hand.set(TODAY + day * DAY);
@@ -143,7 +143,7 @@ fn an_answer_ends_at_its_limit_and_when_its_reader_has_enough() {
 #[test]
 fn many_records_of_one_time_are_read_in_pages_without_gaps() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let all: Vec<_> = (0..5000).map(|number| format!("{number:04}")).collect();
     write(&mut store, &all.iter().map(|message| said(TODAY, message)).collect::<Vec<_>>());
 
@@ -153,7 +153,7 @@ fn many_records_of_one_time_are_read_in_pages_without_gaps() {
 #[test]
 fn counts_come_with_the_greatest_first_and_intervals_with_the_oldest() {
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
     let of =
         |time_ns: i64, logger: &'static str, level: u16| Record { logger: logger.into(), level, ..said(time_ns, "m") };
@@ -177,7 +177,7 @@ fn counts_come_with_the_greatest_first_and_intervals_with_the_oldest() {
 #[test]
 fn a_query_that_takes_too_long_ends_with_an_error_and_the_writer_continues() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
     write(&mut store, &(0..20_000).map(|at| said(at, "m")).collect::<Vec<_>>());
 
     let hurried = store.reader().with_deadline(std::time::Duration::ZERO);

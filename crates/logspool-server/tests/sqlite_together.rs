@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use logspool_server::query::Query;
 use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteRetention, SqliteStore};
-use sqlite_support::{DAY, Hand, TODAY, ask, close, messages, query, records, said, write};
+use sqlite_support::{DAY, ManualClock, TODAY, ask, close, messages, query, records, said, write};
 
 /// Sets a flag when it is dropped, also by a panic, to end the other threads.
-struct Ends<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -24,7 +24,7 @@ impl Drop for Ends<'_> {
 fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
     const KEPT: i64 = 3;
     let folder = tempfile::tempdir().unwrap();
-    let hand = Hand::at(TODAY);
+    let hand = ManualClock::at(TODAY);
     let options = SqliteOptions {
         retention: SqliteRetention { days: Some(KEPT as u32), bytes: None },
         indexing: Indexing::Background,
@@ -59,7 +59,7 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
                 assert!(asked > 3, "{text}");
             });
         }
-        let _ends = Ends(&done);
+        let _ends = StopOnDrop(&done);
         let end = Instant::now() + Duration::from_secs(5);
         let mut number = 0;
         while Instant::now() < end {

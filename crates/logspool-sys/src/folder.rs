@@ -146,20 +146,20 @@ impl Folder {
         let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         if mode & 0o077 != 0 {
             return refuse(format!(
-                "others may enter it (mode {mode:04o}; mend: chmod 700, if no other user has written there)"
+                "others may enter it (mode {mode:04o}; fix: chmod 700, if no other user has written there)"
             ));
         }
         // SAFETY: geteuid has no preconditions and cannot fail.
         let user = unsafe { libc::geteuid() };
         if owner != user && user != 0 {
             return refuse(format!(
-                "it belongs to user {owner}, and this is user {user} (mend: run as that user, or as root)"
+                "it belongs to user {owner}, and this is user {user} (fix: run as that user, or as root)"
             ));
         }
         let named = path.file_name().and_then(|name| name.to_str()?.strip_prefix("logspool-")?.parse().ok());
         if named.is_some_and(|named: u32| named != owner) {
             return refuse(format!(
-                "it belongs to user {owner}, not to the one that it is named after (mend: remove it)"
+                "it belongs to user {owner}, not to the one that it is named after (fix: remove it)"
             ));
         }
         let device_and_inode = (status.dev(), status.ino());

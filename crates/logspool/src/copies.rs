@@ -65,7 +65,7 @@ impl fmt::Display for OtherCopy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "logspool is in this process twice: {} cannot have a queue beside that of {} (mend: load one copy of the \
+            "logspool is in this process twice: {} cannot have a queue beside that of {} (fix: load one copy of the \
              library)",
             own_library(),
             self.library
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_copy_that_is_refused_names_both_libraries_and_the_mend() {
         let text = OtherCopy { library: "/other/logspool.so".to_owned() }.to_string();
-        for part in [own_library().as_str(), "/other/logspool.so", "mend: load one copy"] {
+        for part in [own_library().as_str(), "/other/logspool.so", "fix: load one copy"] {
             assert!(text.contains(part), "{text}");
         }
     }

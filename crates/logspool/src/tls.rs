@@ -56,7 +56,7 @@ pub fn system_authorities(option: &str) -> Result<RootCertStore, String> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(format!(
-            "this system has no certificates of authorities (mend: the package ca-certificates, or {option})"
+            "this system has no certificates of authorities (fix: the package ca-certificates, or {option})"
         ));
     }
     Ok(roots)

@@ -73,7 +73,7 @@ fn child_process() {
             log_lines(path);
             std::hint::black_box(deeper([0; 512]));
         }
-        "mended" => survive(path),
+        "repaired" => survive(path),
         _ => unreachable!(),
     }
 }
@@ -85,14 +85,14 @@ fn deeper(frame: [u8; 512]) -> u8 {
 }
 
 static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
-static MENDED: AtomicU32 = AtomicU32::new(0);
+static REPAIRED: AtomicU32 = AtomicU32::new(0);
 const FAULTS: u32 = 1000;
 
 /// Makes the page writable, so that the instruction is repeated and succeeds.
-extern "C" fn mend(_: libc::c_int) {
+extern "C" fn fix(_: libc::c_int) {
     // SAFETY: the page was mapped by `survive`.
     unsafe { libc::mprotect(PAGE.load(Ordering::Relaxed), 4096, libc::PROT_READ | libc::PROT_WRITE) };
-    MENDED.fetch_add(1, Ordering::Relaxed);
+    REPAIRED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A program whose own handler repairs each fault, as garbage collectors and emulators do.
@@ -103,7 +103,7 @@ fn survive(path: &Path) {
         let page = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, flags, -1, 0);
         assert!(page != libc::MAP_FAILED);
         PAGE.store(page, Ordering::Relaxed);
-        libc::signal(libc::SIGSEGV, mend as extern "C" fn(libc::c_int) as usize);
+        libc::signal(libc::SIGSEGV, fix as extern "C" fn(libc::c_int) as usize);
         pipeline::install_crash_drain();
         log_lines(path);
         for _ in 0..FAULTS {
@@ -114,11 +114,11 @@ fn survive(path: &Path) {
     let begun = Instant::now();
     log_lines(path);
     assert!(begun.elapsed() < Duration::from_secs(1), "a call still waits for the end");
-    assert_eq!(FAULTS, MENDED.load(Ordering::Relaxed));
+    assert_eq!(FAULTS, REPAIRED.load(Ordering::Relaxed));
     // SAFETY: no preconditions. The earlier handlers are restored unless another one was set meanwhile.
     unsafe {
         pipeline::remove_crash_drain();
-        assert_eq!(mend as extern "C" fn(libc::c_int) as usize, libc::signal(libc::SIGSEGV, libc::SIG_DFL));
+        assert_eq!(fix as extern "C" fn(libc::c_int) as usize, libc::signal(libc::SIGSEGV, libc::SIG_DFL));
     }
 }
 
@@ -151,7 +151,7 @@ fn faults_that_the_program_mends_cost_it_little_and_its_logging_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
 
-    let (output, taken) = crash("mended", &path);
+    let (output, taken) = crash("repaired", &path);
 
     assert!(output.status.success(), "{output:?}");
     assert_eq!(lines().repeat(2), std::fs::read_to_string(&path).unwrap());

@@ -42,7 +42,7 @@ fn spoil(path: &Path) {
     std::fs::create_dir(path).unwrap();
 }
 
-fn mend(path: &Path) {
+fn fix(path: &Path) {
     std::fs::remove_dir(path).unwrap();
     std::fs::rename(aside(path), path).unwrap();
 }
@@ -81,7 +81,7 @@ fn a_large_record_that_cannot_be_read_now_comes_with_the_next_recovery() {
     let (scene, blob) = recovered_without(".blob-", spoil);
     assert_that_it_stays(&scene.recover());
 
-    mend(&blob);
+    fix(&blob);
     assert_that_all_is_delivered_once(&scene);
 }
 
@@ -104,6 +104,6 @@ fn an_overflow_file_that_cannot_be_read_now_comes_with_the_next_recovery() {
     steps::watch(spoil_when_entered);
     let (scene, overflow) = recovered_without(".over-", |path| SPOILED_LATER.set(Some(path.to_owned())));
 
-    mend(&overflow);
+    fix(&overflow);
     assert_that_all_is_delivered_once(&scene);
 }

@@ -19,7 +19,7 @@ const TIMES: [u32; 6] = [1, 2, 3, 5, 8, 13];
 
 /// Whether a live writer reaches the step. It never repairs a torn append, and does not rotate here.
 fn is_of_writers(deed: &Deed) -> bool {
-    !matches!(deed, Deed::Die(AppendStep::Mended | AppendStep::Renamed))
+    !matches!(deed, Deed::Die(AppendStep::Repaired | AppendStep::Renamed))
 }
 
 fn text(scene: &Scene) -> String {
@@ -63,7 +63,7 @@ fn a_writer_that_takes_over_may_die_at_any_step() {
             let (mut accepted, _) = scene.spawn_as(Task::Log, 0, Some(halfway)).await_end();
             // Its start recovers the records of the first process, and may die while doing so.
             let second = scene.spawn_as(Task::Log, 1, Some(order));
-            if let Deed::Die(AppendStep::Mended) = deed
+            if let Deed::Die(AppendStep::Repaired) = deed
                 && time > 1
             {
                 // There is only one append to repair.
@@ -101,7 +101,7 @@ fn a_recoverer_may_die_at_any_step() {
         }
         assert!(deaths > 1, "{deed:?}: {deaths} deaths");
         // Recoverers that repair what earlier ones began.
-        for order in [Order { deed: Deed::DieHalfway, time: 1 }, Order { deed: Deed::Die(AppendStep::Mended), time: 1 }]
+        for order in [Order { deed: Deed::DieHalfway, time: 1 }, Order { deed: Deed::Die(AppendStep::Repaired), time: 1 }]
         {
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();

@@ -32,7 +32,7 @@ fn it_has_no_queue_and_counts_every_record_as_refused() {
     let folder = std::path::PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
     let kind = FileOptions { path: "/dev/null".to_owned() };
     let refused = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap_err();
-    for part in ["/opt/other/logspool.so", "second_copy", "mend: load one copy"] {
+    for part in ["/opt/other/logspool.so", "second_copy", "fix: load one copy"] {
         assert!(refused.contains(part), "{refused}");
     }
     assert!(logspool::copies::claim().is_err());

@@ -136,7 +136,7 @@ fn a_service_that_is_not_the_one_gets_nothing_until_it_is_and_then_everything() 
             config(&ours.issue("localhost", |params| params.not_before = date_time_ymd(4000, 1, 1)), None),
         ),
         (
-            "is for logs.example, not for localhost (mend: server_name=",
+            "is for logs.example, not for localhost (fix: server_name=",
             config(&ours.issue("logs.example", |_| ()), None),
         ),
         ("is that of an authority", config(&ours.itself(), None)),
@@ -200,7 +200,7 @@ fn one_that_speaks_tls_and_one_that_does_not_name_the_mend() {
     let front = Front::start(config(&ours.issue("localhost", |_| ()), None), &service.address);
     let (plain_sink, plain_route) = open(address("tcp", front.place, TlsIdentity::default()));
     log_many(plain_route, 0..1);
-    wait_for_error(plain_sink, "the service wants TLS (mend: tls:// in the address)");
+    wait_for_error(plain_sink, "the service wants TLS (fix: tls:// in the address)");
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();

@@ -106,9 +106,9 @@ assert logspool.health(), logspool.health()
     ("wrong", "why"),
     [
         ("authorities", "the certificate of the service was not issued by "),
-        ("name", "the certificate of the service is for other.example, not for 127.0.0.1 (mend: server_name="),
+        ("name", "the certificate of the service is for other.example, not for 127.0.0.1 (fix: server_name="),
         ("plain", "ended the connection in the TLS handshake"),
-        ("client", "the service wants a certificate of this program (mend: certificate= and key=)"),
+        ("client", "the service wants a certificate of this program (fix: certificate= and key=)"),
         ("refused", "the service refuses the certificate of this program: UnknownCA"),
     ],
 )
@@ -117,10 +117,10 @@ def test_what_is_wrong_is_told_and_the_records_go_once_it_is_mended(run_program,
     good, trusted = receiver.context, folder / "trusted.pem"
     trusted.write_bytes(secured.authority.certificate.read_bytes())
     options["authorities"] = str(trusted)
-    mend = [lambda: setattr(receiver, "context", good)]
+    fix = [lambda: setattr(receiver, "context", good)]
     if wrong == "authorities":
         trusted.write_bytes(secured.stranger.certificate.read_bytes())
-        mend = [lambda: trusted.write_bytes(secured.authority.certificate.read_bytes())]
+        fix = [lambda: trusted.write_bytes(secured.authority.certificate.read_bytes())]
     elif wrong == "name":
         other = certificates.issued(folder, "other", secured.authority, "DNS:other.example")
         receiver.context = certificates.context(other)
@@ -131,13 +131,13 @@ def test_what_is_wrong_is_told_and_the_records_go_once_it_is_mended(run_program,
         if wrong == "refused":
             client = certificates.issued(folder, "client", secured.stranger)
             options |= {"certificate": str(client.certificate), "key": str(client.key)}
-    at_signal(lambda: [step() for step in mend])
+    at_signal(lambda: [step() for step in fix])
     outcome, _ = run_program(BEGIN + UNTIL_MENDED, receiver.address, "installed", secured.options(**options), why)
 
     told = outcome.expect_success().out.decode()
     assert told.startswith(f"{receiver.address} takes no records: "), told
     assert told.endswith("; 100 records wait 100 0\n"), told
-    assert 1 == told.count("(mend: ")
+    assert 1 == told.count("(fix: ")
     assert list(range(100)) == numbers(receiver, 100)
 
 

@@ -48,7 +48,7 @@ def test_a_command_of_the_service_names_what_is_missing(command, tmp_path):
 
     assert (2, b"") == (outcome.status, outcome.out)
     assert b"the program logspool of the package logspool-server" in outcome.err
-    assert b"mend: cargo install" in outcome.err
+    assert b"fix: cargo install" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What `doctor` finds inside a program, each finding with its mend."""
+"""What `doctor` finds inside a program, each finding with its fix."""
 
 import json
 
@@ -12,7 +12,7 @@ _PROGRAM = """\
 import json, logging, logging.handlers, logspool, multiprocessing, os, time
 from logspool import _doctor
 def found():
-    print(json.dumps([[finding.place, finding.text, finding.mend] for finding in _doctor.findings()]))
+    print(json.dumps([[finding.place, finding.text, finding.fix] for finding in _doctor.findings()]))
 """
 
 
@@ -37,29 +37,29 @@ logging.basicConfig(filename="app.log")
 logging.getLogger("shop").addHandler(logging.FileHandler("app.log"))
 logspool.install()
 """
-    [[place, text, mend]], folder = found(body)
+    [[place, text, fix]], folder = found(body)
 
     assert str(folder / "app.log") == place
     assert "is written by 2 handlers, of 'root' and 'shop'" in text
-    assert mend
+    assert fix
 
 
 def test_a_rotating_file_with_several_workers(found):
     body = "logging.getLogger().addHandler(logging.handlers.RotatingFileHandler('app.log'))\nlogspool.install()"
-    [[place, text, mend]], folder = found(body, WEB_CONCURRENCY="4")
+    [[place, text, fix]], folder = found(body, WEB_CONCURRENCY="4")
 
     assert str(folder / "app.log") == place
     assert "RotatingFileHandler of 'root', and WEB_CONCURRENCY is 4" in text
-    assert mend
+    assert fix
 
 
 def test_a_thread_handler_that_may_wait_for_ever(found):
     body = "logging.getLogger().addHandler(logspool.ThreadHandler(logging.NullHandler()))"
-    [[place, text, mend]], _ = found(body)
+    [[place, text, fix]], _ = found(body)
 
     assert "ThreadHandler of 'root'" == place
     assert "blocking_timeout=None" in text
-    assert mend
+    assert fix
 
 
 def test_a_logger_on_the_stock_path_with_its_reason(found):
@@ -79,8 +79,8 @@ logging.getLogger("shop").warning("once")
 def test_a_queue_that_is_not_on_tmpfs(found, tmp_path):
     if _doctor._filesystem(str(tmp_path)) == "tmpfs":
         pytest.skip("the folder of tests is on tmpfs")
-    [[place, text, mend]], _ = found("", LOGSPOOL_QUEUE_DIR=str(tmp_path))
+    [[place, text, fix]], _ = found("", LOGSPOOL_QUEUE_DIR=str(tmp_path))
 
     assert str(tmp_path) == place
     assert "not on tmpfs: a call may wait for the disk" in text
-    assert mend
+    assert fix

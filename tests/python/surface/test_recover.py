@@ -81,7 +81,7 @@ def test_doctor_lists_what_is_left_and_its_mend(killed, queue_dir):
     outcome = _run(["-m", "logspool", "doctor"], killed, queue_dir)
 
     assert 1 == outcome.status
-    assert f"mend   python -m logspool recover {queue_dir}".encode() in outcome.out
+    assert f"fix   python -m logspool recover {queue_dir}".encode() in outcome.out
     assert b"\x1b" not in outcome.out
 
 

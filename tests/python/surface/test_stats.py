@@ -114,7 +114,7 @@ tell(status=health.status, truth=bool(health), reasons=health.reasons)
 
     assert "failing" == told["status"] or "degraded" == told["status"]
     assert told["truth"] is False
-    assert any("mend: " in reason for reason in told["reasons"])
+    assert any("fix: " in reason for reason in told["reasons"])
 
 
 def test_metrics_are_open_metrics_before_and_after_the_first_record(run_program):

@@ -26,7 +26,7 @@ pub fn now_ns() -> i64 {
 }
 
 /// A batch that does not belong to a stream.
-pub fn loose(records: &[Record<'_>]) -> Arc<Delivery> {
+pub fn unnumbered(records: &[Record<'_>]) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for record in records {
         batch.push(record, Arrival { time_ns: now_ns(), host: "" });
@@ -57,7 +57,7 @@ pub fn write(store: &mut PostgresWriter, deliveries: &[Arc<Delivery>]) -> WriteR
 }
 
 /// A query for all records.
-pub fn everything() -> Query {
+pub fn all_records_query() -> Query {
     Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None }
 }
 

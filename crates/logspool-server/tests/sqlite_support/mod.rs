@@ -23,9 +23,9 @@ pub const TODAY: i64 = 1_795_305_600 * SECOND;
 
 /// A clock that shows a fixed time until it is set.
 #[derive(Clone)]
-pub struct Hand(Arc<AtomicI64>);
+pub struct ManualClock(Arc<AtomicI64>);
 
-impl Hand {
+impl ManualClock {
     pub fn at(time_ns: i64) -> Self {
         Self(Arc::new(AtomicI64::new(time_ns)))
     }
@@ -41,11 +41,11 @@ impl Hand {
 }
 
 /// Opens a store without indexes, at the clock's time.
-pub fn open(folder: &Path, hand: &Hand) -> SqliteStore {
+pub fn open(folder: &Path, hand: &ManualClock) -> SqliteStore {
     open_with(folder, hand, Indexing::Off)
 }
 
-pub fn open_with(folder: &Path, hand: &Hand, indexing: Indexing) -> SqliteStore {
+pub fn open_with(folder: &Path, hand: &ManualClock, indexing: Indexing) -> SqliteStore {
     SqliteStore::open(folder, SqliteOptions { indexing, clock: hand.clock(), ..SqliteOptions::default() })
         .expect("a store")
 }

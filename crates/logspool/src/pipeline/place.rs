@@ -90,14 +90,14 @@ fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
 }
 
 fn warn_of_memory(reason: &str) {
-    let mend = if kernel::has_record_locks() {
+    let fix = if kernel::has_record_locks() {
         "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space"
     } else {
         "see python -m logspool doctor"
     };
     let text = format!(
         "logspool: cannot keep the queue in {reason}; it is in memory now, so a killed process loses what is queued \
-         (mend: {mend})\n"
+         (fix: {fix})\n"
     );
     crate::fallback::report(&text);
 }

@@ -71,7 +71,7 @@ pub fn finish_intent(sidecar: &Sidecar, target: &File) -> io::Result<()> {
         Some(copy) => append_rest(sidecar, &mut intent, &copy, target, reader.as_ref())?,
         None => end_line(sidecar, &mut intent, target, reader.as_ref())?,
     }
-    steps::reach(AppendStep::Mended);
+    steps::reach(AppendStep::Repaired);
     note(&sidecar.folder, &intent)?;
     sidecar.clear()?;
     sidecar.shrink(intent.length as usize);
@@ -295,7 +295,7 @@ mod tests {
 
     /// Finishes an append of `copy` at `at` in `file` by a dead writer. Returns the file's text and the torn lines
     /// counted.
-    fn mended(file: &str, at: u64, copy: &str, with_copy: bool) -> (String, u64) {
+    fn repaired(file: &str, at: u64, copy: &str, with_copy: bool) -> (String, u64) {
         use std::os::unix::fs::PermissionsExt;
 
         let private = std::fs::Permissions::from_mode(0o700);
@@ -331,16 +331,16 @@ mod tests {
 
     #[test]
     fn a_line_is_completed_from_the_copy_and_without_one_it_is_ended() {
-        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), mended("0\n1 a\n2", 2, "1 a\n2 b\n", true));
-        assert_eq!(("0\n1 a\n2\n".to_owned(), 1), mended("0\n1 a\n2", 2, "1 a\n2 b\n", false));
-        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), mended("0\n1 a\n2 b\n", 2, "1 a\n2 b\n", false));
-        assert_eq!(("0\n".to_owned(), 0), mended("0\n", 2, "1 a\n2 b\n", false));
+        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), repaired("0\n1 a\n2", 2, "1 a\n2 b\n", true));
+        assert_eq!(("0\n1 a\n2\n".to_owned(), 1), repaired("0\n1 a\n2", 2, "1 a\n2 b\n", false));
+        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), repaired("0\n1 a\n2 b\n", 2, "1 a\n2 b\n", false));
+        assert_eq!(("0\n".to_owned(), 0), repaired("0\n", 2, "1 a\n2 b\n", false));
     }
 
     #[test]
     fn behind_a_foreign_line_the_torn_one_is_repeated_and_counted() {
-        assert_eq!(("1 a\n2foreign\n2 b\n".to_owned(), 1), mended("1 a\n2foreign\n", 0, "1 a\n2 b\n", true));
-        assert_eq!(("foreign\n1 a\n".to_owned(), 1), mended("foreign", 0, "1 a\n", true));
-        assert_eq!(("foreign\n1 a\n".to_owned(), 0), mended("foreign\n", 0, "1 a\n", true));
+        assert_eq!(("1 a\n2foreign\n2 b\n".to_owned(), 1), repaired("1 a\n2foreign\n", 0, "1 a\n2 b\n", true));
+        assert_eq!(("foreign\n1 a\n".to_owned(), 1), repaired("foreign", 0, "1 a\n", true));
+        assert_eq!(("foreign\n1 a\n".to_owned(), 0), repaired("foreign\n", 0, "1 a\n", true));
     }
 }

@@ -135,11 +135,11 @@ impl SharedFile {
             }
         }
         self.entered = true;
-        let mended = self.make_ready(file);
-        if mended.is_err() {
+        let repaired = self.make_ready(file);
+        if repaired.is_err() {
             self.leave();
         }
-        mended
+        repaired
     }
 
     /// The caller holds the lock. Makes sure that the sidecar belongs to this file and holds no intent.

@@ -19,7 +19,7 @@ pub enum AppendStep {
     /// The intent was cleared.
     Cleared,
     /// The rest of a dead writer's bytes was appended, but is not noted yet.
-    Mended,
+    Repaired,
     /// A file was renamed.
     Renamed,
     /// At least half of a backup is compressed.

@@ -40,7 +40,7 @@ pub const DEATHS: [Deed; 8] = [
     Deed::Die(AppendStep::Appended),
     Deed::Die(AppendStep::Noted),
     Deed::Die(AppendStep::Cleared),
-    Deed::Die(AppendStep::Mended),
+    Deed::Die(AppendStep::Repaired),
     Deed::Die(AppendStep::Renamed),
 ];
 

@@ -143,7 +143,7 @@ impl ServerFailure {
             Self::Server(error) => {
                 let why = format!("cannot {what} {address}: {}", reason(&error));
                 match repair_hint(error.code().map_or("", |code| code.code())) {
-                    Some(mend) => StoreError::Fatal(format!("{why}; {mend}")),
+                    Some(fix) => StoreError::Fatal(format!("{why}; {fix}")),
                     None => StoreError::Retry(why),
                 }
             }

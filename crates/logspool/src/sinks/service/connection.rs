@@ -125,7 +125,7 @@ impl Connection {
         if !is_plain || self.has_answered || !is_end {
             return lost;
         }
-        let why = "the service ended the connection without an answer (mend: look whether it runs, and whether it \
+        let why = "the service ended the connection without an answer (fix: look whether it runs, and whether it \
                    wants tls:// there)";
         io::Error::new(lost.kind(), why)
     }
@@ -153,7 +153,7 @@ impl Connection {
 /// The error for bytes that are not an answer.
 fn no_answer(bytes: &[u8]) -> io::Error {
     if bytes.starts_with(&TLS_ALERT) {
-        let why = "the service wants TLS (mend: tls:// in the address)";
+        let why = "the service wants TLS (fix: tls:// in the address)";
         return io::Error::new(ErrorKind::InvalidData, why);
     }
     io::Error::from(ErrorKind::InvalidData)

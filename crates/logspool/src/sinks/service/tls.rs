@@ -40,7 +40,7 @@ impl Session {
     pub fn begin(host: &str, identity: &TlsIdentity) -> io::Result<Self> {
         let name = identity.server_name.as_deref().unwrap_or(host);
         let server_name = ServerName::try_from(name.to_owned())
-            .map_err(|_| unusable(format!("{name:?} can be the name of no certificate (mend: server_name)")))?;
+            .map_err(|_| unusable(format!("{name:?} can be the name of no certificate (fix: server_name)")))?;
         let tls = ClientConnection::new(Arc::new(config(identity).map_err(unusable)?), server_name);
         let believes = identity.authorities.as_ref().map_or("the authorities of this system".to_owned(), Clone::clone);
         let tls = Box::new(tls.map_err(|error| unusable(error.to_string()))?);
@@ -151,7 +151,7 @@ impl Session {
         if !self.is_beginning() || !is_end {
             return error;
         }
-        let why = "the service ended the connection in the TLS handshake (mend: does it listen with tls:// there?)";
+        let why = "the service ended the connection in the TLS handshake (fix: does it listen with tls:// there?)";
         io::Error::new(error.kind(), why)
     }
 
@@ -161,7 +161,7 @@ impl Session {
             Error::InvalidCertificate(error) => self.certificate_refused(error),
             Error::AlertReceived(alert) => alert_received(*alert),
             Error::InvalidMessage(_) => {
-                "what answers there speaks no TLS (mend: tcp:// in the address, or the port that listens with tls://)"
+                "what answers there speaks no TLS (fix: tcp:// in the address, or the port that listens with tls://)"
                     .to_owned()
             }
             other => format!("no TLS with the service: {other}"),
@@ -173,25 +173,25 @@ impl Session {
         let believes = &self.believes;
         match error {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
-                "the certificate of the service was not issued by {believes} (mend: authorities=, a file with the \
+                "the certificate of the service was not issued by {believes} (fix: authorities=, a file with the \
                  certificate of its authority)"
             ),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "the certificate of the service has expired (mend: a new one for the service)".to_owned()
+                "the certificate of the service has expired (fix: a new one for the service)".to_owned()
             }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "the certificate of the service is not valid yet (mend: the clock of this machine, or a new certificate)"
+                "the certificate of the service is not valid yet (fix: the clock of this machine, or a new certificate)"
                     .to_owned()
             }
             CertificateError::NotValidForNameContext { expected, presented } => format!(
-                "the certificate of the service is for {}, not for {} (mend: server_name=, or a certificate for that \
+                "the certificate of the service is for {}, not for {} (fix: server_name=, or a certificate for that \
                  name)",
                 names(presented),
                 expected.to_str()
             ),
             // The `Debug` name is compared, because the error's enum is in another crate and not public here.
             CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-                "the certificate of the service is that of an authority, which no service may show (mend: one with \
+                "the certificate of the service is that of an authority, which no service may show (fix: one with \
                  basicConstraints=CA:FALSE)"
                     .to_owned()
             }
@@ -203,7 +203,7 @@ impl Session {
 fn alert_received(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::CertificateRequired => {
-            "the service wants a certificate of this program (mend: certificate= and key=)".to_owned()
+            "the service wants a certificate of this program (fix: certificate= and key=)".to_owned()
         }
         AlertDescription::UnknownCA
         | AlertDescription::BadCertificate
@@ -213,7 +213,7 @@ fn alert_received(alert: AlertDescription) -> String {
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::DecryptError
         | AlertDescription::AccessDenied => format!(
-            "the service refuses the certificate of this program: {alert:?} (mend: certificate= and key= of one that \
+            "the service refuses the certificate of this program: {alert:?} (fix: certificate= and key= of one that \
              its client_authorities issued)"
         ),
         other => format!("the service ended the TLS connection: {other:?}"),
@@ -231,7 +231,7 @@ fn names(presented: &[String]) -> String {
 
 fn silent() -> io::Error {
     let why = format!(
-        "no answer to the TLS handshake within {} s (mend: does the service listen with tls:// there?)",
+        "no answer to the TLS handshake within {} s (fix: does the service listen with tls:// there?)",
         HANDSHAKE_LIMIT.as_secs()
     );
     io::Error::new(ErrorKind::TimedOut, why)
