@@ -13,7 +13,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader};
 use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store};
 use logspool_server::value::Value;
-use postgres::batches::{config, all_records_query, unnumbered, now_ns, records, writer};
+use postgres::batches::{all_records_query, config, now_ns, records, unnumbered, writer};
 use postgres::{connect, database};
 use proptest::collection::vec;
 use proptest::option;

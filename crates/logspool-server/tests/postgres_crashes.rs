@@ -15,7 +15,7 @@ use logspool_server::delivery::Outcome;
 use logspool_server::query::Query;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
-use postgres::batches::{chunk, config, all_records_query, records, write, writer};
+use postgres::batches::{all_records_query, chunk, config, records, write, writer};
 use postgres::{DEADLINE, Server};
 use tempfile::TempDir;
 

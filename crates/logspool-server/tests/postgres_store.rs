@@ -17,7 +17,7 @@ use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
 use logspool_server::stores::{Store, StoreError, WriteResult};
 use logspool_server::value::Value;
-use postgres::batches::{chunk, config, all_records_query, unnumbered, now_ns, records, write, writer};
+use postgres::batches::{all_records_query, chunk, config, now_ns, records, unnumbered, write, writer};
 use postgres::{DEADLINE, Database, SMALL, Server, database};
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -258,7 +258,9 @@ fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_st
             fields: vec![("n".into(), Value::Int(number))],
             ..Record::default()
         };
-        store.write(&[unnumbered(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), unnumbered(&[of_day(0)])]).unwrap();
+        store
+            .write(&[unnumbered(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), unnumbered(&[of_day(0)])])
+            .unwrap();
         assert_eq!(few_or_many, database.number("SELECT count(*) FROM logspool.records_other"));
 
         let mut next = writer(&database.url);

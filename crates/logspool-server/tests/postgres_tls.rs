@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use logspool_server::delivery::ChunkPosition::First;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
-use postgres::batches::{chunk, config, all_records_query, records, write, writer};
+use postgres::batches::{all_records_query, chunk, config, records, write, writer};
 use postgres::{DEADLINE, ENCRYPTED, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
 use logspool_server::stores::{QueryReader, RowFlow, Store, StoreError};
-use postgres::batches::{chunk, config, all_records_query, writer};
+use postgres::batches::{all_records_query, chunk, config, writer};
 use postgres::{DEADLINE, database};
 
 /// The result of a check of the store. Waits while the store pauses between attempts.

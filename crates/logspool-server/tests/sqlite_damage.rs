@@ -11,8 +11,8 @@ use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, Sql
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said, stored,
-    until, write,
+    DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said,
+    stored, until, write,
 };
 
 /// A store with one record on each of three days. The last one is today, 2026-11-24.

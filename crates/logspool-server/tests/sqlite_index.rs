@@ -15,8 +15,8 @@ use logspool_server::stores::sqlite::{Indexing, SqliteReader};
 use logspool_server::value::Value;
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, close, indexed, messages, open, open_with, query, records, said, until,
-    write,
+    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, close, indexed, messages, open, open_with, query, records, said,
+    until, write,
 };
 
 /// A deterministic random generator (Steele and Vigna's splitmix64).

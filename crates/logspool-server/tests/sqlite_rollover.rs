@@ -10,7 +10,8 @@ use logspool_server::stores::sqlite::{SqliteOptions, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, ManualClock, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until, write,
+    DAY, HOUR, ManualClock, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until,
+    write,
 };
 
 fn days(folder: &Path) -> Vec<String> {

@@ -101,7 +101,8 @@ fn a_recoverer_may_die_at_any_step() {
         }
         assert!(deaths > 1, "{deed:?}: {deaths} deaths");
         // Recoverers that repair what earlier ones began.
-        for order in [Order { deed: Deed::DieHalfway, time: 1 }, Order { deed: Deed::Die(AppendStep::Repaired), time: 1 }]
+        for order in
+            [Order { deed: Deed::DieHalfway, time: 1 }, Order { deed: Deed::Die(AppendStep::Repaired), time: 1 }]
         {
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();
             scene.spawn_as(Task::Recover, 0, Some(order)).await_end();
