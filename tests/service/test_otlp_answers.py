@@ -131,7 +131,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
         (403, 7, "is not a host name", b"", {**bearer, "Host": "evil.example"}),
         (400, 3, "with log records", b"\x0a\x05", bearer),
         (400, 3, "log records can be read", unreadable, bearer),
-        (400, 3, "cannot be read", b"no gzip", {**bearer, "Content-Encoding": "gzip"}),
+        (400, 3, "cannot decompress", b"no gzip", {**bearer, "Content-Encoding": "gzip"}),
         (413, 3, "16384 bytes", b"x" * 20_000, bearer),
         (413, 3, "16384 bytes", gzip.compress(b"x" * 20_000), {**bearer, "Content-Encoding": "gzip"}),
         (415, 3, "gzip or none", b"", {**bearer, "Content-Encoding": "br"}),
