@@ -39,6 +39,20 @@ JOIN_PATIENCE = 1.0
 class WriterThread(Thread):
     """The background thread of a writer, as opposed to a caller that stands in for it."""
 
+    def __init__(self, target: Callable[[], None]) -> None:
+        # A daemon: at the deadline the process ends although the handler is stuck. Nothing is lost by it, because the
+        # hooks drain before the interpreter stops daemons.
+        super().__init__(target=target, name="logspool-thread-handler", daemon=True)
+        self._runs: dict[str, bool] = {}
+
+    def may_run(self, runs: bool) -> bool:
+        """Decide once whether the thread does any work; returns the first decision.
+
+        An exception in `start`, such as KeyboardInterrupt, can leave a lock of `threading` taken, so that the new
+        thread waits for ever before it runs.
+        """
+        return self._runs.setdefault("runs", runs)
+
 
 class Writer:
     """Runs `handler` on a thread of its own.
@@ -239,16 +253,16 @@ class Writer:
 
     def _start(self) -> None:
         queue = self.queue
-        # A daemon: at the deadline the process ends although the handler is stuck. Nothing is lost by it, because the
-        # hooks drain before the interpreter stops daemons.
-        thread = WriterThread(target=self._empty, name="logspool-thread-handler", daemon=True)
+        thread = WriterThread(self._empty)
+        started = False
         try:
             if queue.claim(thread):
                 thread.start()
+                started = True
         except RuntimeError:
             pass  # no more threads, or the interpreter is ending: the caller does the work
         finally:
-            if thread.ident is None:
+            if not started and not thread.may_run(False):
                 queue.leave(thread)
         self._rescue()
 
@@ -273,6 +287,8 @@ class Writer:
         me = current_thread()
         queue = self.queue
         nap = FIRST_NAP
+        if isinstance(me, WriterThread) and not me.may_run(True):
+            return
         try:
             if not queue.claim(me):
                 return

@@ -272,12 +272,12 @@ pub fn is_unchanged(py: Python<'_>) -> bool {
     {
         let Ok(watched) = WATCHED.try_lock() else { return false };
         watched.iter().all(|entry| match &entry.what {
-            What::Names(names) => names.iter().all(|(name, old)| {
+            WatchedContent::Names(names) => names.iter().all(|(name, old)| {
                 // SAFETY: dict, name and value are kept alive by the entry; only addresses are compared.
                 let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.0.as_ptr(), name.as_ptr()) };
                 now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
             }),
-            What::All(items) => items.hold(py, &entry.dict),
+            WatchedContent::All(items) => items.hold(py, &entry.dict),
         })
     }
 }
