@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// As [`item`](Self::item).
+    /// See [`item`](Self::item).
     pub fn skip(&mut self) -> Result<(), ReadError> {
         let mut left = 1_usize;
         while left > 0 {

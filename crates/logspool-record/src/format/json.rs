@@ -326,7 +326,7 @@ const fn needs_escape(byte: u8) -> bool {
 fn first_escape(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
-    // The top bit of each byte below `bound`. A borrow can set further bits, but only after a true one.
+    // Sets the top bit of each byte below `bound`. A borrow can set the bits of further bytes, but only after such a byte.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
     let mut chunks = text.chunks_exact(8);
     let clean = chunks.by_ref().take_while(|chunk| {
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_first_escape_is_found_wherever_it_stands() {
-        // Two words and a rest; Miri takes minutes for more.
+        // Two words and a remainder; Miri takes minutes for longer texts.
         for len in 0..if cfg!(miri) { 18 } else { 40 } {
             let mut text = vec![b'\xff'; len];
 

@@ -42,7 +42,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// As [`render`](Self::render).
+    /// See [`render`](Self::render).
     pub fn render_parsed(
         &self,
         record: &ParsedRecord<'_>,

@@ -22,7 +22,6 @@ use crate::sink::SyncError;
 ///
 /// Chosen: twice the bytes written between two syncs, so that one burst on a failing disk is not dropped. Each further
 /// sync writes all kept bytes again.
-/// sync writes all of them again.
 const MAX_KEPT: usize = 8 * 1024 * 1024;
 
 /// The bytes of a sink's file that are not durable yet.

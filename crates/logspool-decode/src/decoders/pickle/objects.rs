@@ -213,7 +213,7 @@ impl<'a> Pickle<'a> {
             ("datetime", "timedelta") => {
                 let (days, seconds, micros) = (self.int(call, 0)?, self.int(call, 1)?, self.int(call, 2)?);
                 let whole = days.checked_mul(86_400)?.checked_add(seconds)?;
-                // As `str(timedelta.total_seconds())`, with the unit.
+                // The text is `str(timedelta.total_seconds())`, followed by the unit.
                 format!("{} s", whole as f64 + micros as f64 / 1e6)
             }
             ("decimal", "Decimal") => match self.argument(call, 0)? {
