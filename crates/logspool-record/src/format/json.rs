@@ -326,7 +326,7 @@ const fn needs_escape(byte: u8) -> bool {
 fn first_escape(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
-    // Sets the top bit of each byte below `bound`. A borrow can set the bits of further bytes, but only after such a byte.
+    // Sets the top bit of each byte below `bound`. A borrow can set further top bits, but only after such a byte.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
     let mut chunks = text.chunks_exact(8);
     let clean = chunks.by_ref().take_while(|chunk| {

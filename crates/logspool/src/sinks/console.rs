@@ -60,7 +60,7 @@ struct BorrowedDescriptor {
     was_closed: bool,
 }
 
-/// Duration of one poll in milliseconds. After it the writer checks whether it must stop.
+/// Duration of one poll in milliseconds. Then the writer checks whether it has a new order.
 const POLL_MS: i32 = 50;
 
 impl ConsoleSink {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
         let mut ends = [0; 2];
-        // A pipe keeps the two writes apart.
+        // With O_DIRECT the pipe keeps writes apart: each read returns one write.
         // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
         let (mut reader, writer) = unsafe {
             assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_DIRECT));

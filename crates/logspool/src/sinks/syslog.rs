@@ -121,7 +121,7 @@ impl OptionField for SyslogAddress {
 /// longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long one write waits for room. After it the writer checks whether it must stop.
+/// How long one write waits for room. Then the writer checks whether it has a new order.
 const POLL_MS: i32 = 50;
 
 /// Minimum size of datagrams in bytes that every receiver must accept, as RFC 5424, section 6.1, specifies.
@@ -399,7 +399,7 @@ mod tests {
         let entry = message::tests::entry(&[("message", "one")]);
         write_all(sink.as_mut(), &entry);
         drop(listener.accept().unwrap());
-        // On loopback, the end of the connection is noticed at once.
+        // On loopback, the end of the connection arrives at once.
         write_all(sink.as_mut(), &entry);
         let (mut second, _) = listener.accept().unwrap();
         drop(sink);

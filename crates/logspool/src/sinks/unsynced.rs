@@ -72,7 +72,7 @@ impl UnsyncedBytes {
     /// # Errors
     ///
     /// The system's error of the second try, or of an earlier file that could not be synced. It is final if it concerns
-    /// an earlier file, or if the bytes are not kept (any more).
+    /// an earlier file, or if the bytes are not kept, or no longer kept.
     pub fn sync(&mut self, file: &File, path: &Path) -> Result<(), SyncError> {
         let earlier = self.failure.take();
         let now = self.sync_file(file, path);
