@@ -43,19 +43,20 @@ const MAX_GATHER_TIME: Duration = Duration::from_millis(50);
 /// Maximum number of chunks in transit.
 ///
 /// Chosen: 8 chunks hold fewer records than one commit of the service, so that sender and service waited for each other
-/// in turn. With 24, one sender stores 1.7 times as many records. Four connections store no more (`make
-/// bench-service`).
+/// in turn. With 24, one sender stores 1.7 times as many records, as many as over four connections
+/// (`make bench-service`).
 const WINDOW: usize = 24;
 
 /// Maximum time without an answer and without accepted bytes while chunks are in transit. The connection is then
-/// dropped. Specified by the public contract.
+/// dropped. Specified.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum time that a single write waits for its ack. After it the caller must try the write again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
-/// First and longest pause before the next connection. Specified by the public contract. Half of each pause is random,
-/// so that not all senders reconnect at once after their service has restarted.
+/// First and longest pause before the next connection. Specified by the public contract
+/// (`docs/how-to/send-to-a-service.md`). Half of each pause is random, so that not all senders reconnect at once after
+/// their service has restarted.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
