@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::record::Record;
 
-/// Values for a record that its sender does not give.
+/// Values that a record gets if its sender does not give them.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
     /// Time of arrival in nanoseconds since 1970, used as the time of a record without one.
@@ -29,13 +29,13 @@ struct RowMeta {
     thread: Option<u64>,
     line: Option<u32>,
     level: u16,
-    /// Position of its text in [`Batch::text`].
+    /// Position of the record's text in [`Batch::text`].
     begins: usize,
     lengths: [u32; TEXT_COLUMNS],
 }
 
-/// Bytes that a record takes in addition to its texts: its row, and the longest address as its host. Decoders of frames
-/// with many records count them, because a record may be only a few bytes of a frame.
+/// Bytes of memory that a record takes in addition to its texts: its row, and the longest address as its host. Decoders
+/// of frames with many records count these bytes, because a record may take only a few bytes of a frame.
 pub const ROW_BYTES: usize = size_of::<RowMeta>() + 48;
 
 /// Spare capacity that a batch may keep. Chosen: below this, freeing memory costs more than it gains.
@@ -48,7 +48,7 @@ pub struct Batch {
     rows: Vec<RowMeta>,
 }
 
-/// A record as a store writes it: [`Record`] with a time, and with its fields as JSON.
+/// A record in the form that a store writes: [`Record`] with a time, and with its fields as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of Record")]
 pub struct Row<'a> {
@@ -69,7 +69,7 @@ pub struct Row<'a> {
     pub span_id: Option<&'a str>,
     pub exception: Option<&'a str>,
     pub stack: Option<&'a str>,
-    /// A JSON object; `None` if the record has no other fields.
+    /// The fields as a JSON object; `None` if the record has no fields.
     pub fields: Option<&'a str>,
 }
 
@@ -110,7 +110,7 @@ impl Batch {
         });
     }
 
-    /// Appends a text, and returns its length. Frames are far shorter than the maximum of the length's type.
+    /// Appends a text, and returns its length. The length always fits the type, because frames are far shorter.
     fn append(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return ABSENT };
         let length = u32::try_from(text.len()).unwrap_or(ABSENT);
@@ -130,7 +130,7 @@ impl Batch {
         self.rows.is_empty()
     }
 
-    /// Frees spare capacity, unless it is small.
+    /// Frees spare capacity, unless it is small (`MAX_SPARE_BYTES`).
     pub fn shrink_to_fit(&mut self) {
         if self.bytes() - self.used_bytes() > MAX_SPARE_BYTES {
             self.text.shrink_to_fit();

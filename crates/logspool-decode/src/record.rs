@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
     fn set(&mut self, name: &str, value: Value<'a>) {
         let number = |value: &Value<'_>| match value {
             Value::Int(number) => u64::try_from(*number).ok(),
-            // A value above 63 bits is text.
+            // An integer above `i64::MAX` is text in JSON of this form.
             Value::Text(text) => text.parse().ok(),
             _ => None,
         };

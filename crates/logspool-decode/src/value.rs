@@ -16,7 +16,7 @@ pub enum Value<'a> {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A double. JSON has no infinity and no NaN; they become text there.
+    /// A double. JSON has no infinity and no NaN, so these become text in JSON.
     Float(f64),
     /// Text. Also used for values without a JSON type: large integers, times, decimals.
     Text(Cow<'a, str>),
@@ -99,7 +99,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
 ///
 /// # Errors
 ///
-/// The text is not JSON, or has more values.
+/// The text is not JSON, or has more than `most` values.
 pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
     let mut from = serde_json::Deserializer::from_slice(json);
     let value = LimitedValue(&Cell::new(most)).deserialize(&mut from)?;
@@ -107,7 +107,7 @@ pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
     Ok(value)
 }
 
-/// Parses a value. Each value is subtracted from the number; at 0 parsing fails.
+/// Parses a value. The cell holds the number of values that may still be parsed. Parsing fails when it is 0.
 #[derive(Clone, Copy)]
 struct LimitedValue<'c>(&'c Cell<usize>);
 
@@ -127,7 +127,7 @@ impl<'de> DeserializeSeed<'de> for LimitedValue<'_> {
     }
 }
 
-/// Parses a name of a map, borrowed from the input if it has no escapes.
+/// Parses a name in a map. It is borrowed from the input if it has no escapes.
 struct MapName<'c>(LimitedValue<'c>);
 
 impl<'de> DeserializeSeed<'de> for MapName<'_> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::uri::{push_escaped, unescaped};
 
-/// The address of a service.
+/// Where a service listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServiceAddress {
     /// `tcp://host:port`
@@ -22,7 +22,7 @@ pub enum ServiceAddress {
         host: String,
         /// The port.
         port: u16,
-        /// Trusted authorities and the client's own certificate.
+        /// The certificates of the connection: trusted authorities, and the client's own certificate.
         identity: Box<TlsIdentity>,
     },
     /// `unix:///path`
@@ -48,14 +48,14 @@ pub struct TlsIdentity {
     pub server_name: Option<String>,
 }
 
-/// Why a text is no address of a service.
+/// Reason why a text is not a valid service address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressError {
     text: String,
     why: &'static str,
 }
 
-/// Longest path of a unix socket in bytes; the kernel's field has room for one more byte, the NUL.
+/// Maximum length of a unix socket's path in bytes. The kernel's field has one more byte, for the NUL.
 const MAX_PATH_BYTES: usize = 107;
 
 impl ServiceAddress {
@@ -69,7 +69,7 @@ impl ServiceAddress {
         }
     }
 
-    /// This address with an identity that was given separately.
+    /// Returns this address with a TLS identity that was given separately from the address.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl ServiceAddress {
         }
     }
 
-    /// The whole address as text that can be parsed again. `Display` leaves the identity out.
+    /// The whole address as text that can be parsed again. `Display` omits the TLS identity.
     pub fn to_text(&self) -> String {
         let mut text = self.to_string();
         let Self::Tls { identity, .. } = self else { return text };
@@ -138,7 +138,7 @@ impl TlsIdentity {
         ]
     }
 
-    /// Parses the part after the `?` of an address.
+    /// Parses the part of an address after the `?`.
     fn parse(text: &str) -> Option<Self> {
         let mut identity = Self::default();
         for part in text.split('&') {
@@ -208,7 +208,7 @@ impl FromStr for ServiceAddress {
     }
 }
 
-/// The address without the identity of TLS.
+/// Writes the address without its TLS identity.
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, host, port) = match self {

@@ -1,7 +1,7 @@
-//! What differs between releases of CPython, in one type.
+//! The differences between releases of CPython, in one type.
 //!
-//! A front for another language leaves it out: [`CpythonRules::default`] is no release, and follows no rule of an old one.
-//! Nothing else in the crates below the bindings knows of releases.
+//! Bindings for another language use [`CpythonRules::default`]. It is no release, and follows no rule of an old
+//! release. No other code in the crates below the bindings depends on the release of CPython.
 
 /// The rules that one release of CPython's `logging` follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -12,30 +12,32 @@ pub struct CpythonRules {
     rotation: Rotation,
 }
 
-/// How LogRecord computes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
+/// How LogRecord computes `msecs` and `relativeCreated`. CPython 3.10 to 3.14 have three ways.
 ///
-/// Capture distinguishes them by the source, not by the minor version: 3.10 changed between patch releases.
+/// Capture distinguishes them by the source code of `logging`, not by the minor version: 3.10 changed between patch
+/// releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TimeArithmetic {
     /// `msecs = (ct - int(ct)) * 1000`: 3.10 before the fix of gh-89047.
     FloatFraction,
     /// `msecs = int((ct - int(ct)) * 1000) + 0.0`: later 3.10, 3.11, 3.12.
     FloatWhole,
-    /// From `time_ns()`: `msecs = (ct % 10**9) // 10**6 + 0.0`, `relativeCreated = (ct - start) / 1e6`: 3.13 and later.
+    /// Computed from `time_ns()`: `msecs = (ct % 10**9) // 10**6 + 0.0`, `relativeCreated = (ct - start) / 1e6`. Used
+    /// by 3.13 and later.
     #[default]
     Nanoseconds,
 }
 
 /// How a rotating handler rotates.
 ///
-/// CPython's rules changed inside the minor versions, so capture tells them apart by the code of the handler's class:
-/// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
-/// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
+/// CPython's rules changed between patch releases of one minor version. So capture distinguishes them by the code of
+/// the handler's class. Size rules are early if `RotatingFileHandler.shouldRollover` calls `seek`. Time rules are early
+/// if `TimedRotatingFileHandler.doRollover` has a local variable `newRolloverAt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Rotation {
-    /// Compared with 3.10.13, 3.11.7 and 3.12.1.
+    /// The early rules, compared with CPython 3.10.13, 3.11.7 and 3.12.1.
     Early,
-    /// Compared with 3.12.10 and 3.13.0.
+    /// The current rules, compared with CPython 3.12.10 and 3.13.0.
     #[default]
     Current,
 }
@@ -44,19 +46,19 @@ enum Rotation {
 const TASK_NAME_MINOR: u8 = 12;
 
 impl CpythonRules {
-    /// A rotating handler of 3.10.13, 3.11.7 or 3.12.1.
+    /// The rules of a rotating handler of CPython 3.10.13, 3.11.7 or 3.12.1.
     pub const EARLY_ROTATION: Self = Self { rotation: Rotation::Early, ..Self::CURRENT_ROTATION };
 
-    /// A rotating handler of 3.12.10 or later.
+    /// The rules of a rotating handler of CPython 3.12.10 or later.
     pub const CURRENT_ROTATION: Self =
         Self { minor: 0, arithmetic: TimeArithmetic::Nanoseconds, rotation: Rotation::Current };
 
-    /// The records of Python 3.`minor`.
+    /// The rules for records of Python 3.`minor`.
     pub const fn of_records(minor: u8, arithmetic: TimeArithmetic) -> Self {
         Self { minor, arithmetic, rotation: Rotation::Current }
     }
 
-    /// The minor version, for the encoded form; 0 for another language.
+    /// The minor version, for the encoded form of a format; 0 for another language.
     pub(crate) const fn minor(self) -> u8 {
         self.minor
     }
@@ -71,37 +73,39 @@ impl CpythonRules {
         self.minor >= TASK_NAME_MINOR
     }
 
-    /// Whether an empty file is rotated too.
+    /// Whether an empty file is rotated, too.
     pub const fn rotates_empty_files(self) -> bool {
         self.is_early()
     }
 
-    /// Whether the size is that of the file, which others may write to, and not the handler's own position.
+    /// Whether the size rule uses the size of the file, which includes bytes of other writers. Otherwise it uses the
+    /// handler's own position.
     pub const fn measures_the_file(self) -> bool {
         self.is_early()
     }
 
-    /// Whether a backup that exists is replaced. If not, the file is not rotated while a backup of that name exists.
+    /// Whether an existing backup is replaced. If not, the file is not rotated while a backup of that name exists.
     pub const fn replaces_backups(self) -> bool {
         self.is_early()
     }
 
-    /// Whether `interval` counts for `midnight` and weekdays too.
+    /// Whether `interval` is also used for `midnight` and weekdays.
     pub const fn counts_days(self) -> bool {
         !self.is_early()
     }
 
-    /// Whether a rotation at a time of the day is due at once if it is that time now.
+    /// For rotation at a time of the day: whether it is due at once if it is that time now.
     pub const fn is_due_at_once(self) -> bool {
         self.is_early()
     }
 
-    /// Whether the next time is moved by whole intervals until it is in the future. An interval of 0 never ends this.
+    /// Whether the next time is moved by whole intervals until it is in the future. With an interval of 0 this never
+    /// ends.
     pub const fn steps_into_the_future(self) -> bool {
         self.is_early()
     }
 
-    /// Whether any part of a name between dots may be the time of a backup.
+    /// Whether any part of a name between two dots can be the time of a backup.
     pub const fn finds_times_in_any_part(self) -> bool {
         self.is_early()
     }

@@ -1,13 +1,13 @@
-//! Definitions behind the ids in records: call sites, routes, formats, sinks.
+//! Definitions of the ids in records: call sites, routes, formats, sinks.
 //!
-//! Stop on the line: beside *capture*. A definition is written into the segment before its id is used, so that another
-//! process can read every record of a dead process.
+//! Pipeline stage: capture (see ARCHITECTURE.md). A definition is written into the segment before its id is used. So
+//! another process can read every record of a dead process.
 
 use std::path::PathBuf;
 
 use crate::record::{Encoder, Value, Values};
 
-/// A place in the program that logs.
+/// A place in the program that calls a logger.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SiteDefinition {
     /// `co_filename` of the caller.
@@ -16,7 +16,7 @@ pub struct SiteDefinition {
     pub line: u32,
     /// Name of the function.
     pub function: String,
-    /// The message template, if every call here has the same; `None` when messages travel in the records.
+    /// The message template, if every call at this site uses the same one. `None` if each record contains its message.
     pub template: Option<String>,
 }
 
@@ -25,50 +25,50 @@ pub struct SiteDefinition {
 pub struct RouteDefinition {
     /// Name of the logger.
     pub logger: String,
-    /// Handlers reached, in the order in which stock logging calls them.
+    /// Handlers that get the logger's records, in the order in which stock logging calls them.
     pub targets: Vec<Target>,
 }
 
-/// One handler that a record reaches.
+/// A handler that gets the records of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Id in the sink table.
     pub sink: u32,
     /// Id in the format table.
     pub format: u32,
-    /// Records below this level do not go to the sink.
+    /// The sink gets no records below this level.
     pub min_level: u16,
 }
 
-/// Most targets of one route; a logger with more handlers stays on the stock path.
+/// Maximum number of targets of a route. A logger with more handlers stays on the stock path.
 ///
 /// Chosen: programs have one to three handlers. The bound limits the work that a hostile segment can cause.
 pub const MAX_TARGETS: usize = 64;
 
 /// The parameters that are needed to write to one destination.
 ///
-/// The table of sinks makes it and reads it: what a kind's options mean is written in that kind's file.
+/// The table of sinks creates and reads it. The meaning of a kind's options is defined in the file of that kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkDefinition {
-    /// Name of its kind in the table of sinks.
+    /// Name of the sink's kind in the table of sinks.
     pub kind: &'static str,
-    /// Values of its options, in the order of the kind's rows.
+    /// Values of the sink's options, in the order of the kind's rows.
     pub options: Vec<OptionValue>,
     /// How the sink obtains its descriptor.
     pub descriptor: Descriptor,
-    /// Its name in statistics, metrics and messages.
+    /// The sink's name in statistics, metrics and messages.
     pub name: String,
-    /// Where a recoverer can deliver what this process does not: the path of a file, the address of a service, or another
-    /// text that the table of sinks reads. `None`: nowhere.
+    /// Where a recoverer delivers records that this process does not deliver. It is the path of a file, the address of
+    /// a service, or another text that the table of sinks reads. `None`: a recoverer cannot deliver them.
     pub lasting: Option<String>,
 }
 
-/// The value of one option, encoded so that no user of a definition has to know the option's type.
+/// The value of one option, encoded so that code that uses a definition need not know the option's type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     /// The option is absent.
     Nothing,
-    /// Yes or no.
+    /// True or false.
     Switch(bool),
     /// A whole number.
     Whole(i128),
@@ -117,12 +117,12 @@ pub enum Zone {
 }
 
 impl SinkDefinition {
-    /// Whether the other one describes the same sink, however each came by its descriptor.
+    /// Whether `other` describes the same sink. The sources of their descriptors may differ.
     pub fn is_alike(&self, other: &Self) -> bool {
         self.kind == other.kind && self.options == other.options
     }
 
-    /// Appends the part that a recoverer needs as one tuple, the form of the sink table.
+    /// Appends the part that a recoverer needs, as one tuple in the form of the sink table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(2);
         match &self.lasting {
@@ -132,8 +132,8 @@ impl SinkDefinition {
         encoder.str(&self.name);
     }
 
-    /// The destination for a recoverer from the items of the tuple, see [`SinkDefinition::lasting`]. `Some(None)`: there
-    /// is no such destination.
+    /// Decodes the destination for a recoverer from the items of the tuple (see [`SinkDefinition::lasting`]).
+    /// `Some(None)`: there is no such destination.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {
         match items.next()? {
             Value::Str(path) => Some(Some(path.to_owned())),
@@ -144,7 +144,7 @@ impl SinkDefinition {
 }
 
 impl SiteDefinition {
-    /// Appends the definition as one tuple, the form of the site table and of inline `SITE` entries.
+    /// Appends the definition as one tuple. The site table and inline `SITE` entries use this form.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(4).str(&self.file).int(i64::from(self.line)).str(&self.function);
         match &self.template {
@@ -169,7 +169,7 @@ impl SiteDefinition {
 }
 
 impl RouteDefinition {
-    /// Appends the definition as one tuple, the form of the route table.
+    /// Appends the definition as one tuple, in the form of the route table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(1 + 3 * self.targets.len() as u32).str(&self.logger);
         for target in &self.targets {

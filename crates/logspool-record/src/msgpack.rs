@@ -1,5 +1,5 @@
-//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward messages to the
-//! service.
+//! The parts of MessagePack that logspool uses: entries for a service, the service's answers, and Forward messages to
+//! the service.
 //!
 //! Every value is written in its shortest form. The reader accepts every form: it never panics, allocates nothing, and
 //! distinguishes incomplete bytes from invalid ones.
@@ -60,7 +60,7 @@ pub fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the head of an array; its items come next.
+/// Appends the head of an array. The caller appends its items next.
 pub fn push_array(out: &mut Vec<u8>, len: usize) {
     match len {
         0..=15 => out.push(0x90 | len as u8),
@@ -69,7 +69,7 @@ pub fn push_array(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Appends the head of a map; its keys and values come next.
+/// Appends the head of a map. The caller appends its keys and values next.
 pub fn push_map(out: &mut Vec<u8>, len: usize) {
     match len {
         0..=15 => out.push(0x80 | len as u8),
@@ -83,7 +83,7 @@ fn push(out: &mut Vec<u8>, mark: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// One value, or the head of one.
+/// One value, or the head of an array or map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Item<'a> {
     /// Nil.
@@ -98,18 +98,18 @@ pub enum Item<'a> {
     Text(&'a [u8]),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// Head of an array; this number of items comes next.
+    /// Head of an array. This number of items follows.
     Array(usize),
-    /// Head of a map; this number of keys, each with its value, comes next.
+    /// Head of a map. This number of keys follows, each with its value.
     Map(usize),
     /// An extension: its type and payload.
     Extension(i8, &'a [u8]),
 }
 
-/// Why no item could be read.
+/// Reason why no item could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError {
-    /// Bytes are still to come.
+    /// The item is not complete: more bytes must arrive.
     Incomplete,
     /// No item begins with this byte.
     Invalid,
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes not yet read.
+    /// The bytes that have not been read.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn item(&mut self) -> Result<Item<'a>, ReadError> {
         let [mark] = self.number()?;
-        // The marks of one kind's sizes are consecutive, smallest first.
+        // The marks of one kind of item are consecutive, and each next mark doubles the number of bytes of the length.
         let bytes_of_length = |first: u8| 1 << (mark - first);
         Ok(match mark {
             0x00..=0x7f => Item::Int(i128::from(mark)),
@@ -203,16 +203,16 @@ impl<'a> Reader<'a> {
         Ok(Item::Extension(kind as i8, self.take(len)?))
     }
 
-    /// Skips the next value with everything inside it.
+    /// Skips the next value with all values inside it.
     ///
     /// # Errors
     ///
-    /// As [`item`](Self::item).
+    /// See [`item`](Self::item).
     pub fn skip(&mut self) -> Result<(), ReadError> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
-            // A head may promise more items than there are bytes; each item takes a byte, so this ends.
+            // A head may announce more items than there are bytes. Each item takes at least a byte, so the loop ends.
             match self.item()? {
                 Item::Array(len) => left = left.saturating_add(len),
                 Item::Map(len) => left = left.saturating_add(len).saturating_add(len),

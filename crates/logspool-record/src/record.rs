@@ -1,6 +1,6 @@
 //! The form of a record in a lane: a fixed head, then tagged values.
 //!
-//! Stop on the line: between *capture* and *queue*. This file knows nothing of lanes, batches or formats.
+//! Pipeline stages: capture and queue (see ARCHITECTURE.md). This file does not depend on lanes, batches or formats.
 //!
 //! ```text
 //! offset  0  len    u32   whole record in bytes, head included, padding excluded
@@ -18,21 +18,21 @@
 //! All input here is hostile: the recoverer reads bytes of a dead process through `Values`, which never panics and ends
 //! at the first value that does not fit.
 
-/// Bytes of the fixed head in front of the values.
+/// Size of the fixed head before the values, in bytes.
 pub const HEAD_BYTES: usize = 24;
 
-/// Records start on multiples of this.
+/// Each record starts at a multiple of this number of bytes.
 pub const RECORD_ALIGN: usize = 8;
 
 /// Bit meanings of [`Head::flags`].
 pub mod flags {
-    /// The values are one final line (terminator included), for the one sink named in `route`.
+    /// The values are one final line, including its terminator. `route` is the id of the only sink that gets it.
     pub const TEXT: u16 = 1;
     /// Filler up to the end of the ring; not a record.
     pub const PAD: u16 = 2;
-    /// The values are in a file of their own beside the segment; the record holds one `BLOB` value.
+    /// The values are in a file of their own next to the segment. The record has one `BLOB` value.
     pub const BLOB: u16 = 4;
-    /// Written by a call that interrupted another call of its thread, through the side lane.
+    /// The record was written through the side lane, by a call that interrupted another call of its thread.
     pub const SIDE: u16 = 8;
 }
 
@@ -63,9 +63,9 @@ pub mod tag {
     /// One Unicode scalar value, `u32` (callers other than Python).
     pub const CHAR: u8 = 12;
 
-    /// First tag of context values; no tag from here on is a %-argument.
+    /// First tag of context values. Neither this tag nor any higher one is a %-argument.
     pub const CONTEXT: u8 = 0x40;
-    /// The finished message: `u32` length, UTF-8. Then there are no arguments.
+    /// The finished message: `u32` length, UTF-8. The record then has no arguments.
     pub const MESSAGE: u8 = 0x40;
     /// `threading.get_ident()` of the caller, `i64`.
     pub const THREAD: u8 = 0x41;
@@ -81,7 +81,8 @@ pub mod tag {
     pub const STACK: u8 = 0x46;
     /// An extra field: key as `u32` length and UTF-8, then one value (a tag below `CONTEXT`).
     pub const FIELD: u8 = 0x47;
-    /// A site that found no free id in the table: a `TUPLE` in the form of the table's definition.
+    /// An inline site definition, used if the site table had no free id: a `TUPLE` in the form of the table's
+    /// definitions.
     pub const SITE: u8 = 0x48;
     /// Wall time that is shown instead of the converted ticks: `i64` nanoseconds since the epoch.
     pub const TIME: u8 = 0x49;

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use crate::value::Value;
 
-/// The number of a level, by any name that a library uses for it. `None`: the name is unknown.
+/// The number of a level, by any of the names that logging libraries use. `None`: the name is unknown.
 pub fn level(name: &str) -> Option<u16> {
     let mut lower = [0; 16];
     let lower = lower.get_mut(..name.len())?;
@@ -54,7 +54,7 @@ pub fn level_of_severity(severity: i64) -> Option<u16> {
 pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Text(text) => of_text(text),
-        // Seconds as a number exceed this only after the year 5138.
+        // A number of seconds exceeds the first limit only after the year 5138. Larger numbers have a smaller unit.
         Value::Int(number) => match number.unsigned_abs() {
             0..100_000_000_000 => number.checked_mul(1_000_000_000),
             100_000_000_000..100_000_000_000_000 => number.checked_mul(1_000_000),
@@ -80,17 +80,18 @@ pub fn seconds(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Converts seconds since 1970 as a double. Today a double is exact to some 240 ns, so round to microseconds.
+/// Converts seconds since 1970 as a double. A double has today's times only to some 240 ns, so the result is rounded to
+/// microseconds.
 fn of_float(seconds: f64) -> Option<i64> {
     let whole = seconds.floor();
     let micros = ((seconds - whole) * 1e6).round() as i64;
-    // Nanoseconds fit until the year 2262.
+    // Nanoseconds since 1970 fit `i64` until the year 2262.
     (whole.abs() < 9.2e9).then(|| whole as i64 * 1_000_000_000 + micros * 1_000)
 }
 
 fn of_text(text: &str) -> Option<i64> {
     let text = text.trim();
-    // The format of `asctime` in Python's `logging`.
+    // `asctime` of Python's `logging` has a comma before the milliseconds.
     let text = if text.contains(',') { Cow::Owned(text.replacen(',', ".", 1)) } else { Cow::Borrowed(text) };
     let with_offset = text.parse::<DateTime<FixedOffset>>();
     let without = || {
@@ -103,7 +104,7 @@ fn of_text(text: &str) -> Option<i64> {
     }
 }
 
-/// The integer in a value, if it is one and fits the type.
+/// The integer in a value. `None`: the value is not an integer, or does not fit the type.
 pub fn number<Number: TryFrom<i64>>(value: &Value<'_>) -> Option<Number> {
     match value {
         Value::Int(number) => Number::try_from(*number).ok(),

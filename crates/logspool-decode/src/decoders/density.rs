@@ -1,14 +1,15 @@
 //! Limits the number of records by the number of bytes they come in.
 //!
-//! A record takes some 200 bytes of memory as a row, whatever its content. Input made of nearly empty records would
-//! take a hundred times the memory that its sender spent.
+//! A record takes some 200 bytes of memory as a row, whatever its content. So nearly empty records would take a hundred
+//! times the bytes that the sender has sent.
 
-/// Average size of records above which their number is not limited, in bytes before compression.
+/// Minimum average size of records, in bytes before compression. An input may have [`FREE_RECORDS`] records more than
+/// its size allows.
 ///
 /// Chosen: a time and one short text take 12 bytes of MessagePack. An entry without any content takes 3.
 pub const MIN_RECORD_BYTES: usize = 8;
 
-/// Number of records that are accepted whatever their size.
+/// Number of records that are accepted whatever their average size.
 pub const FREE_RECORDS: usize = 1000;
 
 /// True if there are too many records for this number of bytes.

@@ -1,9 +1,9 @@
 //! Reads the requests of `logging.handlers.HTTPHandler`: the attributes of a `LogRecord` as a form, each formatted by
 //! `str`.
 //!
-//! The handler does not format the message. `msg` is the format string, and `args` is the `repr` of a tuple; non-empty
-//! arguments are kept as a field. If another handler of the program has formatted the record before, the form also has
-//! `message`, which is used then.
+//! The handler does not format the message. `msg` is the format string, and `args` is the `repr` of a tuple. Arguments
+//! that are not empty are kept as a field. If another handler of the program has formatted the record before, the form
+//! also has `message`. The message is then taken from it, without the field for the arguments.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::log_record;
 use crate::record::Record;
 use crate::value::Value;
 
-/// The form has no `msg` and `levelno`, so it is not a log record.
+/// The form has neither `msg` nor `levelno`, so it is not a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotARecord;
 

@@ -1,7 +1,7 @@
 //! Fluent Forward v1, server side: Message, Forward, PackedForward and CompressedPackedForward.
 //!
 //! A [`Scanner`] finds the end of a message in the bytes of a connection. [`read`] parses the message, and
-//! [`Message::records`] reads its entries one by one, in bounded memory. An entry has the keys of JSON lines
+//! [`Message::records`] reads its entries one by one, in bounded memory. An entry may have the keys of JSON lines
 //! (`json_line.rs`), and `log`, which Docker sends. If a record has no logger, the tag is its logger.
 //!
 //! logspool's own client uses this protocol too, with a `chunk` that [`ChunkId`] parses.
@@ -28,22 +28,22 @@ pub use records::{ReadProgress, RecordFlow, Records};
 /// Limits of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct ForwardLimits {
-    /// Bytes of a message as sent.
+    /// Maximum bytes of a message as sent.
     pub frame: usize,
-    /// Bytes of its decompressed entries.
+    /// Maximum bytes of the decompressed entries of a message.
     pub expanded: usize,
-    /// Bytes of the rows of its records (`batch::ROW_BYTES` each). The tag is added for each record that has it as
-    /// logger or field.
+    /// Maximum bytes of the rows of a message's records (`batch::ROW_BYTES` each). The length of the tag is added for
+    /// each record that has the tag as logger or field.
     pub repeated: usize,
-    /// Values in an entry.
+    /// Maximum number of values in an entry.
     pub items: usize,
 }
 
 impl Default for ForwardLimits {
     /// 10 MiB as sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
     ///
-    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB. 64 MiB are the rows of 400,000
-    /// records.
+    /// Chosen: Fluentd sends messages of up to 8 MiB from a buffer in memory, Fluent Bit of up to 2 MiB. The rows of
+    /// 400,000 records take 64 MiB.
     fn default() -> Self {
         Self { frame: 10 << 20, expanded: 16 << 20, repeated: 64 << 20, items: 10_000 }
     }
@@ -97,7 +97,7 @@ impl Scanner {
                 Err(problem) => return Err(problem.at(self.at)),
             }
             self.at = reader.at();
-            // Each value takes at least one byte.
+            // Each missing value takes at least one byte, so the message would exceed the limit.
             if self.values > limits.frame.saturating_sub(self.at) as u64 {
                 return Err(ForwardProblem::TooLong(limits.frame).at(self.at));
             }
@@ -120,7 +120,7 @@ pub struct Message<'a> {
     pub chunk: Option<Cow<'a, str>>,
     /// Number of entries as given by the sender.
     pub size: Option<u64>,
-    /// True for the last message of a stream. Only logspool's own client sets it.
+    /// True for the last message of a stream. Only logspool's own client sends it.
     pub end: bool,
     ack: Option<&'a [u8]>,
     entries: EntryBytes<'a>,
@@ -133,9 +133,9 @@ enum EntryBytes<'a> {
     Bare(TokenReader<'a>),
     /// A list with this number of entries.
     List(TokenReader<'a>, u32),
-    /// Entries as a byte string, up to its end.
+    /// A byte string of entries, without their number.
     Packed(&'a [u8]),
-    /// Gzip-compressed entries.
+    /// Entries in the form of `Packed`, compressed by gzip.
     Gzip(&'a [u8]),
 }
 
@@ -160,8 +160,8 @@ pub fn read<'a>(frame: &'a [u8], limits: &ForwardLimits) -> Result<Message<'a>, 
     Ok(Message { tag, chunk, size, end, ack, entries, limits: *limits })
 }
 
-/// Reads only the id of a message that [`read`] refuses. With it the message can be acknowledged, so that the sender
-/// does not repeat it for ever. The result has no records. `None`: the id cannot be read either.
+/// Reads only the id of a message that [`read`] refuses. By the id the caller can acknowledge the message, so that the
+/// sender does not repeat it for ever. The result has no records. `None`: the id cannot be read either.
 pub fn read_id<'a>(frame: &'a [u8], limits: &ForwardLimits) -> Option<Message<'a>> {
     let mut options = MessageOptions::default();
     let (tag, _) = parts(&mut TokenReader::new(frame), &mut options).ok()?;
@@ -174,7 +174,7 @@ fn parts<'a>(
     options: &mut MessageOptions<'a>,
 ) -> Result<(Cow<'a, str>, EntryBytes<'a>), ForwardProblem> {
     let mut left = match reader.token()? {
-        // A heartbeat in Fluentd.
+        // Fluentd sends nil as a heartbeat.
         Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), EntryBytes::Packed(b""))),
         Token::List(count @ 2..=4) => count,
         _ => return Err(ForwardProblem::Unexpected("a list of two to four values")),
@@ -188,7 +188,7 @@ fn parts<'a>(
             reader.skip(list.values())?;
             EntryBytes::List(begin, count)
         }
-        // The value is a time, so the map follows.
+        // The value is the time of a single entry, so the map of the entry follows.
         time if left > 2 => {
             reader.skip(time.values() + 1)?;
             left -= 1;
@@ -252,8 +252,8 @@ impl<'a> Message<'a> {
         matches!(self.entries, EntryBytes::Gzip(_))
     }
 
-    /// Reads the records after the first `skip`. `buffer` holds decompressed entries, a part at a time, and never grows
-    /// beyond `most_buffer` bytes.
+    /// Reads the records of the message, except the first `skip`. `buffer` holds decompressed entries, a part at a
+    /// time. It never grows beyond `most_buffer` bytes.
     pub fn records<'b>(&'b self, buffer: &'b mut Vec<u8>, most_buffer: usize, skip: usize) -> Records<'b> {
         Records::new(self, buffer, most_buffer, skip)
     }

@@ -1,6 +1,7 @@
 //! The payload of GELF 1.0 and 1.1: a JSON object whose additional fields begin with an underscore.
 //!
-//! Transport (UDP chunks and compression, NUL-terminated TCP) is handled elsewhere.
+//! The transport (UDP chunks and compression, NUL-terminated TCP) is not handled in this file; for UDP see
+//! `gelf_chunks.rs`.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
 
 /// Converts the pairs of an object to a record.
 pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
-    // GELF 1.1 defines a missing level as 1, alert. No sender means that; like most servers we use INFO.
+    // In GELF 1.1 a missing level means 1, alert. No sender intends that. Like most servers, we use INFO.
     let mut record = Record { level: 20, ..Record::default() };
     let (mut short, mut full) = (None, None);
     for (name, value) in pairs {

@@ -11,33 +11,34 @@ use std::time::{Duration, Instant};
 
 use super::inflate::{self, InflateError};
 
-/// Limits for incomplete messages.
+/// Limits for messages of which chunks are missing.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkLimits {
-    /// Number of messages.
+    /// Maximum number of incomplete messages.
     pub messages: usize,
-    /// Bytes of their chunks.
+    /// Maximum bytes of the chunks of all incomplete messages.
     pub bytes: usize,
-    /// Time since the first chunk arrived.
+    /// Maximum time since the first chunk of a message arrived.
     pub age: Duration,
-    /// Bytes of a decompressed message.
+    /// Maximum bytes of a decompressed message.
     pub inflated: usize,
 }
 
 impl Default for ChunkLimits {
-    /// 1,024 messages and 16 MiB, for the five seconds of the specification; 1 MiB for a decompressed message.
+    /// 1,024 messages and 16 MiB of chunks, kept for five seconds as the GELF specification says. 1 MiB for a
+    /// decompressed message.
     fn default() -> Self {
         Self { messages: 1024, bytes: 16 << 20, age: Duration::from_secs(5), inflated: 1 << 20 }
     }
 }
 
-/// Maximum number of chunks of a message, from the specification.
+/// Maximum number of chunks of a message, from the GELF specification.
 const MAX_PARTS: u8 = 128;
 
 /// Reason why a datagram is neither a message nor a chunk.
 #[derive(Debug)]
 pub enum GelfChunkError {
-    /// It has the magic bytes of a chunk, but is not a valid one.
+    /// The datagram has the magic bytes of a chunk, but is not a valid chunk.
     Malformed,
     /// The message cannot be decompressed.
     Inflate(InflateError),
@@ -154,7 +155,7 @@ impl GelfChunks {
         let begun = IncompleteMessage { key, since: now, count, seen: 0, bytes: 0, parts: Vec::new() };
         let message = self.unfinished.entry(number).or_insert(begun);
         let bit = 1 << place;
-        // The datagram is a duplicate, or its id was used twice: the first one counts.
+        // The datagram is a duplicate, or its id was used twice. The first datagram counts.
         if message.count != count || message.seen & bit != 0 {
             return Ok(None);
         }

@@ -21,8 +21,8 @@ pub enum JsonLineError {
 
 /// Maximum number of JSON values in a line; keys count as well.
 ///
-/// Chosen: three times the limit of a pickle, because lists of numbers come as JSON. They take 2 MiB while they are
-/// decoded.
+/// Chosen: three times the limit for a pickle, because lists of numbers are often sent as JSON. A line with this number
+/// of values takes 2 MiB while it is decoded.
 const MAX_VALUES: usize = 30_000;
 
 impl fmt::Display for JsonLineError {
@@ -65,7 +65,7 @@ pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineErr
     }
 }
 
-/// Parts that are already set, if the record itself does not show it.
+/// Flags of parts that are already set. Only for parts whose value in the record does not show whether they are set.
 #[derive(Default)]
 pub(super) struct PartsSet {
     pub level: bool,
@@ -73,7 +73,7 @@ pub(super) struct PartsSet {
     pub message: bool,
 }
 
-/// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
+/// Stores a value in the part of the record to which it belongs. Returns the pair if there is no such part.
 pub(super) fn set<'a>(
     record: &mut Record<'a>,
     has: &mut PartsSet,
@@ -83,7 +83,7 @@ pub(super) fn set<'a>(
     match &*name {
         "time" | "timestamp" | "@timestamp" | "ts" | "created" | "asctime" if record.time_ns.is_none() => {
             record.time_ns = convert::nanoseconds(&value);
-            // Keep a time that cannot be parsed as a field.
+            // A time that cannot be parsed is kept as a field.
             return record.time_ns.is_none().then_some((name, value));
         }
         "level" | "levelname" | "severity" | "levelno" | "log.level" if !has.level && level(&value).is_some() => {
@@ -126,7 +126,7 @@ fn level(value: &Value<'_>) -> Option<u16> {
     }
 }
 
-/// The text part of a record that has this key.
+/// The text part of the record that has the key `name`.
 fn text_of<'r, 'a>(record: &'r mut Record<'a>, name: &str) -> Option<&'r mut Option<Cow<'a, str>>> {
     Some(match name {
         "file" | "pathname" | "filename" => &mut record.file,

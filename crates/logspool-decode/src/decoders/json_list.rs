@@ -1,4 +1,4 @@
-//! A JSON list, value by value. Some collectors send many records as one list by HTTP.
+//! Reads a JSON list value by value. Some collectors send many records as one list over HTTP.
 
 use std::fmt;
 

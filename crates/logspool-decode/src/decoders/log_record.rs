@@ -1,8 +1,8 @@
 //! Reads the records of `logging.handlers.SocketHandler` and `DatagramHandler`: the attributes of a `LogRecord`,
 //! pickled.
 //!
-//! `SocketHandler.makePickle` formats the message and drops the arguments. A handler that overrides it may keep them;
-//! they become the field `args` then.
+//! `SocketHandler.makePickle` formats the message and drops the arguments. A handler that overrides `makePickle` may
+//! keep the arguments. They then become the field `args`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -62,11 +62,11 @@ impl<'a> PartialRecord<'a> {
     }
 }
 
-/// Stores an attribute in the part of the record that it belongs to. An attribute whose type is not the one of
-/// `logging` becomes a field.
+/// Stores an attribute in the part of the record to which it belongs. An attribute becomes a field if its type differs
+/// from the type in `logging`.
 pub(super) fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
     match (&*name, &value) {
-        // Without information, or repeated by other attributes.
+        // These attributes have no information, or repeat other attributes.
         (
             "args" | "funcName" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName"
             | "thread" | "process",

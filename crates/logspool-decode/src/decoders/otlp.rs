@@ -25,17 +25,17 @@ use crate::value::Value;
 /// Limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct OtlpLimits {
-    /// Values in a record, and in a resource.
+    /// Maximum number of values in a record, and in a resource.
     pub items: usize,
-    /// Bytes of the rows of records ([`crate::batch::ROW_BYTES`] each). Resource and scope are added for each of their
-    /// records.
+    /// Maximum bytes of the rows of a request's records ([`crate::batch::ROW_BYTES`] each). The sizes of resource and
+    /// scope are added for each of their records.
     pub repeated: usize,
 }
 
 impl Default for OtlpLimits {
     /// 10,000 values, 64 MiB.
     ///
-    /// Chosen: a request of the Collector with 8,000 records and 8 KiB for their resource.
+    /// Chosen: enough for a request of the OpenTelemetry Collector with 8,000 records and a resource of 8 KiB.
     fn default() -> Self {
         Self { items: 10_000, repeated: 64 << 20 }
     }
@@ -47,7 +47,7 @@ const MAX_DEPTH: usize = 32;
 /// Replaces values that are nested too deeply.
 const TOO_DEEP: &str = "...";
 
-/// A log record that cannot be read in a request that can.
+/// An unreadable log record in a request that is readable otherwise.
 #[derive(Debug)]
 pub struct UnreadableRecord<'a> {
     /// The record as sent.
@@ -207,7 +207,7 @@ fn of_severity(number: i64) -> Option<u16> {
     }
 }
 
-/// The rest of a limit.
+/// The amount that is left of a limit.
 struct Budget(usize);
 
 impl Budget {

@@ -1,8 +1,8 @@
 //! Reads pickles of protocols 0 to 5 without executing anything.
 //!
-//! A pickle is a program for a small stack machine (CPython's `Lib/pickletools.py` describes its instructions). This
-//! machine runs all instructions except those that import, call or set state. It records these instead. An object of a
-//! common type is shown as text (`objects.rs`), any other as `<module.Class>`.
+//! A pickle is a program for a small stack machine (CPython's `Lib/pickletools.py` describes its instructions). Our
+//! machine runs all instructions except those that import, call or set state. It only records these. An object of a
+//! common type is shown as text (`objects.rs`), any other object as `<module.Class>`.
 //!
 //! Recursion is bounded. Memoised values are not copied. Memory is bounded by the size of the frame: each instruction
 //! creates a few nodes at most.
@@ -24,7 +24,7 @@ pub use problem::{PickleError, PickleLimits, PickleProblem};
 ///
 /// # Errors
 ///
-/// The first problem of the frame.
+/// The frame is not a pickle, or exceeds a limit. The error is the first problem of the frame.
 pub fn read(frame: &[u8], limits: PickleLimits) -> Result<Pickle<'_>, PickleError> {
     let (nodes, root) = Machine::new(frame, limits).run()?;
     Ok(Pickle { nodes, root, limits, bytes: frame.len() })

@@ -160,7 +160,7 @@ mod tests {
                 "time_ns": 1_703_977_200_000_000_000_i64, "level": 30, "logger": "sshd", "message": "Failed password",
                 "host": "web1", "process": 42, "fields": {"facility": "auth"},
             }),
-            // At the turn of the year the date is in the December before.
+            // Near the turn of the year, a date in December belongs to the year before the arrival.
             json(b"<36>Dec 31 00:00:00 web1 sshd[42]: Failed password\n")
         );
     }

@@ -1,6 +1,6 @@
 //! The LogRecord attributes that a format can show.
 //!
-//! Stop on the line: *format*, between a pattern and the record. A name that LogRecord does not have is an extra field.
+//! Pipeline stage: format (see ARCHITECTURE.md). A name that is not an attribute of LogRecord is an extra field.
 
 use super::directive::ArgumentKind;
 use super::needs::Need;
@@ -33,7 +33,7 @@ pub(super) enum Attribute {
 }
 
 impl Attribute {
-    /// The attribute called `name` in records that follow these rules.
+    /// The attribute called `name` in records that follow the rules `cpython`.
     pub(super) fn parse(name: &str, cpython: CpythonRules) -> Result<Self, Unsupported> {
         Ok(match name {
             "name" => Self::Name,
@@ -54,13 +54,13 @@ impl Attribute {
             "process" => Self::Process,
             "processName" => Self::ProcessName,
             "message" => Self::Message,
-            // Objects of the calling program; they are never sent to the collector.
+            // These are objects of the calling program, which are never sent to the collector.
             "msg" | "args" | "exc_info" | "exc_text" | "stack_info" => return Err(Unsupported::Attribute),
             _ => Self::Field(name.into()),
         })
     }
 
-    /// The type of the attribute when it is not None; `None` for an extra field.
+    /// The type of the attribute's value, if the value is not None. Returns `None` for an extra field.
     pub(super) const fn kind(&self) -> Option<ArgumentKind> {
         match self {
             Self::LevelNumber | Self::Line | Self::Thread | Self::Process => Some(ArgumentKind::Int),
@@ -70,7 +70,7 @@ impl Attribute {
         }
     }
 
-    /// The need that capture must fulfil for this attribute.
+    /// The part of a record that capture must send for this attribute.
     pub(super) const fn need(&self) -> Option<Need> {
         match self {
             Self::PathName | Self::FileName | Self::Module | Self::Line | Self::Function => Some(Need::Site),

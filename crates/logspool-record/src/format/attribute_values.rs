@@ -1,4 +1,4 @@
-//! The values of a record's attributes, as one format shows them.
+//! The values of a record's attributes, as a format shows them.
 
 use super::attribute::Attribute;
 use super::integer::{push_signed, push_unsigned};
@@ -56,7 +56,7 @@ impl AttributeValues {
         }
     }
 
-    /// The value of an attribute that is not composed of others.
+    /// The value of an attribute that has a value of its own, without being composed of other attributes.
     pub(super) fn get<'r>(
         &self,
         attribute: &Attribute,
@@ -86,14 +86,14 @@ impl AttributeValues {
     }
 }
 
-/// Names of levels: a table for the numbers of stock logging, a list for the rest.
+/// Names of levels: a table for the numbers of stock logging, and a list for other numbers.
 #[derive(Debug, Clone)]
 pub(super) struct LevelNames {
     low: Box<[Option<Box<str>>]>,
     high: Box<[(u16, Box<str>)]>,
 }
 
-/// Levels below this are looked up by index. Chosen: the stock levels end at 50.
+/// Levels below this number are looked up by index. Chosen: the highest stock level is 50.
 const INDEXED_LEVELS: u16 = 64;
 
 impl LevelNames {
@@ -109,7 +109,7 @@ impl LevelNames {
         Self { low: low.into(), high: high.into() }
     }
 
-    /// The name of `level`; without one Python shows `Level N`.
+    /// The name of `level`. `None`: the level has no name, and Python shows `Level N`.
     #[inline]
     pub(super) fn get(&self, level: u16) -> Option<&str> {
         match self.low.get(usize::from(level)) {

@@ -1,7 +1,7 @@
 //! The format mini-language of `str.format`: `{field:spec}`.
 //!
-//! Stop on the line: *format*. Grouping (`,` and `_`), `z`, `n`, `c`, nested fields and digits beyond ASCII are refused
-//! when the spec is parsed. Every accepted spec renders as in CPython's `formatter_unicode.c`.
+//! Pipeline stage: format (see ARCHITECTURE.md). Grouping (`,` and `_`), `z`, `n`, `c`, nested fields and non-ASCII
+//! digits are refused when the spec is parsed. Every accepted spec renders as in CPython's `formatter_unicode.c`.
 
 use super::directive::{ArgumentKind, MAX_AMOUNT, RenderedBy, float_of, integer_of};
 use super::float::{self, Case, FloatText, Notation, Point};
@@ -11,7 +11,7 @@ use super::pad::{self, Align};
 use super::repr::push_str;
 use crate::record::Value;
 
-/// Digits of `e`, `f`, `g`, `%` without a precision. Specified: CPython.
+/// Digits of `e`, `f`, `g`, `%` without a precision, as CPython specifies.
 const DEFAULT_PRECISION: usize = 6;
 
 /// The character before a number that is not negative.
@@ -52,7 +52,7 @@ pub(super) struct BraceSpec {
 }
 
 impl BraceSpec {
-    /// Parses the text after the colon; `None` for a spec that is not reproduced here.
+    /// Parses the text after the colon. `None`: this module does not support the spec.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         let (fill, align);
@@ -91,9 +91,9 @@ impl BraceSpec {
         })
     }
 
-    /// Whether `format(value, spec)` is reproduced here for values of `kind`.
+    /// Whether this module can render `format(value, spec)` for values of `kind`.
     ///
-    /// [`RenderedBy::Mismatch`] includes values that Python formats and this module does not.
+    /// [`RenderedBy::Mismatch`] is also returned for values that Python formats and this module does not.
     pub(super) fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         use ArgumentKind as Kind;
         let fits = match kind {
@@ -109,7 +109,8 @@ impl BraceSpec {
                 Presentation::Text => false,
             },
             Kind::Float => match self.presentation {
-                // A point that is both kept and followed by a digit would need a variant of its own, for a rare spec.
+                // `#` keeps the point, and this type adds a digit after it. Both together would need a variant of their
+                // own for a rare spec.
                 Presentation::Absent => !self.alternate,
                 Presentation::Float(..) | Presentation::Percentage => true,
                 _ => false,
@@ -119,7 +120,7 @@ impl BraceSpec {
         if fits { RenderedBy::Deferred } else { RenderedBy::Mismatch }
     }
 
-    /// Appends `format(value, spec)`; writes nothing when it fails.
+    /// Appends `format(value, spec)`. On an error nothing is written.
     pub(super) fn render(&self, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let kind = match value {
             Value::Bool(_) => ArgumentKind::Bool,

@@ -1,7 +1,8 @@
-//! A [`FormatSpec`] turned into a [`Format`], which renders records.
+//! Compiles a [`FormatSpec`] to a [`Format`], which renders records.
 //!
-//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*. A Formatter is
-//! refused here if Python would raise for every record, or if its text cannot be reproduced exactly.
+//! Pipeline stages: capture and format (see ARCHITECTURE.md). Capture compiles a spec to find out whether a Formatter
+//! can be taken over. A Formatter is refused if Python would raise for every record, or if its text cannot be
+//! reproduced exactly.
 
 use super::attribute::Attribute;
 use super::attribute_values::{AttributeValues, LevelNames};
@@ -95,7 +96,7 @@ impl Format {
         &self.needs
     }
 
-    /// Which side renders the extra field `name` when its value is of `kind`.
+    /// Returns which side renders the extra field `name` for a value of type `kind`.
     ///
     /// [`RenderedBy::Deferred`]: send the value. [`RenderedBy::RenderInCaller`]: send `str(value)` as text.
     /// [`RenderedBy::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
@@ -118,8 +119,8 @@ impl Format {
     }
 }
 
-/// As `Formatter.usesTime`: a search in the text of the template. So Python formats the time even for an escaped
-/// placeholder, and may raise.
+/// Like `Formatter.usesTime`, searches the text of the template. So an escaped placeholder counts, too: Python then
+/// formats the time, and may raise.
 fn formats_time(layout: &Layout) -> bool {
     match layout {
         Layout::Text { style: Style::Percent, template } => template.contains("%(asctime)"),

@@ -1,16 +1,17 @@
 //! Text that is the same for every record of one call site, level and logger, rendered once.
 //!
-//! Stop on the line: *format*. A small cache with one place for each hash; after a collision the text is rendered
-//! again.
+//! Pipeline stage: format (see ARCHITECTURE.md). The cache is small, with one place for each hash. After a collision
+//! the text is rendered again.
 
 use super::view::ParsedRecord;
 
-/// Places of one cache.
+/// Number of places in a cache.
 ///
-/// Chosen: most records of a program come from a few dozen call sites; double takes 10 KB more for each format.
+/// Chosen: most records of a program come from a few dozen call sites. Doubling it takes 10 KB more memory for each
+/// format.
 const PLACES: usize = 64;
 
-/// The texts of one format, by site, level and logger.
+/// The cached texts of one format, by site, level and logger.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConstantTextCache {
     places: Vec<ConstantTexts>,
@@ -19,7 +20,7 @@ pub(super) struct ConstantTextCache {
 /// The texts for one site, level and logger.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConstantTexts {
-    /// `None`: nothing was kept here.
+    /// `None`: the place is empty, or its texts belong to a site that no other record has.
     site: Option<u64>,
     level: u16,
     logger: String,

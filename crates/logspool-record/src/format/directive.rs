@@ -1,7 +1,7 @@
 //! One %-directive: the types that it accepts, and its text for a value.
 //!
-//! Stop on the line: *capture* asks [`Directive::accepts`] under the GIL, *format* renders after the queue. A directive
-//! is rendered exactly as by CPython's `unicode_format_arg`, or it is not accepted.
+//! Pipeline stages: capture and format (see ARCHITECTURE.md). Capture calls [`Directive::accepts`] under the GIL, and
+//! format renders after the queue. An accepted directive is rendered exactly as by CPython's `unicode_format_arg`.
 
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
@@ -10,12 +10,13 @@ use super::pad::{self, Align};
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::Value;
 
-/// Largest width or precision that the collector renders.
+/// Maximum width or precision that the collector renders.
 ///
-/// Chosen: no log line needs more. It bounds the text that one directive of a hostile template makes of one byte.
+/// Chosen: no log line needs more. The bound limits the text that one directive of a hostile template can make of one
+/// byte.
 pub(super) const MAX_AMOUNT: usize = 1024;
 
-/// Digits of `%f`, `%e`, `%g` without a precision. Specified: CPython.
+/// Digits of `%f`, `%e`, `%g` without a precision, as CPython specifies.
 const DEFAULT_PRECISION: usize = 6;
 
 /// The conversion that the last character of a directive selects.
@@ -71,7 +72,7 @@ impl WidthOrPrecision {
         }
     }
 
-    /// Whether the amount is absent or small enough to be rendered here.
+    /// Whether this module can render the width or precision: it is absent, or not too large.
     pub(super) fn is_renderable(self) -> bool {
         match self {
             Self::Absent => true,
@@ -81,7 +82,7 @@ impl WidthOrPrecision {
     }
 }
 
-/// The type of an argument, as far as directives distinguish types. Exact types only: a subclass is `Other`.
+/// The type of an argument, as far as directives distinguish types. Only exact types: a subclass is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// `None`.
@@ -96,7 +97,8 @@ pub enum ArgumentKind {
     Float,
     /// `str` of ASCII characters only.
     AsciiStr,
-    /// `str` with characters beyond ASCII, no surrogates. Text with surrogates is `Other`: it has no UTF-8.
+    /// `str` with non-ASCII characters, but without surrogates. Text with surrogates is `Other`, because it has no
+    /// UTF-8 form.
     Str,
     /// `bytes`.
     Bytes,
@@ -104,18 +106,18 @@ pub enum ArgumentKind {
     Other,
 }
 
-/// Which side renders a directive for an argument.
+/// The side that renders a directive for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderedBy {
     /// The collector renders it from the value, with the same bytes as Python.
     Deferred,
     /// The caller renders it with `directive.text() % (argument,)`, which may raise, and sends a `RENDERED` value.
     RenderInCaller,
-    /// Neither side: Python raises.
+    /// Neither side renders it: Python raises.
     Mismatch,
 }
 
-/// The frequent directives, recognised once when the template is parsed.
+/// The form of a directive. Frequent forms are recognised once, when the template is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `%s`.
@@ -208,17 +210,17 @@ impl Directive {
         self.precision
     }
 
-    /// Whether the directive is `%s` with nothing else: the text is `str(value)`.
+    /// Whether the directive is exactly `%s`: its text is `str(value)`.
     pub(super) fn is_plain_text(&self) -> bool {
         self.shape == Shape::Text
     }
 
-    /// Whether the directive is `%d` with nothing else.
+    /// Whether the directive is exactly `%d`.
     pub(super) fn is_plain_decimal(&self) -> bool {
         self.shape == Shape::Decimal
     }
 
-    /// Which side renders this directive for an argument of `kind`.
+    /// Returns which side renders this directive for an argument of type `kind`.
     pub fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         use ArgumentKind as Kind;
         use RenderedBy::{Deferred, Mismatch, RenderInCaller};
@@ -226,15 +228,15 @@ impl Directive {
             (_, Kind::Other) => RenderInCaller,
             (Conversion::Repr, Kind::Str) => RenderInCaller,
             (Conversion::Text | Conversion::Repr | Conversion::Ascii, _) => Deferred,
-            // nan and inf raise, so acceptance depends on the value, not on the type.
+            // Python raises for nan and inf, so acceptance depends on the value, not only on its type.
             (Conversion::Decimal, Kind::Float) => RenderInCaller,
             (Conversion::Decimal, Kind::Bool | Kind::Int | Kind::BigInt) => Deferred,
             (Conversion::Based(_), Kind::Bool | Kind::Int) => Deferred,
             (Conversion::Based(_), Kind::BigInt) => RenderInCaller,
             (Conversion::Float(..), Kind::Bool | Kind::Int | Kind::Float) => Deferred,
-            // Large integers raise.
+            // Python raises for integers that are too large for a double.
             (Conversion::Float(..), Kind::BigInt) => RenderInCaller,
-            // One character, or a number in the range of Unicode; other values raise.
+            // Python takes one character, or a number in the range of Unicode, and raises for other values.
             (Conversion::Character, Kind::Bool | Kind::Int | Kind::BigInt | Kind::AsciiStr | Kind::Str) => {
                 RenderInCaller
             }
@@ -248,8 +250,8 @@ impl Directive {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when Python would raise, or when [`accepts`](Self::accepts) does not return
-    /// [`RenderedBy::Deferred`] for such a value. Then nothing was written.
+    /// [`Malformed`] if Python would raise, or if [`accepts`](Self::accepts) does not return [`RenderedBy::Deferred`]
+    /// for such a value. Nothing is written then.
     #[inline]
     pub fn render(&self, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match (self.shape, value) {
@@ -359,7 +361,7 @@ impl Directive {
         Ok(())
     }
 
-    /// Writes the sign; returns where the digits begin.
+    /// Writes the sign. Returns the position at which the digits begin.
     fn push_sign(&self, out: &mut Vec<u8>, negative: bool) -> usize {
         if negative {
             out.push(b'-');
@@ -391,7 +393,7 @@ impl Directive {
     }
 }
 
-/// Sign and magnitude of an integer value.
+/// Sign and magnitude of an integer value; `None` for other values.
 pub(super) fn integer_of(value: Value<'_>) -> Option<(bool, u64)> {
     match value {
         Value::Int(number) => Some((number < 0, number.unsigned_abs())),
@@ -401,7 +403,7 @@ pub(super) fn integer_of(value: Value<'_>) -> Option<(bool, u64)> {
     }
 }
 
-/// A value converted as by `float()`, rounded half-even; `None` where Python raises.
+/// Converts a value as Python's `float()` does, rounded half-even. `None`: Python raises.
 pub(super) fn float_of(value: Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(number),

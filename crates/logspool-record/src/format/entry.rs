@@ -1,7 +1,7 @@
 //! A record as an entry of Fluent Forward: all of its parts under names, in MessagePack.
 //!
-//! Stop on the line: *format*, beside the text layouts. For a record that only Python can read,
-//! `python/logspool/_service.py` lists the parts, and the bindings write them with the functions of this file. The rules:
+//! Pipeline stage: format (see ARCHITECTURE.md). If only Python can read a record, `python/logspool/_service.py` lists
+//! its parts. The bindings write these parts with the functions of this file. The rules:
 //!
 //! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four
 //!   bytes each, clamped to the range. The head of the map has two bytes of length, everything else its shortest form.
@@ -26,27 +26,27 @@ use super::view::ParsedRecord;
 use crate::msgpack::{self, Item, Reader};
 use crate::record::Value;
 
-/// Bytes that the texts of an entry may take.
+/// Maximum bytes of the texts of an entry.
 ///
-/// Chosen: logspool's service takes 10 MiB, Fluentd 8 MiB by default.
+/// Chosen: logspool's service accepts entries of 10 MiB, Fluentd of 8 MiB by default.
 const MAX_BYTES: usize = 6 * 1024 * 1024;
 
-/// Most bytes of a field's name. Chosen: names are words; ten times as much would still fit, even with `MAX_PARTS`
-/// names.
+/// Maximum bytes of a field's name. Chosen: names are words. Even [`MAX_PARTS`] names of ten times this length would
+/// fit.
 const MAX_NAME_BYTES: usize = 250;
 
-/// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
+/// Maximum number of parts of a record. Chosen: logspool's service accepts 10,000 values, names included.
 pub const MAX_PARTS: u16 = 1000;
 
-/// Deepest nesting of a value that is taken apart.
+/// Maximum depth to which nested values are encoded as arrays and maps.
 ///
-/// Chosen: more than programs log; a list that contains itself ends there.
+/// Chosen: programs log values of less depth. The encoding of a list that contains itself ends at this depth.
 pub const MAX_DEPTH: usize = 16;
 
 /// A compiled entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryLayout {
-    /// The parts that all records of the process share.
+    /// The encoded parts that are the same in all records of the process.
     process: Box<[u8]>,
     process_parts: u16,
     has_task: bool,
@@ -142,7 +142,7 @@ fn push_part(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
     msgpack::push_text(out, text);
 }
 
-/// Opens the entry of a record with its time and its number of parts, each of which is a name and a value.
+/// Writes the head of a record's entry: its time and its number of parts. Each part is a name and a value.
 pub fn push_head(out: &mut Vec<u8>, time_ns: i64, parts: u16) {
     const NANOS: i64 = 1_000_000_000;
     let seconds = u32::try_from(time_ns.div_euclid(NANOS).max(0)).unwrap_or(u32::MAX);
@@ -159,7 +159,7 @@ pub fn push_name(out: &mut Vec<u8>, name: &[u8]) {
     push_cut(out, MAX_NAME_BYTES, name);
 }
 
-/// Appends the last part of a record that has more than [`MAX_PARTS`].
+/// Appends the last part of a record that has more than [`MAX_PARTS`] parts: the number of missing fields.
 pub fn push_left_out(out: &mut Vec<u8>, fields: i64) {
     push_name(out, b"fields_left_out");
     msgpack::push_int(out, fields);
@@ -185,7 +185,7 @@ pub fn push_bounded(out: &mut Vec<u8>, start: usize, text: &[u8]) {
     push_cut(out, room, text);
 }
 
-/// Appends a text, cut if it is longer than `room`.
+/// Appends a text. A text of more than `room` bytes is cut.
 fn push_cut(out: &mut Vec<u8>, mut room: usize, text: &[u8]) {
     if text.len() <= room {
         return msgpack::push_text(out, text);
@@ -208,7 +208,7 @@ pub fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
         },
         Value::Float(value) => msgpack::push_float(out, value),
         Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_bounded(out, start, text.as_bytes()),
-        // The depth of nested values is bounded.
+        // Values are encoded up to a limited depth.
         Value::Tuple(items) if items.count() <= usize::from(MAX_PARTS) => {
             msgpack::push_array(out, items.count());
             items.for_each(|item| push_value(out, start, item));
@@ -233,7 +233,8 @@ fn host_name() -> String {
     String::from_utf8(name).unwrap_or_default()
 }
 
-/// An entry as one line of text with its newline, for output where no service takes it. `None`: the bytes are no entry.
+/// Shows an entry as one line of text with its newline, for output that no service receives. `None`: the bytes are not
+/// an entry.
 pub fn readable(entry: &[u8]) -> Option<String> {
     let mut reader = Reader::new(entry);
     let Ok((Item::Array(2), Item::Extension(..), Item::Map(parts))) =
@@ -285,7 +286,7 @@ mod tests {
         out
     }
 
-    /// The map of an entry as text, and its time.
+    /// Returns the map of an entry as text, and the bytes of its time.
     fn read(entry: &[u8]) -> (Vec<String>, Vec<u8>) {
         let mut reader = Reader::new(entry);
         assert_eq!(Ok(Item::Array(2)), reader.item());

@@ -1,8 +1,8 @@
 //! Doubles as text, digit for digit as by CPython's `PyOS_double_to_string`.
 //!
-//! Stop on the line: *format*. CPython rounds the exact binary value half-even (David Gay's `dtoa`). This file does the
-//! same in two ways: with integers for the usual cases of `%.Nf` and `repr`, and with `core::fmt`, which is exact too,
-//! for the rest.
+//! Pipeline stage: format (see ARCHITECTURE.md). CPython rounds the exact binary value half-even (David Gay's `dtoa`).
+//! This file does the same in two ways. It uses integers for the usual cases of `%.Nf` and `repr`. For all other cases
+//! it uses `core::fmt`, which is exact, too.
 
 use std::io::Write;
 
@@ -16,18 +16,18 @@ pub enum Notation {
     Fixed,
     /// `e`: one digit, point, `precision` digits, exponent.
     Exponent,
-    /// `g`: `precision` significant digits, the shorter of the two above.
+    /// `g`: `precision` significant digits, in the shorter of the notations `f` and `e`.
     General,
     /// `repr`: the fewest digits that read back as the same double; `precision` is not used.
     Shortest,
 }
 
-/// Whether the decimal point stays when no digit follows it (`#`).
+/// Whether the decimal point is written if no digit follows it (`#`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// Only before digits; `g` drops trailing zeros.
+    /// The point is written only before digits; `g` drops trailing zeros.
     AsNeeded,
-    /// Always; `g` keeps trailing zeros.
+    /// The point is always written; `g` keeps trailing zeros.
     Always,
     /// A number without exponent gets at least one digit after the point, as `repr` does.
     WithDigit,
@@ -42,14 +42,14 @@ pub enum Case {
     Upper,
 }
 
-/// Everything besides sign and padding that decides the text of a double.
+/// Everything except sign and padding that determines the text of a double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatText {
     /// The notation.
     pub notation: Notation,
-    /// Digits, counted as the notation defines.
+    /// Number of digits. The notation defines which digits are counted.
     pub precision: usize,
-    /// Whether a bare point is written.
+    /// Whether the point is written if no digit follows it.
     pub point: Point,
     /// Case of the letters.
     pub case: Case,
@@ -81,7 +81,7 @@ pub fn push_repr(out: &mut Vec<u8>, value: f64) {
     push_magnitude(out, value.abs(), REPR);
 }
 
-/// Whether Python writes a minus: for -0.0 too, never for a nan.
+/// Whether Python writes a minus sign. It does so for -0.0, too, and never for a nan.
 #[inline]
 pub fn is_negative(value: f64) -> bool {
     value.is_sign_negative() && !value.is_nan()
@@ -107,7 +107,7 @@ pub fn push_magnitude(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     }
 }
 
-/// `%.Nf` of a magnitude.
+/// Appends a magnitude as by `%.Nf`.
 #[inline]
 pub fn push_fixed(out: &mut Vec<u8>, magnitude: f64, precision: usize, point: Point) {
     match scaled_half_even(magnitude, precision) {
@@ -125,10 +125,11 @@ pub fn push_fixed(out: &mut Vec<u8>, magnitude: f64, precision: usize, point: Po
     }
 }
 
-/// `magnitude * 10^precision` rounded half-even from the exact binary value, when that fits `u64`.
+/// Returns `magnitude * 10^precision`, rounded half-even from the exact binary value. `None`: the result does not fit
+/// `u64`.
 ///
-/// A double is m * 2^e with m below 2^53. So m * 10^precision is exact in 128 bits for precision <= 19, and one shift
-/// with its remainder gives the rounded quotient.
+/// A double is m * 2^e with m below 2^53. So m * 10^precision is exact in 128 bits for precision <= 19. One shift with
+/// its remainder gives the rounded quotient.
 #[inline]
 fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     let power = *POWERS_OF_TEN.get(precision)?;
@@ -141,12 +142,12 @@ fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     };
     let product = u128::from(mantissa) * u128::from(power);
     if exponent >= 0 {
-        // The product is below 2^117, so it can be shifted by ten more bits; larger doubles are beyond 2^63 anyway.
+        // The product is below 2^117, so it can be shifted by ten more bits. Larger doubles are beyond 2^63 anyway.
         return (exponent <= 10).then(|| u64::try_from(product << exponent).ok()).flatten();
     }
     let shift = exponent.unsigned_abs();
     if shift >= 120 {
-        // The product is below 2^117: less than half of the last place.
+        // The product is below 2^117, so the result is less than half of the last digit.
         return Some(0);
     }
     let quotient = u64::try_from(product >> shift).ok()?;
@@ -193,11 +194,12 @@ fn push_shortest(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     }
 }
 
-/// Writes a number with at most six decimals and fifteen digits; false if `magnitude` is no such number.
+/// Writes a number that has at most six decimals and fifteen digits. Returns false for other numbers, and writes
+/// nothing.
 ///
-/// scaled / 10^6 is one correctly rounded division of two exact integers, so it is the double that the decimal reads
-/// as. Different decimals of at most fifteen digits are different doubles. So this decimal without its trailing zeros
-/// is the only shortest text.
+/// `scaled / 10^6` is one correctly rounded division of two exact integers. So it is the double that results from
+/// reading the decimal. Different decimals of at most fifteen digits are different doubles. So this decimal without its
+/// trailing zeros is the only shortest text.
 #[inline]
 fn push_short_decimal(out: &mut Vec<u8>, magnitude: f64) -> bool {
     const SCALE: f64 = 1e6;
@@ -221,9 +223,9 @@ fn push_short_decimal(out: &mut Vec<u8>, magnitude: f64) -> bool {
     true
 }
 
-/// Appends the significant digits without a point; returns the decimal exponent of the first.
+/// Appends the significant digits without a point. Returns the decimal exponent of the first digit.
 ///
-/// `behind` is the number of digits after the first, exactly rounded; `None` asks for the shortest text.
+/// `behind` is the number of digits after the first one, exactly rounded. `None` asks for the shortest text.
 fn push_digits(out: &mut Vec<u8>, magnitude: f64, behind: Option<usize>) -> i32 {
     let start = out.len();
     match behind {
@@ -256,7 +258,7 @@ fn may_be_tie(magnitude: f64) -> bool {
     exponent >= -25 && magnitude < 1e18
 }
 
-/// Of two shortest texts that are equally near, keeps the even one, as Python does; `core::fmt` writes the upper one.
+/// If two shortest texts are equally near, keeps the even one, as Python does. `core::fmt` writes the upper one.
 fn settle_tie(out: &mut Vec<u8>, start: usize, magnitude: f64) {
     let end = out.len();
     let mantissa = out[start..].iter().position(|byte| *byte == b'e').unwrap_or(1);
@@ -270,21 +272,21 @@ fn settle_tie(out: &mut Vec<u8>, start: usize, magnitude: f64) {
     }
 }
 
-/// Drops trailing zeros of the digits from `start` on, but never the first digit.
+/// Drops trailing zeros of the digits that begin at `start`, but never the first digit.
 fn strip_zeros(out: &mut Vec<u8>, start: usize) {
     while out.len() > start + 1 && out.last() == Some(&b'0') {
         out.pop();
     }
 }
 
-/// Turns digits into d.ddd.
+/// Inserts the point after the first digit: d.ddd.
 fn place_point_after_first(out: &mut Vec<u8>, start: usize, point: Point) {
     if out.len() > start + 1 || point == Point::Always {
         insert_bytes(out, start + 1, b".");
     }
 }
 
-/// Turns digits into a number without exponent; the first digit has the weight 10^`exponent`.
+/// Inserts point and zeros to get a number without exponent. The first digit has the weight 10^`exponent`.
 fn place_point(out: &mut Vec<u8>, start: usize, exponent: i32, point: Point) {
     let digits = out.len() - start;
     if exponent < 0 {

@@ -1,8 +1,8 @@
 //! Integers as text.
 //!
-//! Stop on the line: *format*. Appends to a vector, never allocates beyond its growth.
+//! Pipeline stage: format (see ARCHITECTURE.md). The functions append to a vector, and allocate memory only to grow it.
 
-/// `00` to `99`, so that a division yields two digits.
+/// The texts `00` to `99`, so that one division yields two digits.
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 2021222324252627282930313233343536373839\
 4041424344454647484950515253545556575859\
@@ -12,10 +12,10 @@ const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 /// Digits of `u64::MAX` in base 10.
 const MAX_DECIMAL_DIGITS: usize = 20;
 
-/// Bases of the integer conversions besides 10.
+/// Bases of the integer conversions, except 10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
-    /// `b`, str.format only.
+    /// `b`, only in `str.format`.
     Binary,
     /// `o`.
     Octal,
@@ -26,7 +26,7 @@ pub enum Base {
 }
 
 impl Base {
-    /// The prefix that `#` puts before the digits.
+    /// The prefix that the flag `#` adds before the digits.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Binary => "0b",
@@ -37,7 +37,7 @@ impl Base {
     }
 }
 
-/// Writes the decimal digits of `value` at the end of `digits`; returns where they begin.
+/// Writes the decimal digits of `value` at the end of `digits`. Returns the position at which they begin.
 #[inline]
 fn write_digits(digits: &mut [u8; MAX_DECIMAL_DIGITS], mut value: u64) -> usize {
     let mut at = MAX_DECIMAL_DIGITS;
@@ -66,7 +66,7 @@ pub fn push_unsigned(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends `value` in decimal, `-` first when it is negative.
+/// Appends `value` in decimal, with a leading `-` if it is negative.
 #[inline]
 pub fn push_signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
@@ -75,7 +75,7 @@ pub fn push_signed(out: &mut Vec<u8>, value: i64) {
     push_unsigned(out, value.unsigned_abs());
 }
 
-/// Appends `value` in decimal with at least `least` digits, zeros first.
+/// Appends `value` in decimal with at least `least` digits; leading zeros fill the rest.
 #[inline]
 pub fn push_padded(out: &mut Vec<u8>, value: u64, least: usize) {
     let mut digits = [b'0'; MAX_DECIMAL_DIGITS];

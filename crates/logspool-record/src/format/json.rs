@@ -1,7 +1,7 @@
 //! `JSONFormatter`: one JSON object a line.
 //!
-//! Stop on the line: *format*, beside the text layouts. For a record that stock logging formats,
-//! `python/logspool/_json.py` lists the members, and the bindings write them with the functions of this file. The rules:
+//! Pipeline stage: format (see ARCHITECTURE.md). If stock logging formats a record, `python/logspool/_json.py` lists
+//! its members. The bindings write these members with the functions of this file. The rules:
 //!
 //! - `{"key":value,"key":value}`: no spaces, keys in the order of `fields`, then (with [`Extras::Append`]) the extra
 //!   fields in the order of the record, then the terminator.
@@ -33,7 +33,7 @@ use super::view::ParsedRecord;
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
-/// The value of a key.
+/// The source of the value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MemberValue {
     Attribute(Attribute),
@@ -64,17 +64,17 @@ impl MemberValue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     key: Box<str>,
-    /// `,"key":`, and the opening quote if the value is always text: one copy begins the usual member.
+    /// `,"key":`, and the opening quote if the value is always text. One copy of these bytes begins the usual member.
     written_key: Box<[u8]>,
     source: MemberValue,
 }
 
-/// Neighbouring members, either all constant or none.
+/// Consecutive members that are all constant, or all not constant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MemberRun {
-    /// Cached as one text; the number is its index in the cache.
+    /// The members are cached as one text. The number is its index in the cache.
     Constant(usize, Range<usize>),
-    /// Rendered for each record.
+    /// The members are rendered for each record.
     PerRecord(Range<usize>),
 }
 
@@ -133,7 +133,7 @@ impl JsonLayout {
         })
     }
 
-    /// Adds the needs of members that are no attributes.
+    /// Adds the needs of the members that are not attributes.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
         if self.members.iter().any(|member| member.source == MemberValue::Time) {
             needs.insert(Need::Time);
@@ -152,7 +152,7 @@ impl JsonLayout {
     ) -> Result<(), RenderError> {
         let start = out.len();
         let mut result = Ok(());
-        // Taken out of the state, because rendering the members borrows the state.
+        // The cache is taken out of the state, because rendering the members borrows the state.
         let mut cache = std::mem::take(&mut state.constant);
         let constant = cache.of(record, |constant| self.render_constant(values, record, state, constant));
         for run in &self.runs {
@@ -326,7 +326,7 @@ const fn needs_escape(byte: u8) -> bool {
 fn first_escape(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
-    // The top bit of each byte below `bound`. A borrow can set further bits, but only after a true one.
+    // Sets the top bit of each byte below `bound`. A borrow can set further top bits, but only after such a byte.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
     let mut chunks = text.chunks_exact(8);
     let clean = chunks.by_ref().take_while(|chunk| {
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_first_escape_is_found_wherever_it_stands() {
-        // Two words and a rest; Miri takes minutes for more.
+        // Two words and a remainder; Miri takes minutes for longer texts.
         for len in 0..if cfg!(miri) { 18 } else { 40 } {
             let mut text = vec![b'\xff'; len];
 

@@ -1,6 +1,7 @@
-//! Record to line: pieces, exception and stack, terminator.
+//! Renders a record as a line: pieces, exception and stack, terminator.
 //!
-//! Stop on the line: *format*, called by the collector for each record and format. Follows `Formatter.format`.
+//! Pipeline stage: format (see ARCHITECTURE.md). The collector calls it for each record and format. The result follows
+//! `Formatter.format`.
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
@@ -12,8 +13,8 @@ use super::view::{ParsedRecord, RecordView};
 use crate::record::Value;
 
 impl Format {
-    /// Appends the text that Python's formatter stores in the record as `asctime`. `false`: the format sets no
-    /// `asctime`.
+    /// Appends the text that Python's formatter stores in the record as `asctime`. Returns false if the format does not
+    /// use `asctime`.
     pub fn push_asctime(&self, time_ns: i64, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
         let Some(asctime) = &self.values.asctime else { return false };
         state.follow_zone();
@@ -23,7 +24,7 @@ impl Format {
 
     /// Appends the line of `record`, terminator included.
     ///
-    /// One `state` belongs to one format: it keeps text that the format made.
+    /// Always use a `state` with the same format, because it keeps text that the format has rendered.
     ///
     /// # Errors
     ///
@@ -37,11 +38,11 @@ impl Format {
         self.render_parsed(&ParsedRecord::new(record), state, out)
     }
 
-    /// [`render`](Self::render) for a record that goes through several formats and was opened once.
+    /// Like [`render`](Self::render), for a record that is parsed once and rendered by several formats.
     ///
     /// # Errors
     ///
-    /// As [`render`](Self::render).
+    /// See [`render`](Self::render).
     pub fn render_parsed(
         &self,
         record: &ParsedRecord<'_>,

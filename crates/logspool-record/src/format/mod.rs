@@ -1,6 +1,6 @@
 //! Record to bytes: message templates, Formatter patterns, time, JSON, entries for a service.
 //!
-//! Stop on the line: *format*, after the queue. Output is byte-identical to CPython's `logging.Formatter`.
+//! Pipeline stage: format (see ARCHITECTURE.md). Output is byte-identical to CPython's `logging.Formatter`.
 //!
 //! ```text
 //! FormatSpec --compile--> Format (pieces) --render(RecordView, RenderState)--> bytes of one line

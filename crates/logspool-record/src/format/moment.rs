@@ -1,6 +1,7 @@
-//! Times of a LogRecord from nanoseconds, as each version of CPython computes them, and ISO 8601 for JSON.
+//! Times of a LogRecord, computed from nanoseconds as each version of CPython does, and ISO 8601 for JSON.
 //!
-//! Stop on the line: *format*. No libc here: text that depends on zone or locale is in [`time`](super::time).
+//! Pipeline stage: format (see ARCHITECTURE.md). This file does not call libc. Text that depends on time zone or locale
+//! is rendered in [`time`](super::time).
 
 use super::integer::push_padded;
 use super::spec::FormatSpec;
@@ -58,15 +59,15 @@ impl RecordTimes {
     }
 }
 
-/// Rounds down to the second. `f64::floor` is a function call, because the build assumes no processor instruction for
-/// it.
+/// Rounds down to the second. `f64::floor` would be a function call, because the build assumes no processor instruction
+/// for it.
 #[inline]
 pub(super) fn floor_second(created: f64) -> i64 {
     let whole = created as i64;
     if whole as f64 > created { whole - 1 } else { whole }
 }
 
-/// The text of the last second asked for.
+/// The text of the second that was rendered last.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SecondCache {
     second: Option<i64>,
@@ -74,7 +75,7 @@ pub(super) struct SecondCache {
 }
 
 impl SecondCache {
-    /// The text of `second`; `make` writes it if the last call asked for another second.
+    /// The text of `second`. `make` renders it if the cached text belongs to another second.
     #[inline]
     pub(super) fn text(&mut self, second: i64, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         if self.second != Some(second) {
@@ -85,7 +86,7 @@ impl SecondCache {
         &self.text
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that the cache takes.
     pub(super) fn bytes(&self) -> usize {
         self.text.capacity()
     }
@@ -119,7 +120,7 @@ pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>)
     out.extend_from_slice(&digits);
 }
 
-/// Rounds a number of magnitude below 2^51: a float between 2^52 and 2^53 has no digits after the point.
+/// Rounds a number of magnitude below 2^51. It relies on floats between 2^52 and 2^53 having no digits after the point.
 #[inline]
 fn round_ties_even(number: f64) -> i64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0;
@@ -127,9 +128,10 @@ fn round_ties_even(number: f64) -> i64 {
     if number < 0.0 { -(rounded as i64) } else { rounded as i64 }
 }
 
-/// Appends a second of UTC as `YYYY-MM-DDTHH:MM:SS.`; years in the range of nanosecond times have four digits.
+/// Appends a second of UTC as `YYYY-MM-DDTHH:MM:SS.`. The years of all times that fit `i64` nanoseconds have four
+/// digits.
 ///
-/// Days to date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+/// The date is computed by `civil_from_days` of Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 fn push_civil(second: i64, out: &mut Vec<u8>) {
     let days = second.div_euclid(86_400) + 719_468;
     let of_day = second.rem_euclid(86_400);

@@ -1,6 +1,7 @@
-//! The parts of a record that a format shows, so that capture sends no others.
+//! The parts of a record that a format shows, so that capture sends only these.
 //!
-//! Stop on the line: answered by *format*, asked by *capture*.
+//! Pipeline stages: capture and format (see ARCHITECTURE.md). A format lists its needs when it is compiled, and capture
+//! reads the list.
 
 /// One part of a record that costs capture time and that only some formats show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,8 @@ pub enum Need {
     Time = 32,
     /// Every extra field of the record.
     AllFields = 64,
-    /// Lists, tuples and dicts among the extra fields with their items; other formats show their text.
+    /// The items of lists, tuples and dicts among the extra fields. Formats without this need show such a field as its
+    /// text.
     Containers = 128,
 }
 
@@ -38,10 +40,10 @@ impl Needs {
         self.set & need as u8 != 0
     }
 
-    /// Extra fields that the format names, each once.
+    /// Names of the extra fields that the format shows, each once.
     ///
-    /// Without one of them a text format raises `KeyError` in Python, so such a record takes another path. A JSON
-    /// format leaves a missing field out.
+    /// If a record lacks such a field, a text format raises `KeyError` in Python. So capture does not use the native
+    /// path for the record. A JSON format omits the missing field.
     pub fn fields(&self) -> &[String] {
         &self.fields
     }

@@ -1,14 +1,15 @@
-//! Width, alignment and sign around text that is already at the end of the output.
+//! Width, alignment and sign of text that is already at the end of the output.
 //!
-//! Stop on the line: *format*. Works in place: a field is written first and moved afterwards.
+//! Pipeline stage: format (see ARCHITECTURE.md). The functions work in place: a field is written first and moved
+//! afterwards.
 
-/// Code points of `text`, which is UTF-8.
+/// Number of code points of `text`, which must be UTF-8.
 #[inline]
 pub fn char_count(text: &[u8]) -> usize {
     text.iter().filter(|byte| (**byte as i8) >= -0x40).count()
 }
 
-/// Bytes of the first `count` code points of `text`, which is UTF-8.
+/// Number of bytes of the first `count` code points of `text`, which must be UTF-8.
 pub fn prefix_bytes(text: &[u8], count: usize) -> usize {
     let mut left = count;
     for (at, byte) in text.iter().enumerate() {
@@ -22,7 +23,7 @@ pub fn prefix_bytes(text: &[u8], count: usize) -> usize {
     text.len()
 }
 
-/// Puts `count` copies of `fill` at `at`.
+/// Inserts `count` copies of `fill` at the position `at`.
 pub fn insert_fill(out: &mut Vec<u8>, at: usize, count: usize, fill: char) {
     let mut encoded = [0; 4];
     let encoded = fill.encode_utf8(&mut encoded).as_bytes();
@@ -35,7 +36,7 @@ pub fn insert_fill(out: &mut Vec<u8>, at: usize, count: usize, fill: char) {
     }
 }
 
-/// Puts `bytes` at `at`.
+/// Inserts `bytes` at the position `at`.
 pub fn insert_bytes(out: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     let end = out.len();
     out.extend_from_slice(bytes);
@@ -43,22 +44,22 @@ pub fn insert_bytes(out: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     out[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Position of a field in its width.
+/// Position of a field's text within the field's width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// At the left.
+    /// The text is at the left.
     Left,
-    /// At the right.
+    /// The text is at the right.
     Right,
-    /// In the middle; an odd fill character goes to the right.
+    /// The text is in the middle. If the number of fill characters is odd, the right side has one more.
     Centre,
-    /// Fill between sign (or prefix) and digits.
+    /// The fill characters are between sign (or prefix) and digits.
     AfterSign,
 }
 
-/// Widens the text from `start` to the end of `out` to `width` code points.
+/// Pads the text from `start` to the end of `out` to `width` code points.
 ///
-/// The digits begin at `body`; sign and prefix are between `start` and `body`.
+/// The digits begin at `body`. Sign and prefix are between `start` and `body`.
 pub fn widen(out: &mut Vec<u8>, start: usize, body: usize, width: usize, align: Align, fill: char) {
     let len = char_count(&out[start..]);
     if len >= width {

@@ -1,7 +1,7 @@
 //! Formatter patterns of the three styles, split into literals and attributes with their conversion.
 //!
-//! Stop on the line: part of compiling a format. `%` follows the % operator on a dictionary, `{` follows
-//! `str.format(**values)`, `$` follows `string.Template.substitute(**values)`.
+//! Pipeline stage: format (see ARCHITECTURE.md), while a format is compiled. `%` follows the % operator on a
+//! dictionary, `{` follows `str.format(**values)`, and `$` follows `string.Template.substitute(**values)`.
 
 use super::attribute::Attribute;
 use super::brace::BraceSpec;
@@ -38,7 +38,7 @@ pub(super) enum FieldConversion {
 }
 
 impl AttributeStyle {
-    /// Which side renders a value of `kind`; see [`Format::accepts_field`](super::Format::accepts_field).
+    /// Returns which side renders a value of type `kind`; see [`Format::accepts_field`](super::Format::accepts_field).
     pub(super) fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         use RenderedBy::{Deferred, Mismatch, RenderInCaller};
         let is_other = kind == ArgumentKind::Other;
@@ -59,8 +59,8 @@ impl AttributeStyle {
         }
     }
 
-    /// Whether every value of an attribute of `kind` can be shown. Numbers of a LogRecord are finite, so `%d` takes its
-    /// floats.
+    /// Whether every value of an attribute of type `kind` can be shown. The floats of a LogRecord are finite, so `%d`
+    /// accepts them.
     fn shows(&self, kind: ArgumentKind) -> bool {
         let kind = match (self, kind) {
             (Self::Percent(directive), ArgumentKind::Float) if directive.conversion() == Conversion::Decimal => {
@@ -72,7 +72,7 @@ impl AttributeStyle {
     }
 }
 
-/// Collects pieces; joins neighbouring literals.
+/// Collects the pieces of a pattern, and joins neighbouring literals.
 #[derive(Debug, Default)]
 struct Pieces {
     done: Vec<Piece>,
@@ -119,7 +119,7 @@ fn is_always_integer(attribute: &Attribute, spec: &FormatSpec) -> bool {
     }
 }
 
-/// Splits a format string.
+/// Splits a format string into pieces.
 pub(super) fn compile_text(style: Style, template: &str, spec: &FormatSpec) -> Result<Box<[Piece]>, Unsupported> {
     let mut pieces = Pieces::default();
     match style {
@@ -156,7 +156,7 @@ fn compile_brace(template: &str, spec: &FormatSpec, pieces: &mut Pieces) -> Resu
             rest = behind;
             continue;
         }
-        // A lone closing brace is an error, and so is an opening one without its partner.
+        // A closing brace without an opening one is an error, and so is an opening one without a closing one.
         let end = rest.find(['{', '}']).filter(|_| brace == "{").ok_or(Unsupported::Syntax)?;
         if rest.as_bytes()[end] == b'{' {
             return Err(Unsupported::Syntax);
@@ -169,7 +169,7 @@ fn compile_brace(template: &str, spec: &FormatSpec, pieces: &mut Pieces) -> Resu
     Ok(())
 }
 
-/// Reads `name`, `name!r`, `name:spec`, `name!r:spec`.
+/// Reads a replacement field: `name`, `name!r`, `name:spec`, `name!r:spec`.
 fn parse_replacement(text: &str) -> Result<(&str, AttributeStyle), Unsupported> {
     let name_end = text.find(['!', ':']).unwrap_or(text.len());
     let (name, mut rest) = text.split_at(name_end);

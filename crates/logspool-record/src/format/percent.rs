@@ -1,8 +1,10 @@
 //! Message templates: `msg % args`, parsed once per call site and rendered after the queue.
 //!
-//! Stop on the line: parsed by *capture* (which asks each directive what it accepts) and by *format*.
-//! The grammar is CPython's `unicode_format_arg_parse`:
-//! `%`, `(key)`, flags `-+ #0`, width, `.precision`, one of `h l L`, conversion. `%%` is a per cent sign.
+//! Pipeline stages: capture and format (see ARCHITECTURE.md). Both parse the template. Capture also asks each directive
+//! which types it accepts.
+//!
+//! The grammar is CPython's `unicode_format_arg_parse`: `%`, `(key)`, flags `-+ #0`, width, `.precision`, one of `h l
+//! L`, conversion. `%%` is a per cent sign.
 
 use super::directive::{Conversion, Directive, DirectiveParts, Flags, WidthOrPrecision};
 use super::float::{Case, Notation};
@@ -11,13 +13,13 @@ use super::malformed::{MARKER, Malformed};
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::{Value, Values};
 
-/// Most directives of a template; a template with more is treated like one that Python rejects.
+/// Maximum number of directives of a template. A template with more directives is treated like one that Python rejects.
 ///
-/// Chosen: no message has a hundred of them. Together with [`MAX_AMOUNT`](super::directive::MAX_AMOUNT) for each
-/// directive it bounds the text that a hostile template makes of few bytes.
+/// Chosen: no message has a hundred directives. Together with [`MAX_AMOUNT`](super::directive::MAX_AMOUNT) for each
+/// directive, the bound limits the text that a hostile template can make of few bytes.
 const MAX_DIRECTIVES: usize = 64 * 1024;
 
-/// A %-template of messages.
+/// A message template with %-directives.
 ///
 /// ```
 /// use logspool_record::format::MessageTemplate;
@@ -36,17 +38,17 @@ pub struct MessageTemplate {
     parsed: Option<ParsedTemplate>,
 }
 
-/// Literal texts with one directive between each two.
+/// Literal texts, with one directive between two consecutive texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParsedTemplate {
-    /// One more than the directives.
+    /// The literals: one more than there are directives.
     pub(super) literals: Box<[Box<str>]>,
     pub(super) directives: Box<[Directive]>,
 }
 
 impl MessageTemplate {
-    /// Parses `source`. A template that Python would reject, or with more than one argument for a directive, is not
-    /// [`deferrable`](Self::deferrable).
+    /// Parses `source`. The template is not [`deferrable`](Self::deferrable) if Python would reject it, or if a
+    /// directive takes more than one argument.
     pub fn parse(source: &str) -> Self {
         let parsed = parse(source).filter(|parsed| parsed.directives.iter().all(takes_one_argument));
         Self { source: source.into(), parsed }
@@ -57,24 +59,24 @@ impl MessageTemplate {
         &self.source
     }
 
-    /// Whether the template is free of mapping keys, `*`, and errors, so that arguments can travel as values.
+    /// Whether the collector can render the template. It must have no mapping keys, no `*` and no errors.
     pub const fn deferrable(&self) -> bool {
         self.parsed.is_some()
     }
 
-    /// The directives in order, one argument each; empty when the template is not deferrable.
+    /// The directives in order. Each takes one argument. Empty if the template is not deferrable.
     pub fn directives(&self) -> &[Directive] {
         self.parsed.as_ref().map_or(&[], |parsed| &parsed.directives)
     }
 
     /// Appends `source % tuple(values)`.
     ///
-    /// Python formats only when there are arguments; a caller without arguments shows [`source`](Self::source)
+    /// Python formats a message only if there are arguments. A caller without arguments shows [`source`](Self::source)
     /// unchanged.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when values are missing, left over, or of a type that the directive does not take. The text is
+    /// [`Malformed`] if values are missing or left over, or have a type that the directive does not accept. The text is
     /// still written, with the marker `<?>` at each such place.
     pub fn render(&self, values: &mut Values<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some(parsed) = &self.parsed else {
@@ -135,7 +137,7 @@ fn takes_one_argument(directive: &Directive) -> bool {
         && directive.precision() != WidthOrPrecision::Argument
 }
 
-/// Splits a %-template; `None` where Python raises for all arguments.
+/// Splits a %-template. `None`: Python raises for all arguments.
 pub(super) fn parse(source: &str) -> Option<ParsedTemplate> {
     let mut literals = Vec::new();
     let mut directives = Vec::new();
@@ -162,7 +164,7 @@ pub(super) fn parse(source: &str) -> Option<ParsedTemplate> {
     Some(ParsedTemplate { literals: literals.into(), directives: directives.into() })
 }
 
-/// Reads one directive from the start of `source`, which begins with `%`; also returns the text after it.
+/// Reads one directive from the start of `source`, which begins with `%`. Also returns the text after the directive.
 fn parse_directive(source: &str) -> Option<(Directive, &str)> {
     let mut rest = source.strip_prefix('%')?;
     let mut key = None;
@@ -199,7 +201,7 @@ fn parse_directive(source: &str) -> Option<(Directive, &str)> {
     Some((Directive::new(DirectiveParts { text, key, flags, width, precision, conversion }), rest))
 }
 
-/// Length of a mapping key, which may contain balanced parentheses; `source` begins after the opening one.
+/// Length of a mapping key, which may contain balanced parentheses. `source` begins after the opening parenthesis.
 fn key_len(source: &str) -> Option<usize> {
     let mut depth = 1;
     source.bytes().position(|byte| {
@@ -220,7 +222,7 @@ fn parse_amount(source: &str) -> Option<(WidthOrPrecision, &str)> {
     if digits == 0 {
         return Some((WidthOrPrecision::Absent, source));
     }
-    // Python fails with numbers beyond its own limits, which are at least i32::MAX.
+    // Python raises for numbers beyond its own limits, which are at least i32::MAX.
     let number = source[..digits].parse().ok().filter(|number| *number <= i32::MAX as usize)?;
     Some((WidthOrPrecision::Fixed(number), &source[digits..]))
 }

@@ -1,23 +1,24 @@
-//! The state that rendering keeps between two records, and its errors.
+//! The state that rendering keeps from one record to the next, and the errors of rendering.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::constant::ConstantTextCache;
 use super::moment::SecondCache;
 
-/// Why a record did not become a correct line.
+/// Reason why a record was not rendered as a correct line.
 ///
-/// Except for [`TooLong`](Self::TooLong) the line is still written, with the marker `<?>` where
-/// something is missing: a gap in the log would show less.
+/// The line is still written, except for [`TooLong`](Self::TooLong). It has the marker `<?>` at each place where
+/// something is missing, because an incomplete line is more useful than no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderError {
     /// The format names an extra field that the record does not have.
     MissingField,
-    /// A value of a type that the format does not show; Python would raise.
+    /// The format does not show values of this type; Python would raise.
     WrongType,
     /// The record is damaged: its message is missing, or its values do not fit the template.
     Malformed,
-    /// The line would be longer than [`ParsedRecord::with_limit`](super::view::ParsedRecord::with_limit) allows; nothing is written.
+    /// The line would be longer than [`ParsedRecord::with_limit`](super::view::ParsedRecord::with_limit) allows.
+    /// Nothing is written.
     TooLong,
 }
 
@@ -34,8 +35,8 @@ impl std::fmt::Display for RenderError {
 
 impl std::error::Error for RenderError {}
 
-/// State that a thread keeps between two records of one format: text that the next record may show too, and a scratch
-/// buffer.
+/// State that a thread keeps from one record to the next of the same format. It holds text that the next record may
+/// also show, and a scratch buffer.
 #[derive(Debug, Clone, Default)]
 pub struct RenderState {
     pub(super) asctime: SecondCache,
@@ -47,15 +48,15 @@ pub struct RenderState {
 
 /// Capacity in bytes above which [`RenderState::shrink`] drops the kept buffers.
 ///
-/// Chosen: lines are shorter than that. A segment has hundreds of formats, and each keeps up to 64 texts.
+/// Chosen: lines are shorter than this. A segment has hundreds of formats, and each keeps up to 64 texts.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Changes when the time zone of the process changes.
+/// A counter that changes when the time zone of the process changes.
 ///
-/// A static that is read once a record: the binding that notices the change has no reference to the states.
+/// It is a static that is read once per record. The binding that notices the change has no reference to the states.
 static ZONE: AtomicU64 = AtomicU64::new(0);
 
-/// Notes for every format that the time zone of the process changed (`tzset`).
+/// Makes every format drop its cached times, because the time zone of the process has changed (`tzset`).
 pub fn zone_changed() {
     ZONE.fetch_add(1, Ordering::Relaxed);
 }
@@ -71,14 +72,15 @@ impl RenderState {
         }
     }
 
-    /// To be called after a line of `line_bytes`. Drops the kept texts and buffers if they are uncommonly long.
+    /// Call it after a line of `line_bytes` bytes was rendered. Drops the kept texts and buffers if they are unusually
+    /// long.
     pub fn shrink(&mut self, line_bytes: usize) {
         if line_bytes.max(self.scratch.capacity()).max(self.asctime.bytes()) > KEPT_BYTES {
             *self = Self { zone: self.zone, ..Self::default() };
         }
     }
 
-    /// Drops the text of the last second; needed after `tzset` and `setlocale`.
+    /// Drops the cached text of the last second. Needed after `tzset` and `setlocale`.
     pub fn clear(&mut self) {
         self.asctime.clear();
         self.iso.clear();

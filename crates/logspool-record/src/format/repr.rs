@@ -1,8 +1,8 @@
 //! `str`, `repr` and `ascii` of values.
 //!
-//! Stop on the line: *format*. `repr` of text with characters beyond ASCII depends on the interpreter's Unicode tables
-//! (`str.isprintable`), so capture sends such text already rendered. Callers other than Python, and text inside a
-//! tuple, still bring it here: then characters beyond ASCII are shown as they are.
+//! Pipeline stage: format (see ARCHITECTURE.md). `repr` of non-ASCII text depends on the interpreter's Unicode tables
+//! (`str.isprintable`), so capture sends such text already rendered. This module still gets non-ASCII text from callers
+//! other than Python, and inside a tuple. It then shows the characters unchanged.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use super::float::push_repr as push_float_repr;
 use super::integer::{push_signed, push_unsigned};
 use crate::record::{Value, Values};
 
-/// Treatment of characters beyond ASCII.
+/// Treatment of non-ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonAscii {
-    /// Show them: `repr`.
+    /// Show the characters, as `repr` does.
     Keep,
-    /// Escape them: `ascii`.
+    /// Escape the characters, as `ascii` does.
     Escape,
 }
 
@@ -60,7 +60,7 @@ fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: NonAscii) {
     out.extend_from_slice(if count == 1 { b",)" } else { b")" });
 }
 
-/// The quote that Python uses: double only around text that has single quotes and no double ones.
+/// The quote that Python uses. It is the double quote only if the text has single quotes and no double quotes.
 fn quote_for(bytes: &[u8]) -> u8 {
     if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' }
 }

@@ -1,9 +1,9 @@
-//! The parts of a Formatter, in the form that travels from capture to the collector and into the segment.
+//! The settings of a Formatter, in the form that capture sends to the collector and writes into the segment.
 
 use crate::cpython::CpythonRules;
 use crate::definition::Zone;
 
-/// Placeholder syntax of a text layout, `logging.Formatter(style=...)`.
+/// Placeholder syntax of a text layout: `logging.Formatter(style=...)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Style {
     /// `%(message)s`.
@@ -15,13 +15,13 @@ pub enum Style {
     Dollar,
 }
 
-/// How a JSON line shows the extra fields that its `fields` do not name.
+/// How a JSON line shows the extra fields that the layout's `fields` do not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Extras {
-    /// Nothing.
+    /// They are omitted.
     #[default]
     Omit,
-    /// Each as a top-level key of its own name, after the named ones, in the order of the record.
+    /// Each is a top-level key of its own name. They follow the named keys, in the order of the record.
     Append,
 }
 
@@ -37,59 +37,62 @@ pub enum Layout {
     },
     /// A `logspool.JSONFormatter`: one JSON object a line. For the rules see [`json`](super::json).
     Json {
-        /// Output key and the attribute it shows, in order.
+        /// Output keys, each with the attribute that it shows, in order.
         fields: Vec<(String, String)>,
         /// Treatment of extra fields that `fields` does not name.
         extras: Extras,
     },
-    /// All parts of a record, for a service. For the rules see [`entry`](super::entry).
+    /// All parts of a record, to be sent to a service. For the rules see [`entry`](super::entry).
     Entry,
 }
 
-/// Everything that decides the text of a record.
+/// All settings that determine the text of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FormatSpec {
-    /// The form of one line.
+    /// The layout of one line.
     pub layout: Layout,
-    /// `datefmt`; with `None`, `default_time_format` and `default_msec_format` apply.
+    /// `Formatter.datefmt`. If it is `None`, `default_time_format` and `default_msec_format` apply.
     pub date_format: Option<String>,
     /// `Formatter.default_time_format`.
     pub default_time_format: String,
-    /// `Formatter.default_msec_format`; `None` leaves the milliseconds out.
+    /// `Formatter.default_msec_format`. If it is `None`, `asctime` has no milliseconds.
     pub default_msec_format: Option<String>,
-    /// The time zone that `asctime` shows.
+    /// The time zone of the text of `asctime`.
     pub zone: Zone,
-    /// Names of the levels when the Formatter was compiled; others show as `Level N`.
+    /// Names of the levels at the time when the Formatter was compiled. A level that is not listed is shown as `Level
+    /// N`.
     pub level_names: Vec<(u16, String)>,
     /// `logging._startTime` in nanoseconds, for `relativeCreated`.
     ///
-    /// Where `_startTime` is a float, `round(Fraction(_startTime) * 10**9)`: that integer converts back to the same float.
+    /// If `_startTime` is a float, this is `round(Fraction(_startTime) * 10**9)`. That integer converts back to the
+    /// same float.
     pub start_time_ns: i64,
-    /// The release of CPython whose LogRecord is followed, if one is.
+    /// The release of CPython whose LogRecord the text follows. The default follows no release.
     pub cpython: CpythonRules,
-    /// `record.process`; 0 shows as `None` (`logging.logProcesses` is off).
+    /// `record.process`. 0 is shown as `None`: `logging.logProcesses` is off.
     pub process_id: u32,
-    /// Ends the line.
+    /// Text at the end of each line.
     pub terminator: String,
 }
 
-/// Names of the levels that stock logging knows.
+/// Names of the levels that stock logging defines.
 const STOCK_LEVEL_NAMES: [(u16, &str); 6] =
     [(50, "CRITICAL"), (40, "ERROR"), (30, "WARNING"), (20, "INFO"), (10, "DEBUG"), (0, "NOTSET")];
 
 impl FormatSpec {
-    /// The spec of `logging.Formatter(template, style=style)` without the rules of a release, local time, lines ended by `\n`.
+    /// The spec of `logging.Formatter(template, style=style)`. It follows no release of CPython, uses local time, and
+    /// ends lines with `\n`.
     pub fn text(style: Style, template: &str) -> Self {
         Self::with_layout(Layout::Text { style, template: template.to_owned() })
     }
 
-    /// The spec of a JSON layout without the rules of a release of CPython, lines ended by `\n`.
+    /// The spec of a JSON layout. It follows no release of CPython, and ends lines with `\n`.
     pub fn json(fields: &[(&str, &str)], extras: Extras) -> Self {
         let fields = fields.iter().map(|(key, attribute)| ((*key).to_owned(), (*attribute).to_owned())).collect();
         Self::with_layout(Layout::Json { fields, extras })
     }
 
-    /// The spec of an entry for a service, from the process with the id `process_id`.
+    /// The spec of an entry for a service. `process_id` is the id of the process that logs.
     pub fn entry(process_id: u32) -> Self {
         Self { process_id, terminator: String::new(), ..Self::with_layout(Layout::Entry) }
     }

@@ -1,24 +1,26 @@
-//! A [`FormatSpec`] as one tuple of values, the form in which the segment's format table holds it.
+//! A [`FormatSpec`] as one tuple of values. The segment's format table holds specs in this form.
 //!
-//! Stop on the line: beside *format*. The recoverer reads these bytes of a dead process, so every length is bounded. A
-//! tuple that differs from the form that [`FormatSpec::encode`] writes is refused as a whole.
+//! Pipeline stage: format (see ARCHITECTURE.md). A recoverer reads these bytes of a dead process, so every length is
+//! bounded. A tuple that differs from the form that [`FormatSpec::encode`] writes is refused as a whole.
 
 use super::spec::{Extras, FormatSpec, Layout, Style};
 use crate::cpython::{CpythonRules, TimeArithmetic};
 use crate::definition::Zone;
 use crate::record::{Encoder, Value, Values};
 
-/// Longest text of a spec in bytes. Chosen: format strings are below 1 KiB; twice as much would do no harm.
+/// Maximum length of a text of a spec in bytes. Chosen: format strings are below 1 KiB. A limit of twice this size
+/// would do no harm.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Most level names, and most fields of a JSON layout. Chosen: programs have fewer than 100. It bounds a hostile table.
+/// Maximum number of level names, and of fields of a JSON layout. Chosen: programs have fewer than 100. The bound
+/// limits a hostile table.
 const MAX_ITEMS: usize = 4096;
 
-/// First item of the tuple; another number means another layout of the other items.
+/// First item of the tuple. Another number means that the other items have another layout.
 const VERSION: i64 = 1;
 
 impl FormatSpec {
-    /// Appends the spec as one tuple, the form of the format table.
+    /// Appends the spec as one tuple, in the form of the format table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(12).int(VERSION);
         self.encode_layout(encoder);
@@ -212,7 +214,7 @@ mod tests {
         for spec in specs() {
             let mut encoder = Encoder::new();
             spec.encode(&mut encoder);
-            // Miri takes minutes for all of them.
+            // Miri takes minutes for all positions.
             for position in (0..encoder.bytes.len()).step_by(if cfg!(miri) { 31 } else { 1 }) {
                 assert_eq!(None, decoded(&encoder.bytes[..position]));
                 for change in [1, 0x40, 0xff] {

@@ -1,8 +1,9 @@
 //! `Formatter.formatTime`: strftime once per second, milliseconds per record.
 //!
-//! Stop on the line: *format*. Python calls glibc's `wcsftime` with the tm of `localtime_r`. This file does the same,
-//! in the same process with the same zone and locale. The text of a second is kept until another second is needed.
-//! After `tzset` or `setlocale` the owner drops it ([`RenderState::clear`](super::RenderState::clear)).
+//! Pipeline stage: format (see ARCHITECTURE.md). Python calls glibc's `wcsftime` with the tm of `localtime_r`. This
+//! file does the same, in the same process with the same time zone and locale. The text of a second is cached until
+//! another second is needed. After `tzset` or `setlocale`, the owner of the cache must drop it
+//! ([`RenderState::clear`](super::RenderState::clear)).
 
 use std::mem::MaybeUninit;
 
@@ -15,10 +16,11 @@ use super::unsupported::Unsupported;
 use crate::definition::Zone;
 use crate::record::Value;
 
-/// Longest date format in characters. Chosen: bounds the buffer for one hostile definition (1 MiB).
+/// Maximum length of a date format in characters. Chosen: this limits the buffer for one hostile definition to 1 MiB.
 const MAX_FORMAT_CHARS: usize = 1024;
 
-/// First size of the buffer for strftime, and its largest size per character. Specified: CPython's `time.strftime`.
+/// First size of the buffer for strftime, and its maximum size per character of the format. CPython's `time.strftime`
+/// specifies both.
 const FIRST_BUFFER_CHARS: usize = 1024;
 const MAX_GROWTH: usize = 256;
 
@@ -31,10 +33,10 @@ unsafe extern "C" {
     ) -> libc::size_t;
 }
 
-/// A strftime format and the time zone it is shown in.
+/// A strftime format, with the time zone in which it shows times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// Ends with a NUL.
+    /// The format as wide characters, with a NUL at the end.
     wide: Box<[libc::wchar_t]>,
     zone: Zone,
 }
@@ -44,8 +46,8 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`Unsupported::DateFormat`] for a NUL inside (Python raises in some versions only) and for a format that is too
-    /// long.
+    /// [`Unsupported::DateFormat`] for a NUL in the format (Python raises in some versions only) and for a format that
+    /// is too long.
     pub fn compile(format: &str, zone: Zone) -> Result<Self, Unsupported> {
         if format.contains('\0') || format.chars().count() > MAX_FORMAT_CHARS {
             return Err(Unsupported::DateFormat);
@@ -53,7 +55,7 @@ impl Pattern {
         Ok(Self { wide: format.chars().chain(['\0']).map(|character| character as libc::wchar_t).collect(), zone })
     }
 
-    /// Appends the text of a second since the epoch; appends nothing when libc has no date for it.
+    /// Appends the text of a second since the epoch. Appends nothing if libc cannot compute a date for it.
     pub fn push(&self, second: i64, out: &mut Vec<u8>) {
         let Some(tm) = broken_down(second, self.zone) else { return };
         let characters = self.wide.len() - 1;
@@ -93,14 +95,14 @@ fn broken_down(second: i64, zone: Zone) -> Option<libc::tm> {
     (!filled.is_null()).then(|| unsafe { tm.assume_init() })
 }
 
-/// `asctime`: the date pattern and, without a `datefmt`, the milliseconds after it.
+/// `asctime`: the text of the date pattern. Without a `datefmt`, the milliseconds follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AscTime {
     pattern: Pattern,
     millis: Option<Millis>,
 }
 
-/// A `default_msec_format`: `before`, the time, `between`, the milliseconds, `after`.
+/// A `default_msec_format`: `before`, the time, `between`, the milliseconds, `after`, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Millis {
     before: Box<str>,
@@ -112,7 +114,7 @@ struct Millis {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MillisShape {
-    /// `%03d`.
+    /// The milliseconds are formatted by `%03d`.
     ThreeDigits,
     General(Directive),
 }
@@ -160,7 +162,7 @@ impl AscTime {
     }
 }
 
-/// `%03d` of a number that is not negative.
+/// Appends a number that is not negative, as by `%03d`.
 #[inline]
 fn push_three(out: &mut Vec<u8>, number: u64) {
     if number > 999 {
@@ -170,7 +172,8 @@ fn push_three(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&[digit(100), digit(10), digit(1)]);
 }
 
-/// `%03d` of a negative number (times before 1970 in float arithmetic): the sign counts as one of the three characters.
+/// Appends a negative number as by `%03d`: the sign is one of the three characters. Times before 1970 have negative
+/// milliseconds in float arithmetic.
 #[cold]
 fn push_negative(out: &mut Vec<u8>, msecs: f64) {
     let whole = msecs.trunc().abs() as u64;

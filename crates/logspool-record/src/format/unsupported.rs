@@ -1,15 +1,16 @@
-//! Why a Formatter is refused.
+//! The reasons why a Formatter is refused.
 
-/// Why a Formatter stays on the stock path.
+/// Reason why a Formatter stays on the stock path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
-    /// The format string has a syntax error, a positional field, or a construction that is not reproduced here.
+    /// The format string has a syntax error, a positional field, or a construction that logspool does not reproduce.
     Syntax,
-    /// An attribute whose value never leaves the program: `msg`, `args`, `exc_info`, `exc_text`, `stack_info`.
+    /// The format shows an attribute that is never sent to the collector: `msg`, `args`, `exc_info`, `exc_text`,
+    /// `stack_info`.
     Attribute,
-    /// A directive that does not take the attribute's type, or `repr` of text, which needs the interpreter's tables.
+    /// A directive does not accept the attribute's type, or is `repr` of text, which needs the interpreter's tables.
     Conversion,
-    /// A `datefmt` or default format that is not reproduced here.
+    /// A `datefmt` or default format that logspool does not reproduce.
     DateFormat,
 }
 

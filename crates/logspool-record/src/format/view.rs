@@ -1,6 +1,7 @@
 //! A record opened for formatting: its context entries are parsed once, its arguments not yet.
 //!
-//! Stop on the line: *format*. The collector hands over a [`RecordView`]; formats read an [`ParsedRecord`].
+//! Pipeline stage: format (see ARCHITECTURE.md). The collector creates a [`RecordView`], and formats read a
+//! [`ParsedRecord`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,10 +14,10 @@ use crate::record::{Context, Entry, Value, Values, tag};
 const UNKNOWN_FILE: &str = "(unknown file)";
 const UNKNOWN_FUNCTION: &str = "(unknown function)";
 
-/// A call site with everything that is derived from its definition once.
+/// A call site, with all values that are derived from its definition once.
 #[derive(Debug, Clone)]
 pub struct CompiledSite {
-    /// Unique for each site; caches of formats use it as their key.
+    /// A unique number of each site. The caches of formats use it as their key.
     serial: u64,
     definition: SiteDefinition,
     template: Option<MessageTemplate>,
@@ -24,7 +25,8 @@ pub struct CompiledSite {
     module_end: usize,
 }
 
-/// An atomic, because both the collector and a recoverer compile sites.
+/// The serial number of the next site. It is atomic because the collector and a recoverer may compile sites at the same
+/// time.
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 
 impl CompiledSite {
@@ -38,12 +40,12 @@ impl CompiledSite {
         Self { serial, definition, template, filename_at, module_end }
     }
 
-    /// The definition it was made from.
+    /// The definition from which the site was compiled.
     pub const fn definition(&self) -> &SiteDefinition {
         &self.definition
     }
 
-    /// The message template, when every call at this site has the same.
+    /// The message template, if every call at this site uses the same one.
     pub const fn template(&self) -> Option<&MessageTemplate> {
         self.template.as_ref()
     }
@@ -65,22 +67,22 @@ fn stem_len(filename: &str) -> usize {
     filename[leading..].rfind('.').map_or(filename.len(), |dot| leading + dot)
 }
 
-/// A record as the collector reads it.
+/// A record, as the collector reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordView<'a> {
-    /// Wall time of the call, nanoseconds since the epoch; a `TIME` entry overrides it.
+    /// Wall time of the call in nanoseconds since the epoch. A `TIME` entry among the values overrides it.
     pub time_ns: i64,
     /// Level number.
     pub level: u16,
     /// Name of the logger.
     pub logger: &'a str,
-    /// The call site; an inline `SITE` entry overrides it.
+    /// The call site. An inline `SITE` entry among the values overrides it.
     pub site: Option<&'a CompiledSite>,
-    /// The values of the record: context entries, then arguments.
+    /// The values of the record: first the context entries, then the arguments.
     pub values: Values<'a>,
 }
 
-/// A record with its context entries parsed, once for all formats that render it.
+/// A record whose context entries are parsed, once for all formats that render it.
 #[derive(Debug, Clone)]
 pub struct ParsedRecord<'a> {
     pub(super) time_ns: i64,
@@ -95,7 +97,7 @@ pub struct ParsedRecord<'a> {
     site: Option<&'a CompiledSite>,
     inline_site: Option<Box<CompiledSite>>,
     message: Option<&'a str>,
-    /// The values from the first extra field on.
+    /// The values of the record, from the first extra field on.
     fields: Values<'a>,
     arguments: Values<'a>,
     malformed: bool,
@@ -127,7 +129,7 @@ impl<'a> ParsedRecord<'a> {
         open
     }
 
-    /// The same record with a limit: a line longer than `max_bytes` fails, and nothing of it is written.
+    /// Returns the record with a limit: rendering a line longer than `max_bytes` fails, and nothing of it is written.
     ///
     /// The length is checked before each part of the line. One part has at most seven times the bytes of the values
     /// that it shows.
@@ -135,7 +137,7 @@ impl<'a> ParsedRecord<'a> {
         Self { max_bytes, ..self }
     }
 
-    /// Whether a line that has `bytes` bytes may grow further.
+    /// Whether a line that already has `bytes` bytes may grow further.
     #[inline]
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= self.max_bytes
@@ -169,7 +171,7 @@ impl<'a> ParsedRecord<'a> {
         self.arguments = values;
     }
 
-    /// Whether the context entries end in bytes that are no entry.
+    /// Whether the context entries end with bytes that are not an entry.
     pub const fn is_malformed(&self) -> bool {
         self.malformed
     }
@@ -184,8 +186,8 @@ impl<'a> ParsedRecord<'a> {
         self.inline_site.as_deref().or(self.site)
     }
 
-    /// A number that identifies the site; 0 without a site. `None` if the site came with the record, so that no other
-    /// record has it.
+    /// A number that identifies the site; 0 without a site. `None` if the definition of the site is in the record
+    /// itself, so that no other record has this site.
     #[inline]
     pub(super) fn site_serial(&self) -> Option<u64> {
         match (&self.inline_site, self.site) {
@@ -213,11 +215,11 @@ impl<'a> ParsedRecord<'a> {
         })
     }
 
-    /// Appends the message: the finished text, or the site's template with the arguments.
+    /// Appends the message: the message of the record if it is complete, else the site's template with the arguments.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when there is no message or the arguments do not fit; the text then contains the marker `<?>`.
+    /// [`Malformed`] if there is no message or the arguments do not fit. The text then contains the marker `<?>`.
     #[inline]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {

@@ -80,7 +80,7 @@ impl WallTime {
 }
 
 impl Precision {
-    /// Whether `text` has the form of a stamp: digits where it has digits. Dates are not checked.
+    /// Whether `text` has the form of a stamp: digits and separators at the right positions. The date is not checked.
     pub fn is_stamp(self, text: &[u8]) -> bool {
         let form = match self {
             Self::Day => &b"0000-00-00"[..],

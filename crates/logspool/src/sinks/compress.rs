@@ -1,8 +1,9 @@
-//! Compresses the backups of a rotated file to `.gz` or `.zst`, beside the line: in a thread of its own, with the
-//! lowest priority.
+//! Compresses the backups of a rotated file to `.gz` or `.zst`. This is not a pipeline stage: it runs in a thread of
+//! its own, with the lowest priority.
 //!
 //! Only with `RotationRules::Together`. A sink requests it with its first write, for backups of earlier processes, and
-//! after every rotation. The thread ends when no work is left. It leaves for a fork and keeps its unfinished job.
+//! after every rotation. The thread ends when no work is left. Before a fork the thread ends too, and keeps its
+//! unfinished job.
 //!
 //! The life of a backup, `app.log.1` with the inode 2a:
 //!
@@ -42,12 +43,12 @@ pub use thread::{close_inherited, end, resume_after_fork, stop_before_fork};
 #[derive(Debug)]
 pub struct CompressionHandle {
     task: Task,
-    /// Rotations of the sink at the last request.
+    /// The sink's number of rotations at the last request.
     seen: Option<u64>,
 }
 
 impl CompressionHandle {
-    /// A handle for the file at `path`.
+    /// Creates a handle for the file at `path`.
     pub fn new(path: &str, how: Compression, naming: Naming) -> Self {
         let (alone, trouble) = Default::default();
         Self { task: Task { path: path.to_owned(), how, naming, origin: None, alone, trouble }, seen: None }
@@ -61,12 +62,12 @@ impl CompressionHandle {
         }
     }
 
-    /// While held, no code of this process renames backups.
+    /// While the guard is held, no other code of this process renames backups.
     pub fn alone(&self) -> MutexGuard<'_, ()> {
         self.task.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns and clears the last error.
+    /// Returns and clears the last error of the compression.
     pub fn trouble(&self) -> Option<io::Error> {
         self.task.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

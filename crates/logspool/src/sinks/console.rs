@@ -42,10 +42,10 @@ impl SinkOptions for ConsoleOptions {
     }
 }
 
-/// See the file head.
+/// The sink for a descriptor of the program; see the module documentation.
 #[derive(Debug)]
 pub struct ConsoleSink {
-    /// The program's number.
+    /// The program's number of the descriptor.
     number: i32,
     borrowed: Option<BorrowedDescriptor>,
 }
@@ -56,11 +56,11 @@ struct BorrowedDescriptor {
     /// The file that the number referred to when the sink was opened. Records are never written to another file.
     place: SinkPlace,
     duplicate: Option<ListedDuplicate>,
-    /// Whether the last check found the program's descriptor closed, and nothing was written since.
+    /// Whether the program's descriptor was closed at the last check, and nothing was written since then.
     was_closed: bool,
 }
 
-/// Time of one poll, in milliseconds; then the writer checks its orders again.
+/// Duration of one poll in milliseconds. Then the writer checks whether it has a new order.
 const POLL_MS: i32 = 50;
 
 impl ConsoleSink {
@@ -68,7 +68,7 @@ impl ConsoleSink {
     ///
     /// # Errors
     ///
-    /// EBADF if it is not open; the error of fcntl(2).
+    /// EBADF if the descriptor is not open, or the error of fcntl(2).
     pub fn open(number: i32, descriptor: Descriptor) -> io::Result<Self> {
         let place = SinkPlace::of(number).ok_or_else(closed)?;
         let mut sink = Self { number, borrowed: None };
@@ -116,8 +116,8 @@ impl Sink for ConsoleSink {
             return Ok(count as usize);
         }
         let error = io::Error::last_os_error();
-        // A terminal after a hangup never recovers for this descriptor. EIO alone may pass: a background process may
-        // not write now.
+        // A terminal never recovers for this descriptor after a hangup. Without a hangup, EIO may be temporary: a
+        // background process may not write at present.
         if error.raw_os_error() == Some(libc::EIO) && poll.revents & libc::POLLHUP != 0 {
             return Err(SinkError::Fatal(error));
         }
@@ -127,7 +127,8 @@ impl Sink for ConsoleSink {
     fn release_closed_descriptors(&mut self) -> bool {
         let Some(borrowed) = &mut self.borrowed else { return false };
         let is_closed = SinkPlace::of(self.number) != Some(borrowed.place);
-        // Not at the first check: a record logged right before the close may still be in a lane.
+        // The duplicate is not closed at the first check: a record logged right before the close may still be in a
+        // lane.
         if is_closed && borrowed.was_closed {
             borrowed.duplicate = None;
         }
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
         let mut ends = [0; 2];
-        // A pipe that keeps writes apart.
+        // With O_DIRECT the pipe keeps writes apart: each read returns one write.
         // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
         let (mut reader, writer) = unsafe {
             assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_DIRECT));
@@ -187,8 +188,8 @@ mod tests {
         let mut sink = ConsoleSink::open(number, Descriptor::Duplicate(number)).unwrap();
         assert!(sink.release_closed_descriptors());
         let data = tempfile::tempfile().unwrap();
-        // As if the program had closed it and then opened a file. This test keeps the number, since other tests open
-        // files.
+        // This is what happens if the program closes the descriptor and then opens a file. The test keeps the number in
+        // use, because other tests open files.
         // SAFETY: both descriptors belong to this test.
         assert!(unsafe { libc::dup2(data.as_raw_fd(), number) } >= 0);
 

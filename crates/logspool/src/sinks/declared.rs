@@ -1,4 +1,4 @@
-//! How a sink declares itself, and its row in the table.
+//! The trait by which a sink declares its properties, and the sink's row in the table.
 
 use std::fmt::Debug;
 use std::io;
@@ -9,32 +9,32 @@ use crate::option::{self, OptionError, OptionRow, OptionShape, OptionTable};
 use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
-/// The declarations of a kind of sink, in its own file together with its options.
+/// The declarations of a kind of sink. They are in the file of that kind, together with its options.
 pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     /// Name of the kind, as users write it.
     const KIND: &'static str;
 
-    /// How the pipeline treats it.
+    /// Properties by which the pipeline treats sinks of this kind.
     const TRAITS: Traits;
 
     /// Opens the sink.
     ///
     /// # Errors
     ///
-    /// What the system said; `InvalidInput` for options that make no sense together.
+    /// The system's error, or `InvalidInput` for options that contradict each other.
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>>;
 
-    /// What identifies the destination.
+    /// The destination of a sink with these options.
     fn place(&self) -> Place;
 
-    /// Where a recoverer can deliver, as text that [`SinkOptions::from_recovery_address`] reads.
+    /// The destination for a recoverer, as text that [`SinkOptions::from_recovery_address`] reads.
     fn recovery_address(&self) -> Option<String> {
         let values = self.values();
         let given = Self::ROWS.iter().zip(&values).filter(|(_, value)| **value != OptionValue::Nothing);
         self.place().recovery_address(Self::KIND, given.map(|(row, value)| (row.name, plain(value))))
     }
 
-    /// The options behind what [`SinkOptions::recovery_address`] made of an address; `None` where the text is of another kind.
+    /// Parses the text of [`SinkOptions::recovery_address`]. `None`: the text is of another kind.
     fn from_recovery_address(lasting: &str) -> Option<Self> {
         let parts = query::decode(Self::KIND, lasting)?;
         let values = parts.into_iter().map(|(name, text)| {
@@ -45,8 +45,8 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
         Self::from_values(&option::ordered(Self::KIND, Self::ROWS, values?).ok()?).ok()
     }
 
-    /// One of each behaviour, for the contract tests: on the file at `path`, on the socket `path.socket`, or on
-    /// `descriptor`. Those that rotate do so often and keep everything.
+    /// One sample for each behaviour of this kind, for the contract tests. The sink writes to the file at `path`, to
+    /// the socket `path.socket`, or to `descriptor`. Samples that rotate do so often and keep all backups.
     fn samples(path: &str, descriptor: i32) -> Vec<Self>;
 
     /// The definition of a sink with these options.
@@ -61,29 +61,31 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     }
 }
 
-/// How the pipeline treats a kind of sink.
+/// Properties of a kind of sink that determine how the pipeline treats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
-    /// What it is given.
+    /// The form in which the sink gets records.
     pub takes: SinkInput,
-    /// Whether its destination is always there: the end of a program waits for it also when another one is away.
+    /// Whether the destination is always available. The end of a program waits for such a sink even if the destination
+    /// of another sink is unavailable.
     pub is_local: bool,
-    /// Whether it writes through a descriptor that belongs to the program, which may close it.
+    /// Whether the sink writes through a descriptor that belongs to the program. The program may close it.
     pub is_borrowed: bool,
-    /// Whether its destination confirms what it got: the sink is a [`Courier`](crate::sink::Courier).
+    /// Whether the destination acknowledges the records that it has received. The sink is then a
+    /// [`Courier`](crate::sink::Courier).
     pub confirms_later: bool,
-    /// Whether it goes over to other files by itself.
+    /// Whether the sink switches to another file by itself.
     pub rotates: bool,
     /// Whether handlers with the same options and the same file share one sink.
     pub is_shared: bool,
 }
 
-/// What a sink is given of a record.
+/// The form in which a sink gets a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SinkInput {
-    /// Its line, as the handler's formatter makes it.
+    /// The record's line, as the handler's formatter renders it.
     Lines,
-    /// Its entry, with all its parts, see `format/entry.rs`.
+    /// The record's entry with all parts of the record; see `format/entry.rs`.
     Entries,
 }
 
@@ -105,16 +107,16 @@ impl Traits {
     pub const REMOTE: Self = Self { takes: SinkInput::Entries, is_local: false, is_shared: false, ..Self::FILE };
 }
 
-/// A kind of sink in the table.
+/// A row of the table of sinks: one kind.
 #[derive(Debug)]
 pub struct SinkRow {
-    /// Its name.
+    /// Name of the kind.
     pub kind: &'static str,
-    /// What it does.
+    /// A description of the kind.
     pub about: &'static str,
-    /// Its options.
+    /// The options of the kind.
     pub options: &'static [OptionRow],
-    /// How the pipeline treats it.
+    /// Properties by which the pipeline treats sinks of this kind.
     pub traits: Traits,
     pub(super) define: fn(&[OptionValue], Descriptor) -> Result<SinkDefinition, OptionError>,
     pub(super) open: fn(&SinkDefinition) -> io::Result<Box<dyn Sink>>,
@@ -151,7 +153,7 @@ fn read<T: SinkOptions>(definition: &SinkDefinition) -> io::Result<T> {
     T::from_values(&definition.options).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// A value as it is written into a text.
+/// A value as it is written in a recovery address.
 fn plain(value: &OptionValue) -> String {
     match value {
         OptionValue::Text(text) => text.clone(),

@@ -1,8 +1,8 @@
-//! Duplicates of the program's descriptors. A forked child inherits them, and the reader of a pipe sees no end as long
-//! as any process can write to it. So duplicates are listed here, and a child closes its parent's.
+//! Duplicates of the program's descriptors. A forked child inherits them. The reader of a pipe sees no end as long as
+//! any process can write to it. So duplicates are listed here, and a child closes the duplicates of its parent.
 //!
-//! Atomics outside `queue` and `stats`: the places of the list. A child can read them whatever its parent's threads
-//! were doing at the fork.
+//! This file uses atomics, although it is not part of `queue` or `stats`: the places of the list are atomics. So a
+//! child can read them whatever the parent's threads were doing at the fork.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -10,19 +10,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 
-/// Descriptors, each with the id of the process that made it in the upper half; 0 is a free place.
+/// Duplicates by descriptor. The upper half of a word is the id of the process that created the duplicate. 0 is a free
+/// place.
 static PLACES: [AtomicU64; MAX_SINKS] = [const { AtomicU64::new(0) }; MAX_SINKS];
 
 /// A listed duplicate, closed when dropped.
 #[derive(Debug)]
 pub struct ListedDuplicate {
     file: File,
-    /// `None`: the list was full, and a child keeps its inherited copy open.
+    /// `None`: the list was full. A child then keeps its inherited copy open.
     place: Option<&'static AtomicU64>,
 }
 
 impl ListedDuplicate {
-    /// Adds a duplicate that was just made to the list.
+    /// Adds a new duplicate to the list.
     pub fn new(file: File) -> Self {
         let word = u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd() as u32);
         let take = |place: &&AtomicU64| place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -37,16 +38,17 @@ impl ListedDuplicate {
 
 impl Drop for ListedDuplicate {
     fn drop(&mut self) {
-        // Before it is closed: the number may stand for another file right after. Relaxed: a child
-        // without this store does not have the close either, because both calls take the kernel's lock of the table.
+        // The place is freed before the descriptor is closed: afterwards the number may refer to another file. Relaxed:
+        // a child without this store does not have the close either, because both fork and close take the kernel's lock
+        // of the table.
         if let Some(place) = self.place {
             place.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// In a forked child: closes its parent's duplicates. The grandparent's were closed by the parent, unless the parent
-/// did not notice its own fork; then the numbers may refer to other files.
+/// Call in a forked child: closes the duplicates of its parent. The parent has closed those of the grandparent, unless
+/// it did not notice its own fork. In that case the numbers may refer to other files.
 pub fn close_inherited() {
     let parent = u64::from(std::os::unix::process::parent_id());
     for place in &PLACES {

@@ -1,4 +1,4 @@
-//! Which backups exceed the limit: `TimedRotatingFileHandler.getFilesToDelete`.
+//! Selects the backups that exceed the limit: `TimedRotatingFileHandler.getFilesToDelete`.
 //!
 //! The early rules also remove files of neighbours: for `app.log` they remove `app.log2.2024-02-29` and
 //! `app.log.2024-02-29.gz`. With compression, all forms of a backup count as one backup of its time. Names that are not
@@ -14,11 +14,11 @@ use super::RotationRules;
 use super::calendar::Precision;
 use super::compress::forms;
 
-/// Removes all backups of `path` but the newest `backup_count`, oldest first.
+/// Removes all backups of `path` except the newest `backup_count`, oldest first.
 ///
 /// # Errors
 ///
-/// The first error of the system; the other backups are removed all the same.
+/// The first error of the system. The other backups are still removed.
 pub fn remove(path: &Path, backup_count: u32, precision: Precision, rules: RotationRules) -> io::Result<()> {
     let mut result = Ok(());
     for expired in list(path, backup_count, precision, rules)? {

@@ -45,7 +45,7 @@ impl SinkOptions for FileOptions {
     }
 }
 
-/// See the file head.
+/// The sink for one file; see the module documentation.
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,
@@ -76,7 +76,7 @@ impl FileSink {
     }
 }
 
-/// The file of a definition: opened in append mode, or a duplicate of the program's descriptor.
+/// Opens the file of a definition in append mode, or duplicates the program's descriptor.
 pub(super) fn open_or_duplicate(path: &str, descriptor: Descriptor) -> io::Result<File> {
     match descriptor {
         Descriptor::Open => open_to_append(path),
@@ -84,8 +84,8 @@ pub(super) fn open_or_duplicate(path: &str, descriptor: Descriptor) -> io::Resul
     }
 }
 
-/// Opens as `open(path, "a")` does in Python: created if missing, with mode 0666 minus the umask, positioned at its
-/// end.
+/// Opens as `open(path, "a")` does in Python. A missing file is created, with mode 0666 minus the umask. The position
+/// is the end of the file.
 pub(super) fn open_to_append(path: &str) -> io::Result<File> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     match file.seek(SeekFrom::End(0)) {
@@ -94,14 +94,14 @@ pub(super) fn open_to_append(path: &str) -> io::Result<File> {
     }
 }
 
-/// Duplicates a descriptor above the standard three, close-on-exec.
+/// Duplicates a descriptor, with close-on-exec and a number above the three standard ones.
 pub(super) fn duplicate(number: i32) -> io::Result<File> {
     // SAFETY: fcntl checks the descriptor itself.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and has no other owner.
+    // SAFETY: fcntl has just created the descriptor, so it has no other owner.
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 

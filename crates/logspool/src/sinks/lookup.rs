@@ -1,4 +1,4 @@
-//! How a definition finds its row in the table of sinks.
+//! Finds the row of a definition in the table of sinks.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 ///
 /// # Errors
 ///
-/// There is no such kind; the text names the nearest.
+/// The kind does not exist. The error names the kind with the nearest name.
 pub fn row(kind: &str) -> Result<&'static SinkRow, OptionError> {
     TABLE.iter().find(|row| row.kind == kind).ok_or_else(|| {
         let near = option::suggestion(kind, TABLE.iter().map(|row| row.kind));
@@ -21,11 +21,11 @@ pub fn row(kind: &str) -> Result<&'static SinkRow, OptionError> {
     })
 }
 
-/// Defines a sink by the name of its kind and the options that were given.
+/// Defines a sink by the name of its kind and the given options.
 ///
 /// # Errors
 ///
-/// An unknown kind or option, with the nearest name; a required option that is missing; a value that does not fit.
+/// An unknown kind or option (the error has the nearest name), a missing required option, or an invalid value.
 pub fn define(
     kind: &str,
     given: impl IntoIterator<Item = (String, OptionValue)>,
@@ -35,11 +35,11 @@ pub fn define(
     (row.define)(&option::ordered(kind, row.options, given)?, descriptor)
 }
 
-/// How the line treats the sink of a definition.
+/// Properties by which the pipeline treats the sink of a definition.
 ///
 /// # Panics
 ///
-/// The definition is of no kind in the table, so no row made it.
+/// The definition was not created by a row of the table, because the table does not have its kind.
 pub fn traits(definition: &SinkDefinition) -> Traits {
     row(definition.kind).expect("a row of the table made the definition").traits
 }
@@ -48,26 +48,26 @@ pub fn traits(definition: &SinkDefinition) -> Traits {
 ///
 /// # Errors
 ///
-/// What the system said about the path or descriptor; `InvalidInput` for options that no handler can have.
+/// The system's error for the path or descriptor, or `InvalidInput` for options that no handler can have.
 pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
     let row = row(definition.kind).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     (row.open)(definition)
 }
 
-/// What identifies the destination of a definition.
+/// The destination of a definition.
 pub fn place(definition: &SinkDefinition) -> Place {
     row(definition.kind).ok().and_then(|row| (row.place)(definition)).unwrap_or(Place::Nowhere)
 }
 
-/// Whether a sink of the definition holds a duplicate of what the program may close. A reader at the other end then
-/// waits until the duplicate is closed.
+/// Whether a sink of the definition has a duplicate of a descriptor that the program may close. The reader at the other
+/// end then waits for the end until the duplicate is closed, too.
 pub fn is_borrowed(definition: &SinkDefinition) -> bool {
     traits(definition).is_borrowed && matches!(definition.descriptor, Descriptor::Duplicate(_))
 }
 
-/// What the definition's descriptor refers to; `None` when a sink of it is never shared.
+/// The file to which the definition's descriptor refers. `None`: sinks of this definition are never shared.
 ///
-/// Sinks that rotate are not shared: each handler has its own idea of when.
+/// Sinks that rotate are not shared: each handler decides by its own rules when to rotate.
 pub fn shared_place(definition: &SinkDefinition) -> Option<SinkPlace> {
     if !traits(definition).is_shared {
         return None;
@@ -78,7 +78,7 @@ pub fn shared_place(definition: &SinkDefinition) -> Option<SinkPlace> {
     }
 }
 
-/// The definition behind the [lasting place](SinkDefinition::lasting) of a dead process's sink; `None` for the path of a
+/// Parses the [recovery address](SinkDefinition::lasting) of a dead process's sink. `None`: the text is the path of a
 /// file.
 pub fn from_recovery_address(lasting: &str) -> Option<SinkDefinition> {
     TABLE.iter().find_map(|row| (row.at)(lasting))

@@ -1,14 +1,17 @@
-//! Every sink. To add one: its file, and one line in the table below.
+//! All sinks. To add one, add its file and one line in the table below.
 //!
-//! The file declares a struct of options (by [`options!`](crate::options)) and says with [`SinkOptions`] how the sink is
-//! opened, what identifies its destination and how the line treats it. Names in statistics, recovery, the contract
-//! tests, `logspool.SinkHandler` in Python and the reference page follow from that.
+//! The file declares a struct of options (by [`options!`](crate::options)). By [`SinkOptions`] it declares how the sink
+//! is opened, what its destination is, and how the pipeline treats it. From these declarations follow the names in
+//! statistics, recovery, the contract tests, `logspool.SinkHandler` in Python, and the reference page.
 //!
-//! Beside them, `declared` (what a sink says of itself), `lookup` (how a definition finds its row), `place`
-//! (destinations), `query` (options as text), `duplicates` (of descriptors of the program's), and what the file sinks share:
-//! `named` (a file and its path), `torn` (writes that end inside a record), `unsynced` (records that are not durable
-//! yet), `rotated` (a file that a rule rotates), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
-//! that removes), `compress` (backups).
+//! The other files of this folder are not sinks. `declared` has the declarations, and `lookup` finds the row of a
+//! definition. `place` has destinations, `query` has options as text, and `duplicates` has duplicates of the program's
+//! descriptors.
+//!
+//! The file sinks share these files: `named` (a file and its path), `torn` (writes that end inside a record),
+//! `unsynced` (records that are not durable yet), `rotated` (a file that a rule rotates), and `compress` (backups).
+//! `rotation`, `schedule`, `calendar` and `expired` define by which rules and when a file is rotated, and which backups
+//! are then removed.
 
 mod calendar;
 pub(crate) mod compress;
@@ -30,7 +33,7 @@ pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, s
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
 
-/// Makes a row of each sink besides its module.
+/// Declares the module of each sink, and adds its row to the table.
 macro_rules! sinks {
     ($(mod $module:ident; pub use $home:ident::$options:ident;)+) => {
         $(pub(crate) mod $module; pub use $home::$options;)+

@@ -47,7 +47,7 @@ impl NamedFile {
         &self.path
     }
 
-    /// Number of switches to another file.
+    /// Number of times that the sink has switched to another file.
     pub fn rotation_count(&self) -> u64 {
         self.rotation_count
     }
@@ -57,21 +57,22 @@ impl NamedFile {
         &mut self.shared
     }
 
-    /// The source of the records, as soon as it is known.
+    /// The source of the records; `None` until it is known.
     pub fn origin(&self) -> Option<Origin> {
         self.shared.origin()
     }
 
-    /// Waits until no other process writes to the open file.
+    /// Waits until no other process writes to the open file, and takes its lock.
     ///
     /// # Errors
     ///
-    /// As [`SharedFile::enter`].
+    /// See [`SharedFile::enter`].
     pub fn enter(&mut self) -> Result<(), SinkError> {
         self.shared.enter(&self.file)
     }
 
-    /// Whether `lines` are the rest of a partly written piece, while no other process may write to the open file.
+    /// Whether `lines` are the rest of a partly written piece. Until the rest is written, no other process may write to
+    /// the open file.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {
         self.shared.continues(lines)
     }
@@ -87,21 +88,21 @@ impl NamedFile {
         Ok(count)
     }
 
-    /// As [`crate::sink::Sink::sync`].
+    /// Like [`crate::sink::Sink::sync`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// See [`crate::sink::Sink::sync`].
     pub fn sync(&mut self) -> Result<(), SyncError> {
         self.unsynced.sync(&self.file, Path::new(&self.path))
     }
 
-    /// As [`crate::sink::Sink::keep_unsynced`].
+    /// Like [`crate::sink::Sink::keep_unsynced`].
     pub fn keep_unsynced(&mut self) {
         self.unsynced.keep();
     }
 
-    /// Length of the file, whichever process wrote it.
+    /// Length of the file, including bytes that other processes wrote.
     pub fn end(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -152,7 +153,7 @@ impl NamedFile {
         let file = file::open_to_append(&self.path)?;
         let metadata = file.metadata()?;
         let identity = Identity::of(&metadata);
-        // The old file is still open, so its inode cannot be reused for the new one.
+        // The old file is still open, so the new file cannot get its inode.
         if identity != self.identity {
             self.unsynced.leave(&self.file, Path::new(&self.path));
             self.rotation_count += 1;

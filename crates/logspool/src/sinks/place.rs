@@ -2,7 +2,7 @@
 
 use super::query;
 
-/// What identifies the destination of a sink.
+/// The destination of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A file, a pipe or a device by its absolute path.
@@ -11,12 +11,12 @@ pub enum Place {
     Descriptor(i32),
     /// Another program, by the address at which it listens.
     Address(String),
-    /// There is none.
+    /// The sink has no destination.
     Nowhere,
 }
 
 impl Place {
-    /// The name of a sink of this place in statistics, metrics and messages.
+    /// The name in statistics, metrics and messages of a sink with this destination.
     pub fn name(&self, kind: &str) -> String {
         match self {
             Self::File(path) => path.clone(),
@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// The path of a file.
+    /// The path of the destination, if it is a file.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File(path) => Some(path),
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// What a recoverer needs to deliver there, with `parts` as the options: see `query.rs`.
+    /// The destination for a recoverer as text. `parts` are the sink's options, which `query.rs` encodes.
     pub fn recovery_address<'a>(&self, kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
         match self {
             Self::File(path) => Some(path.clone()),
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// What a descriptor refers to: two with the same file behind them write to the same thing.
+/// The file to which a descriptor refers. Two descriptors with equal values write to the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkPlace {
     device: u64,
@@ -54,7 +54,7 @@ pub struct SinkPlace {
 }
 
 impl SinkPlace {
-    /// What a descriptor refers to now; `None` when it is not open.
+    /// The file to which a descriptor refers now. `None`: the descriptor is not open.
     pub fn of(descriptor: i32) -> Option<Self> {
         // SAFETY: an all-zero stat is a valid value of that plain struct.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };

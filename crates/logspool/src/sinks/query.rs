@@ -1,10 +1,11 @@
-//! Options of a sink as one text, for the place in a definition in shared memory: `kind:name=value&name=value`.
+//! Options of a sink as one text: `kind:name=value&name=value`. Definitions in shared memory use it as recovery
+//! address.
 //!
-//! A value that is absent is left out, and so is its name. What could end a value is written as `%XX`.
+//! The name of an absent value is omitted, too. Characters that could end a value are written as `%XX`.
 
 use logspool_record::uri::{push_escaped, unescaped};
 
-/// The text of some options.
+/// Encodes options as text.
 pub fn encode<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut text = format!("{kind}:");
     for (index, (name, value)) in parts.enumerate() {
@@ -18,7 +19,7 @@ pub fn encode<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, String)>) ->
     text
 }
 
-/// The options in what [`encode`] made for `kind`; `None` where `text` is something else.
+/// Decodes the options in a text that [`encode`] returned for `kind`. `None`: `text` is not such a text.
 pub fn decode(kind: &str, text: &str) -> Option<Vec<(String, String)>> {
     let rest = text.strip_prefix(kind)?.strip_prefix(':')?;
     let parts = rest.split('&').filter(|part| !part.is_empty());

@@ -1,8 +1,8 @@
-//! A file that is rotated: what rotation by size (`rotating.rs`) and by time (`timed.rs`) share. A [`Rule`] decides when
-//! a rollover is due and what a backup is called.
+//! A file that is rotated: the code that rotation by size (`rotating.rs`) and by time (`timed.rs`) share. A [`Rule`]
+//! decides when a rollover is due, and defines the names of backups.
 //!
-//! All records up to the next rollover are one write. A failed step is tried again. Until it succeeds the old file stays
-//! open and nothing is written.
+//! All records before the next rollover are written by one write. A failed step is tried again. Until it succeeds, the
+//! old file stays open and nothing is written.
 //!
 //! Together with other processes (`RotationRules::Together`), all steps run under the lock of the open file's sidecar.
 //! After the lock is taken, the path is checked. If it names another file, another process has rotated, and the lock of
@@ -20,16 +20,16 @@ use super::torn::TornRecord;
 use crate::sidecar::steps::{AppendStep, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
-/// When a file is rotated, and what its backups are called.
+/// Decides when a file is rotated, and defines the names of its backups.
 pub trait Rule: std::fmt::Debug + Send {
     /// Does all rollovers that are due. Returns how many bytes of `lines` may then be written to the open file.
     ///
     /// # Errors
     ///
-    /// The system's error. The next call continues.
+    /// The system's error. The next call continues the unfinished rollover.
     fn prepare(&mut self, log: &mut RotatedFile, lines: &Lines<'_>) -> io::Result<usize>;
 
-    /// Called after another process has rotated and the file at the path was opened.
+    /// Called after another process has rotated the file, when the new file at the path is open.
     fn follow(&mut self, lines: &Lines<'_>);
 
     /// Called under the lock before `prepare`, if other processes rotate the file too. Forgets an unfinished rollover.
@@ -82,7 +82,7 @@ pub struct RotatedSink<R> {
 }
 
 impl<R: Rule> RotatedSink<R> {
-    /// As [`Rule::prepare`], and holds the lock of the file that is open afterwards.
+    /// Like [`Rule::prepare`]. Also holds the lock of the file that is open afterwards.
     fn prepare(&mut self, lines: &Lines<'_>) -> Result<usize, SinkError> {
         let Self { log, rule } = self;
         if log.file.continues(lines) {

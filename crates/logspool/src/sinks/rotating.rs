@@ -1,16 +1,16 @@
 //! A file rotated by size: `logging.handlers.RotatingFileHandler`, without `namer` and `rotator`.
 //!
-//! A rollover is due before a record when the bytes in the file plus the *characters* of the record reach `max_bytes`:
-//! the standard library adds the length of a string to a position in bytes. As there, the record that made a rollover
-//! due is written whatever its size. As there, a file without backups is not rotated: the path is opened again, and the
-//! file grows.
+//! A rollover is due before a record if the bytes in the file plus the *characters* of the record reach `max_bytes`.
+//! The standard library does the same: it adds the length of a string to a position in bytes. As in the standard
+//! library, the record that made a rollover due is written whatever its size. A file without backups is not rotated:
+//! the path is opened again, and the file grows.
 //!
 //! The standard library checks for each record whether the path is a regular file. This sink checks its open file, and
 //! the path only when a rollover is due.
 //!
-//! A failed step is tried again, and only that step: backups that have moved stay where they are. Together with other
-//! processes, backups move up to the first free number, which repairs a rollover that was interrupted. With compression
-//! (`compress.rs`), all forms of a backup count as one backup of its number.
+//! A failed step is tried again without repeating earlier steps: backups that were renamed are not renamed again.
+//! Together with other processes, backups move up to the first free number, which repairs an interrupted rollover. With
+//! compression (`compress.rs`), all forms of a backup count as one backup of its number.
 
 use std::io;
 
@@ -64,7 +64,7 @@ impl SinkOptions for RotatingFileOptions {
     }
 }
 
-/// See the file head.
+/// Rotation by size: when a rollover is due, and which of its steps is next. See the module documentation.
 #[derive(Debug)]
 struct SizeRule {
     max_bytes: u64,
@@ -77,14 +77,15 @@ struct SizeRule {
 /// A step of a rollover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RolloverStep {
-    /// Renames the backup of this number to the next number; number 0 is the live file.
+    /// Rename the backup of this number to the next number. Number 0 is the live file.
     Shift(u32),
-    /// Opens the path.
+    /// Open the path again.
     Open,
 }
 
 impl SizeRule {
-    /// Bytes of `lines` before the first record that makes a rollover due, or all of them if no record does.
+    /// Returns the number of bytes of `lines` before the first record that makes a rollover due. Returns the length of
+    /// all `lines` if no record does.
     fn before_rollover(&self, log: &mut RotatedFile, lines: &Lines<'_>, first: First) -> io::Result<usize> {
         let all = lines.bytes.len();
         if self.max_bytes == 0 || !log.file.is_regular() {
@@ -98,9 +99,10 @@ impl SizeRule {
                 return Ok(0);
             }
         }
-        // After the first of these records both rules use the end of the file as position: an append moves it there.
+        // For the first record the rules use different positions. After it, all rules use the end of the file, because
+        // an append moves the position there.
         let Some(others) = lines.marks.get(1..) else { return Ok(all) };
-        // A record has at most as many characters as bytes, so no record before this one can be due.
+        // A record has at most as many characters as bytes, so no record before this one can make a rollover due.
         let candidate = 1 + others.partition_point(|mark| {
             end + (mark.end as usize - lines.before) as u64 + 1 < self.max_bytes + self.terminator_chars
         });
@@ -109,14 +111,14 @@ impl SizeRule {
         Ok(due.map_or(all, |index| start_of(lines, index)))
     }
 
-    /// Whether the record at `index` makes a rollover due, with the file at `position` before it.
+    /// Whether the record at `index` makes a rollover due, if it would be written at `position`.
     fn is_due(&self, rules: RotationRules, position: u64, lines: &Lines<'_>, index: usize) -> bool {
         let nothing_to_rotate = !rules.cpython().rotates_empty_files() && position == 0;
         let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
         !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
     }
 
-    /// Continues the unfinished rollover until the new file is open.
+    /// Continues the unfinished rollover until its last step has opened the new file.
     fn turn(&mut self, log: &mut RotatedFile) -> io::Result<()> {
         let _alone = log.compressing.as_ref().map(CompressionHandle::alone);
         while let Some(step) = self.next {
@@ -133,7 +135,7 @@ impl SizeRule {
         Ok(())
     }
 
-    /// The highest number that must move up.
+    /// The highest number of a backup that must be renamed.
     fn last_to_shift(&self, log: &RotatedFile) -> u32 {
         let last = self.backup_count - 1;
         if !log.rules.is_together() {
@@ -195,9 +197,9 @@ fn shift(log: &RotatedFile, number: u32) -> io::Result<()> {
 /// Whether the first of the given records can make a rollover due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
-    /// It can, as all others.
+    /// It can, like all other records.
     Judged,
-    /// It cannot: it has already caused a rollover, or its beginning is written.
+    /// It cannot: it has already caused a rollover, or its beginning is already written.
     Exempt,
 }
 
@@ -206,7 +208,7 @@ fn start_of(lines: &Lines<'_>, index: usize) -> usize {
     if index == 0 { 0 } else { lines.marks[index - 1].end as usize - lines.before }
 }
 
-/// Number of characters in UTF-8 text, which is the number of bytes that are no continuation bytes.
+/// Number of characters in UTF-8 text: the number of bytes that are not continuation bytes.
 fn characters(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64
 }

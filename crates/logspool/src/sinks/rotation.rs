@@ -1,4 +1,4 @@
-//! Rules of rotation: those of CPython's releases, or those for several processes.
+//! Rules of rotation: the rules of CPython's releases, or the rules for several processes.
 
 use crate::option::{OptionField, OptionShape};
 use logspool_record::cpython::CpythonRules;
@@ -9,7 +9,8 @@ use logspool_record::definition::OptionValue;
 pub enum RotationRules {
     /// One process rotates the file, as a release of CPython does.
     Alone(CpythonRules),
-    /// Several processes rotate one file, under the lock of its sidecar. The other rules are those of the newest CPython.
+    /// Several processes rotate one file, under the lock of its sidecar. All rules not listed here are those of the
+    /// newest CPython.
     ///
     /// - The size is read from the file, and each write first checks for a rotation by another process.
     /// - All processes agree on the next time of a rotation.
@@ -27,13 +28,13 @@ impl Default for RotationRules {
 }
 
 impl RotationRules {
-    /// As 3.10.13, 3.11.7 and 3.12.1.
+    /// The rules of CPython 3.10.13, 3.11.7 and 3.12.1.
     pub const EARLY: Self = Self::Alone(CpythonRules::EARLY_ROTATION);
 
-    /// As 3.12.10 and later.
+    /// The rules of CPython 3.12.10 and later.
     pub const CURRENT: Self = Self::Alone(CpythonRules::CURRENT_ROTATION);
 
-    /// The rules where one process rotates and several do not differ.
+    /// The CPython rules that apply, except where rotation by several processes differs.
     pub fn cpython(self) -> CpythonRules {
         match self {
             Self::Alone(rules) => rules,
@@ -41,7 +42,7 @@ impl RotationRules {
         }
     }
 
-    /// How backups are compressed.
+    /// How backups are compressed; `None`: not at all.
     pub fn compression(self) -> Option<Compression> {
         match self {
             Self::Together { compress } => compress,
@@ -55,17 +56,17 @@ impl RotationRules {
     }
 }
 
-/// How a backup is compressed once it has its name.
+/// How a backup is compressed after the rollover has given it its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As `gzip` does: `.gz` after the name.
+    /// As `gzip` does. The name ends with `.gz`.
     Gzip,
-    /// As `zstd` does: `.zst` after the name. Smaller and several times faster.
+    /// As `zstd` does. The name ends with `.zst`. Smaller than gzip and several times faster.
     Zstd,
 }
 
 impl Compression {
-    /// The end of the name of a backup.
+    /// The ending that compression adds to the name of a backup.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Gzip => ".gz",
@@ -74,7 +75,7 @@ impl Compression {
     }
 }
 
-/// The words for the rules, each with what it stands for.
+/// The words for the rules in options, each with the rules that it selects.
 const WORDS: [(&str, RotationRules); 5] = [
     ("early", RotationRules::EARLY),
     ("current", RotationRules::CURRENT),

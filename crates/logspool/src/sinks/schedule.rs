@@ -1,8 +1,8 @@
-//! When rotation by time is due, and the name of the backup: the arithmetic of
+//! Computes when rotation by time is due, and the name of the backup. The arithmetic is that of
 //! `logging.handlers.TimedRotatingFileHandler`.
 //!
-//! It equals the standard library's, including its oddities: with half an hour of daylight saving, corrections by a
-//! whole hour are as wrong as there.
+//! The results equal the standard library's, including its errors. In zones whose daylight saving time is half an hour,
+//! both correct by a whole hour, which is wrong.
 
 use std::io;
 
@@ -16,11 +16,11 @@ const HOUR: i64 = 60 * 60;
 /// The unit of rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// This unit of time after the last rotation, times the interval.
+    /// When this unit of time, multiplied by the interval, has passed since the last rotation.
     Every(Precision),
     /// At midnight, or at a time of the day.
     Midnight,
-    /// At the end of a weekday, or at a time of it; 0 is Monday.
+    /// At the end of a weekday, or at a time of that day; 0 is Monday.
     Weekday(i64),
 }
 
@@ -38,18 +38,18 @@ pub struct Schedule {
     pub precision: Precision,
 }
 
-/// The options of [`Schedule::parse`], as the handler has them.
+/// The options of [`Schedule::parse`], in the form that the handler has.
 #[derive(Debug, Clone, Copy)]
 pub struct ScheduleOptions<'a> {
     /// `S`, `M`, `H`, `D`, `midnight`, `W0` to `W6`, in either case.
     pub when: &'a str,
-    /// Units of `when`.
+    /// Number of units of `when` between two rotations.
     pub interval: u32,
     /// Local time or UTC.
     pub zone: Zone,
-    /// Seconds after midnight.
+    /// Time of the day, in seconds after midnight.
     pub at_time_seconds: Option<u32>,
-    /// Which releases of CPython to follow.
+    /// The rules of CPython's releases to follow.
     pub rules: CpythonRules,
 }
 
@@ -79,7 +79,7 @@ impl Schedule {
         Ok(Self { when, interval, zone, at_time: at_time_seconds.map(i64::from), rules, precision })
     }
 
-    /// `computeRollover`: when the next rotation is due, as seen at `now`.
+    /// `computeRollover`: returns when the next rotation is due, computed at the time `now`.
     pub fn compute(&self, now: i64) -> i64 {
         if let When::Every(_) = self.when {
             return now + self.interval;
@@ -109,7 +109,7 @@ impl Schedule {
         due
     }
 
-    /// When the next rotation is due, after a rotation at `now`.
+    /// Returns when the next rotation is due, after a rotation at `now`.
     pub fn after_rollover(&self, now: i64) -> i64 {
         let mut due = self.compute(now);
         if self.rules.steps_into_the_future() {
@@ -123,7 +123,7 @@ impl Schedule {
         due
     }
 
-    /// The suffix of the backup made at `now` of a file that was due at `rollover_at`.
+    /// The suffix of a backup. The rotation was due at `rollover_at` and takes place at `now`.
     pub fn suffix(&self, rollover_at: i64, now: i64) -> String {
         let begun = rollover_at - self.interval;
         let mut wall = WallTime::at(begun, self.zone);
@@ -145,7 +145,7 @@ fn is_dst(second: i64) -> bool {
     WallTime::at(second, Zone::Local).is_dst
 }
 
-/// Correction in seconds for a change of daylight saving time between a moment with `is_dst_now` and `due`.
+/// Correction in seconds if daylight saving time changes between now and `due`. `is_dst_now`: it is in force now.
 fn hour_shift(is_dst_now: bool, due: i64) -> i64 {
     match (is_dst_now, is_dst(due)) {
         (false, true) => -HOUR,

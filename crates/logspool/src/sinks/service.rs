@@ -33,26 +33,30 @@ use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
 use logspool_sys::sleep::sleep_interruptibly;
 
-/// Bytes of entries. From the start of the range a chunk is closed if the window has room. A chunk exceeds the end only
-/// if it holds a single longer record. Specified.
+/// Bytes of entries of a chunk. A chunk that has at least the start of the range is closed if the window has room. A
+/// chunk exceeds the end of the range only if it holds a single longer record. Specified by the public contract.
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
-/// Longest time that a chunk gathers records. Specified.
+/// Maximum time that a chunk gathers records. Specified by the public contract.
 const MAX_GATHER_TIME: Duration = Duration::from_millis(50);
 
-/// Most chunks in transit. Chosen: 8 of them hold fewer records than one commit of the service, so that each side
-/// waited while the other worked. With 24, one sender stores 1.7 times as many records, as many as over four
-/// connections (`make bench-service`).
+/// Maximum number of chunks in transit.
+///
+/// Chosen: 8 chunks hold fewer records than one commit of the service, so that sender and service waited for each other
+/// in turn. With 24, one sender stores 1.7 times as many records, as many as over four connections
+/// (`make bench-service`).
 const WINDOW: usize = 24;
 
-/// Longest time that a connection may bring no answer and accept no bytes while chunks are in transit. Specified.
+/// Maximum time without an answer and without accepted bytes while chunks are in transit. The connection is then
+/// dropped. Specified.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// Longest time that a single write waits for its ack; then it is to be tried again.
+/// Maximum time that a single write waits for its ack. After it the caller must try the write again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
-/// First and longest pause before the next connection. Specified. Half of each pause is random, so that the senders do
-/// not all return at once when their service does.
+/// First and longest pause before the next connection. Specified by the public contract
+/// (`docs/how-to/send-to-a-service.md`). Half of each pause is random, so that not all senders reconnect at once after
+/// their service has restarted.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -101,37 +105,38 @@ impl OptionField for ServiceAddress {
     }
 }
 
-/// See the file head.
+/// The sender of one stream; see the module documentation.
 #[derive(Debug)]
 pub struct ServiceSink {
     address: ServiceAddress,
     packing: Packing,
     stream: Stream,
-    /// Whether the stream was begun by another process.
+    /// Whether another process began the stream.
     is_resumed: bool,
     /// Number of the first record of the chunk that is being gathered.
     first: u64,
     gathered: Vec<u8>,
     gathered_records: u64,
     gathered_batches: usize,
-    /// When the gathered chunk is due; meaningful only while it has records.
+    /// When the gathered chunk must be closed. Meaningful only while the chunk has records.
     due: Instant,
-    /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. Exceeds the window only if
-    /// a single batch makes more chunks.
+    /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. The window exceeds its
+    /// limit only if a single batch makes more chunks.
     window: VecDeque<SentChunk>,
     connection: Option<Connection>,
-    /// Number of chunks, from the front, that were sent on this connection, and number of bytes sent of the next.
+    /// Number of chunks, from the front of the window, that were sent on this connection. The other field is the number
+    /// of bytes sent of the chunk after them.
     sent: usize,
     sent_bytes: usize,
-    /// When the connection last accepted bytes or brought an answer.
+    /// When the connection last accepted bytes, or an answer last arrived.
     moved_at: Instant,
-    /// When the next connection may be tried, and the pause after that try.
+    /// When the next connection may be tried, and the length of the pause after a failure of that try.
     next_try: Instant,
     pause: Duration,
 }
 
 impl ServiceSink {
-    /// A new stream to `address`. The first record opens the connection.
+    /// Creates a new stream to `address`. The first record opens the connection.
     ///
     /// # Errors
     ///
@@ -149,7 +154,7 @@ impl ServiceSink {
         sink
     }
 
-    /// Sets the number of the next record. All batches taken before must have arrived.
+    /// Sets the number of the next record. All earlier batches must have been acknowledged.
     #[allow(dead_code, reason = "as above")]
     pub fn number_from(&mut self, number: u64) {
         debug_assert!(self.window.is_empty() && self.gathered_batches == 0, "what is on its way has its numbers");
@@ -178,7 +183,7 @@ impl ServiceSink {
         }
     }
 
-    /// Closes the gathered chunk, if it is due and the window has room.
+    /// Closes the gathered chunk if it is due and the window has room.
     fn close_if_due(&mut self, pace: Pace) {
         let is_due = pace == Pace::Hurry || self.gathered.len() >= CHUNK_BYTES.start || Instant::now() >= self.due;
         if self.gathered_batches > 0 && self.window.len() < WINDOW && is_due {
@@ -198,7 +203,7 @@ impl ServiceSink {
         (self.gathered_records, self.gathered_batches) = (0, 0);
     }
 
-    /// Sends and receives as much as is possible without blocking. `arrived` may grow even if an error is returned.
+    /// Sends and receives as much as possible without blocking. On an error, too, `arrived` may have grown.
     fn exchange(&mut self, arrived: &mut usize) -> io::Result<()> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -209,7 +214,7 @@ impl ServiceSink {
                 none.insert(opened)
             }
         };
-        // Only chunks sent on this connection can be acknowledged by it. A chunk that was acknowledged before is
+        // A connection can acknowledge only chunks that were sent on it. A chunk that was already acknowledged is
         // skipped below.
         let (sent, mut has_moved) = (self.sent, false);
         let heard = connection.receive(|id| {
@@ -254,10 +259,11 @@ impl ServiceSink {
         Ok(())
     }
 
-    /// Drops a connection that the service closed while nothing was in transit, as services do with idle connections.
+    /// Drops a connection that the service closed while no chunk was in transit. Services do so with idle connections.
     fn leave_closed_connection(&mut self) {
         let is_idle = (self.sent, self.sent_bytes) == (0, 0);
-        // A connection in its handshake is left out: `exchange` reports its failure and pauses before the next try.
+        // A connection in its handshake is not dropped here: `exchange` reports its failure and pauses before the next
+        // try.
         if let Some(connection) = self.connection.as_mut().filter(|connection| is_idle && !connection.is_beginning())
             && connection.receive(|_| ()).is_err()
         {
@@ -268,7 +274,7 @@ impl ServiceSink {
     /// Drops the connection; the next one is tried after a pause.
     fn disconnect(&mut self) {
         self.connection = None;
-        // Without random numbers the pause is half as long and the same for all senders.
+        // If the kernel gives no random numbers, the pause is half as long and the same for all senders.
         let chance = u16::from_ne_bytes(random().unwrap_or_default());
         let half = self.pause / 2;
         self.next_try = Instant::now() + half + half * u32::from(chance) / u32::from(u16::MAX);
@@ -319,7 +325,7 @@ impl Courier for ServiceSink {
             }
             let before = carried.arrived;
             match self.exchange(&mut carried.arrived) {
-                // The acks may have made room for another chunk.
+                // The acks may have made room in the window for another chunk.
                 Ok(()) if carried.arrived > before => {}
                 Ok(()) => {
                     carried.next = NextCarry::OnAnswer;
@@ -371,7 +377,7 @@ impl Sink for ServiceSink {
 }
 
 impl Drop for ServiceSink {
-    /// Ends the stream at the service, if everything has arrived.
+    /// Ends the stream at the service if all records are acknowledged.
     fn drop(&mut self) {
         let is_done = self.window.is_empty() && self.gathered_batches == 0 && self.first > 1 && !self.is_resumed;
         if let Some(connection) = self.connection.take().filter(|_| is_done) {

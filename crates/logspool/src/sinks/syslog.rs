@@ -1,11 +1,11 @@
 //! A syslog server, by RFC 5424: over UDP (RFC 5426), over TCP with octet counting (RFC 6587), or at a unix socket.
 //!
-//! A record is one message (`syslog/message.rs`). Over UDP and at a datagram socket each message is one datagram. Over a
-//! stream each message follows its length, so line ends in it end nothing.
+//! Each record is one message (`syslog/message.rs`). Over UDP and at a unix datagram socket, each message is one
+//! datagram. In a stream, the length of the message precedes it, so a line end does not end a message.
 //!
-//! Syslog confirms nothing: a record counts as written once the system has taken its whole message. When a connection
-//! ends inside a message, that message is sent again from its beginning over the next connection, because the receiver
-//! drops the part that it has. A connection that the receiver has closed is noticed before the next message is sent.
+//! Syslog has no acks: a record counts as written when the system has accepted its whole message. If a connection ends
+//! inside a message, the whole message is sent again over the next connection. The receiver drops the part that it has.
+//! Before each message, the sink checks whether the receiver has closed the connection.
 
 mod message;
 
@@ -40,7 +40,7 @@ crate::options! {
     }
 }
 
-/// Where a syslog server listens.
+/// The address of a syslog server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyslogAddress {
     /// `udp://host:port`
@@ -99,7 +99,7 @@ impl OptionField for SyslogAddress {
     fn from_value(value: &OptionValue) -> Result<Self, String> {
         let text = String::from_value(value)?;
         let refused = || format!("{text:?} is none: it must be udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH");
-        // Hosts, ports and paths are written as those of a service.
+        // Hosts, ports and paths are written as in the address of a service.
         let as_tcp = text.strip_prefix("udp://").map(|place| format!("tcp://{place}"));
         let address = as_tcp.as_ref().unwrap_or(&text).parse().map_err(|_| refused())?;
         match (as_tcp, address) {
@@ -115,21 +115,22 @@ impl OptionField for SyslogAddress {
     }
 }
 
-/// How long one address of a host may take to answer a connection.
+/// Maximum time for connecting to one address of a host.
 ///
-/// Chosen: a SYN lost once is sent again after a second; double would keep the sink longer from the next address.
+/// Chosen: a SYN that is lost once is sent again after a second. Doubling the limit would delay the next address for
+/// longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long one write waits for room before the writer looks at its orders again.
+/// How long one write waits for room. Then the writer checks whether it has a new order.
 const POLL_MS: i32 = 50;
 
-/// Least bytes of a datagram that every receiver takes. Specified: RFC 5424, section 6.1.
+/// Minimum size of datagrams in bytes that every receiver must accept, as RFC 5424, section 6.1, specifies.
 const MIN_BYTES: usize = 480;
 
-/// Most bytes of a datagram. Specified: UDP over IPv4.
+/// Maximum bytes of a datagram, as UDP over IPv4 specifies.
 const MAX_DATAGRAM_BYTES: usize = 65_507;
 
-/// See the file head.
+/// The sink for a syslog server; see the module documentation.
 #[derive(Debug)]
 pub struct SyslogSink {
     address: SyslogAddress,
@@ -137,7 +138,7 @@ pub struct SyslogSink {
     max_bytes: usize,
     /// The open socket to the server.
     socket: Option<SyslogSocket>,
-    /// Bytes of the first message that the stream has taken already, its length included.
+    /// Number of bytes of the first message, including its length, that the stream has already accepted.
     begun: usize,
     message: Vec<u8>,
 }
@@ -219,7 +220,7 @@ impl SyslogSocket {
         unsafe { libc::poll(&mut poll, 1, POLL_MS) };
     }
 
-    /// Whether the receiver has closed the connection. It sends nothing, so that alone can be read.
+    /// Whether the receiver has closed the connection. The receiver sends no data, so a successful read means the end.
     fn is_closed(&mut self) -> bool {
         let mut bytes = [0; 64];
         let read = match self {
@@ -232,7 +233,7 @@ impl SyslogSocket {
 }
 
 impl SyslogSink {
-    /// The open socket; a new one where there is none, or the receiver has closed it.
+    /// Returns the open socket. Opens a new one if none is open, or if the receiver has closed it.
     fn open_socket(&mut self) -> io::Result<&mut SyslogSocket> {
         if self.socket.as_mut().is_some_and(SyslogSocket::is_closed) {
             self.leave();
@@ -243,13 +244,13 @@ impl SyslogSink {
         }
     }
 
-    /// Drops the connection, and with it the part of a message that it has taken.
+    /// Drops the connection. A message that was sent in part must be sent again from its beginning.
     fn leave(&mut self) {
         self.socket = None;
         self.begun = 0;
     }
 
-    /// Makes the message of an entry, after its length where it goes into a stream.
+    /// Encodes the message of an entry. For a stream, the length of the message precedes it.
     fn make(&mut self, entry: &[u8], is_stream: bool) {
         let most = if is_stream { self.max_bytes } else { self.max_bytes.min(MAX_DATAGRAM_BYTES) };
         self.message.clear();
@@ -260,7 +261,7 @@ impl SyslogSink {
         }
     }
 
-    /// Sends the message of one record. `false`: there is no room now.
+    /// Sends the message of one record. Returns false if there is no room now.
     fn send(&mut self, entry: &[u8]) -> io::Result<bool> {
         let is_stream = self.open_socket()?.is_stream();
         self.make(entry, is_stream);
@@ -271,7 +272,7 @@ impl SyslogSink {
                 Ok(_) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // The socket has less room for a datagram than was configured.
+                // The socket accepts only shorter datagrams than were configured.
                 Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && self.max_bytes > MIN_BYTES => {
                     self.max_bytes = (self.max_bytes.min(MAX_DATAGRAM_BYTES) / 2).max(MIN_BYTES);
                     self.make(entry, is_stream);
@@ -301,7 +302,7 @@ impl Sink for SyslogSink {
                     }
                     Err(error) => {
                         self.leave();
-                        // What was sent is reported now, and the error by the next call if it stays.
+                        // This call reports the bytes that were sent. If the error persists, the next call reports it.
                         return if taken > 0 { Ok(taken) } else { Err(SinkError::Retry(error)) };
                     }
                 }
@@ -331,7 +332,7 @@ mod tests {
         sink.write(Lines { bytes: entry, marks: &marks, before: 0 })
     }
 
-    /// Tries again until the sink takes the entry.
+    /// Repeats the write until the sink accepts the entry.
     fn write_all(sink: &mut dyn Sink, entry: &[u8]) {
         for _ in 0..1000 {
             match write(sink, entry) {
@@ -360,7 +361,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sink = sink(&format!("tcp://{}", listener.local_addr().unwrap()), 1 << 20);
         let entry = |letter: &str| message::tests::entry(&[("message", &letter.repeat(500_000))]);
-        // Until the socket buffers are full, so that the last message is in part in the first connection.
+        // Write until the socket buffers are full, so that the last message is sent only in part over the first
+        // connection.
         let (mut before, mut count) = (entry("a"), 0);
         while write(sink.as_mut(), &before).is_ok() {
             count += 1;
@@ -397,7 +399,7 @@ mod tests {
         let entry = message::tests::entry(&[("message", "one")]);
         write_all(sink.as_mut(), &entry);
         drop(listener.accept().unwrap());
-        // The end of the connection arrives at once on loopback.
+        // On loopback, the end of the connection arrives at once.
         write_all(sink.as_mut(), &entry);
         let (mut second, _) = listener.accept().unwrap();
         drop(sink);

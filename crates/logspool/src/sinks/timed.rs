@@ -1,17 +1,18 @@
 //! A file rotated by time: `logging.handlers.TimedRotatingFileHandler`, without `namer` and `rotator`.
 //!
-//! The time of the record decides, not the time of the write. So a backlog is spread over the files as the standard
-//! library would have spread it.
+//! The time of the record determines its file, not the time of the write. So records that are written late are in the
+//! same files as with the standard library.
 //!
-//! If a backup with the due name exists, early rules remove it. Current rules take it for the work of another process
-//! and do not rotate while it exists. The due time then stays, so this process rotates again only after the backup is
-//! removed, as in the standard library. The standard library checks for it with each record, this sink with each write
-//! and each new second.
+//! If a backup with the due name exists, the early rules remove it. The current rules assume that another process
+//! created it, and do not rotate while it exists. The due time then does not change. So this process rotates again only
+//! after the backup is removed, as in the standard library. The standard library checks for the backup with each
+//! record. This sink checks with each write and each new second.
 //!
-//! Together with other processes, the sidecar holds the time of the next rotation, so that one process rotates for all.
-//! The others notice it at the path, and compute the next time from there.
+//! If several processes rotate the file, the sidecar holds the time of the next rotation. So one process rotates for
+//! all. The other processes notice that the path names a new file, and compute the next time from its time.
 //!
-//! A backup that cannot be removed is reported once per rollover and stays; the next rollover tries again.
+//! A backup that cannot be removed is reported once per rollover, and is kept. The next rollover tries to remove it
+//! again.
 
 use std::io;
 use std::path::Path;
@@ -85,22 +86,22 @@ impl SinkOptions for TimedRotatingFileOptions {
     }
 }
 
-/// See the file head.
+/// Rotation by time: the schedule, and the unfinished rollover. See the module documentation.
 #[derive(Debug)]
 struct TimeRule {
     schedule: Schedule,
     backup_count: u32,
     rollover_at: i64,
-    /// The unfinished rollover.
+    /// The rollover that is not finished yet.
     under_way: Option<Turn>,
 }
 
-/// A rollover after the file was renamed.
+/// A rollover whose file was already renamed.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
-    /// Time of the record that made it due.
+    /// Time of the record that made the rollover due.
     now: i64,
-    /// Whether the removal of expired backups was tried, or none has to be removed.
+    /// Whether removing the expired backups was tried, or there are none to remove.
     expired_removed: bool,
 }
 
@@ -109,7 +110,8 @@ struct Turn {
 enum Outcome {
     /// The new file is open.
     Turned,
-    /// The path is no regular file, or was rotated already; the next time is computed.
+    /// The file is not rotated: the path is not a regular file, or the file was already rotated. The time of the next
+    /// rotation is computed.
     Irregular,
     /// A backup with that name exists.
     Taken,
@@ -127,8 +129,8 @@ impl TimeRule {
             RotationRules::Alone(cpython) if cpython.replaces_backups() => remove_existing(&backup)?,
             RotationRules::Alone(_) if log.has_backup(&backup) => return Ok(Outcome::Taken),
             RotationRules::Together { .. } if log.has_backup(&backup) => {
-                // Rotated for this time already, by a process that was killed before it wrote the new time to the
-                // sidecar.
+                // A process has already rotated the file for this time, and was killed before it wrote the new time to
+                // the sidecar.
                 self.rollover_at = self.schedule.after_rollover(now);
                 log.file.shared().set_due(self.rollover_at);
                 return Ok(Outcome::Irregular);
@@ -169,15 +171,15 @@ impl Rule for TimeRule {
             mark.seconds >= self.rollover_at && !judged
         };
         Ok(match others.iter().position(due) {
-            // The end of the record before the one that is due.
+            // Write up to the end of the record before the one that makes a rollover due.
             Some(index) => lines.marks[index].end as usize - lines.before,
             None => lines.bytes.len(),
         })
     }
 
     fn follow(&mut self, lines: &Lines<'_>) {
-        // Rotated by another process, or by an interrupted rollover of this sink. The file at the path, now or later, is
-        // the next one. Its sidecar knows better whether another process has written to it.
+        // Another process, or an interrupted rollover of this sink, has rotated the file. The file that is or will be
+        // at the path is the next one. Only its sidecar shows whether another process has written to it.
         let turn = self.under_way.take();
         let now = turn.map(|turn| turn.now).or(lines.marks.first().map(|mark| mark.seconds));
         if let Some(now) = now.filter(|now| *now >= self.rollover_at) {
@@ -191,7 +193,7 @@ impl Rule for TimeRule {
     }
 }
 
-/// Time of the last change of the file at `path`, or the current time without such a file; in seconds since the epoch.
+/// Time of the last change of the file at `path` in seconds since the epoch. The current time if there is no such file.
 fn last_change(path: &Path) -> i64 {
     use std::os::unix::fs::MetadataExt;
 

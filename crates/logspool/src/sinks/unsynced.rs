@@ -1,13 +1,14 @@
 //! Bytes of a file that are not known to be durable: how file sinks sync, and how they handle a failed sync.
 //!
-//! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second call
-//! would succeed without anything on the disk. So the bytes written since the last sync are kept here with their
-//! offsets. After a failure they are written again through a new description of the same file and synced through it.
-//! That happens at once and with each later sync until one succeeds. Later syncs use the new description, too. The
-//! descriptor used for writing stays the same, because it may share its position with the program's own.
+//! A failed fdatasync is final for that file description. The kernel has marked the pages as clean, so a second call
+//! would succeed although the disk has not stored them. So this file keeps the bytes written since the last sync, with
+//! their offsets. After a failure they are written again through a new description of the same file, and that
+//! description is synced. This is tried at once and with each later sync until it succeeds. Later syncs use the new
+//! description, too. The descriptor used for writing does not change, because it may share its position with the
+//! program's own descriptor.
 //!
-//! A FIFO, a terminal or a device cannot be synced; its bytes count as durable when they are written.
-//! A new name of a file survives a power cut only if its folder was synced, too.
+//! A FIFO, a terminal or a device cannot be synced. Its bytes count as durable when they are written. The name of a new
+//! file survives a power cut only if its folder was synced, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek};
@@ -17,29 +18,29 @@ use std::path::Path;
 
 use crate::sink::SyncError;
 
-/// Most bytes kept after a failed sync.
+/// Maximum bytes kept after a failed sync.
 ///
 /// Chosen: twice the bytes written between two syncs, so that one burst on a failing disk is not dropped. Each further
-/// sync writes all of them again.
+/// sync writes all kept bytes again.
 const MAX_KEPT: usize = 8 * 1024 * 1024;
 
 /// The bytes of a sink's file that are not durable yet.
 #[derive(Debug, Default)]
 pub struct UnsyncedBytes {
-    /// Whether bytes are kept.
+    /// Whether written bytes are kept until they are durable.
     keeps: bool,
-    /// Offsets in the file, each with the bytes written there.
+    /// The kept bytes: offsets in the file, each with the bytes written at it.
     pieces: Vec<(u64, Vec<u8>)>,
-    /// Whether `pieces` belong to a failed sync: only a sync after they are written again says anything about them.
+    /// Whether a sync of `pieces` has failed. They are durable only after they are written again and synced.
     failed: bool,
-    /// The description that is synced instead of the one used for writing.
+    /// The description that is synced instead of the description used for writing.
     through: Option<File>,
-    /// The error of syncing a file that the sink has left.
+    /// The error of syncing an earlier file, from which the sink has switched to another one.
     failure: Option<io::Error>,
     is_folder_synced: bool,
     /// Whether the file cannot be synced.
     cannot: bool,
-    /// Whether the sink has left files without syncing them, because it kept no bytes.
+    /// Whether the sink has switched to another file without syncing the old one. It does so if it does not keep bytes.
     left: bool,
 }
 
@@ -49,13 +50,13 @@ impl UnsyncedBytes {
         self.keeps = true;
     }
 
-    /// Notes that `bytes` were just written to `file`.
+    /// Records that `bytes` were just written to `file`.
     pub fn note(&mut self, file: &mut File, bytes: &[u8]) {
         if !self.keeps || self.cannot {
             return;
         }
         let Ok(end) = file.stream_position() else {
-            // No position: a FIFO.
+            // The file has no position: it is a FIFO.
             self.cannot = true;
             return;
         };
@@ -70,8 +71,8 @@ impl UnsyncedBytes {
     ///
     /// # Errors
     ///
-    /// The system's error of the second try, or of a file that was left before. It is final if it concerns such a file,
-    /// or if the bytes are not kept or no longer kept.
+    /// The system's error of the second try, or of an earlier file that could not be synced. It is final if it concerns
+    /// an earlier file, or if the bytes are not kept, or no longer kept.
     pub fn sync(&mut self, file: &File, path: &Path) -> Result<(), SyncError> {
         let earlier = self.failure.take();
         let now = self.sync_file(file, path);
@@ -86,7 +87,7 @@ impl UnsyncedBytes {
         }
     }
 
-    /// Call it before the sink switches to another file: syncs this one.
+    /// Syncs `file`. Call it before the sink switches to another file.
     pub fn leave(&mut self, file: &File, path: &Path) {
         if !self.keeps {
             self.left |= !self.cannot;
@@ -141,7 +142,7 @@ impl UnsyncedBytes {
 
     fn write_again(&mut self, file: &File) -> io::Result<()> {
         let anew = open_anew(file)?;
-        // Replaced first, so that the old description is never synced again, even if a step below fails.
+        // The old description is replaced first, so that it is never synced again, even if a step below fails.
         let anew = &*self.through.insert(anew);
         for (start, piece) in self.pieces.iter().filter(|(start, piece)| is_still_there(anew, *start, piece)) {
             anew.write_all_at(piece, *start)?;
@@ -150,32 +151,33 @@ impl UnsyncedBytes {
     }
 }
 
-/// Whether a piece of the file is as it was written, or was read back as zeros, wholly or in part. A piece that was
-/// truncated since is not restored, and different bytes belong to other writers.
+/// Whether the piece must be written again: the file has it as it was written, or with zeros instead of some or all
+/// bytes. A piece that was truncated since then is not restored. Different bytes belong to other writers.
 fn is_still_there(file: &File, start: u64, piece: &[u8]) -> bool {
     let mut found = vec![0; piece.len()];
     match file.read_exact_at(&mut found, start) {
         Ok(()) => found.iter().zip(piece).all(|(found, written)| found == written || *found == 0),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-        // The file is not readable, or the disk cannot return the bytes.
+        // The file is not readable, or the disk cannot return the bytes. Only the length of the file is compared then.
         Err(_) => file.metadata().is_ok_and(|metadata| start + piece.len() as u64 <= metadata.len()),
     }
 }
 
-/// A new description of an open file, whatever its name is now. It is not in append mode, so that `pwrite` writes at
-/// its offset. It can read if the permissions allow it.
+/// Opens a new description of an open file, whatever its current name is. The description is not in append mode, so
+/// that `pwrite` writes at its offset. It can read if the permissions allow it.
 fn open_anew(file: &File) -> io::Result<File> {
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(true).open(&name).or_else(|_| OpenOptions::new().write(true).open(&name))
 }
 
-/// Syncs all files of the file system: the files that the sink has left are on it, under unknown names.
+/// Syncs all files of the file system. The files from which the sink has switched are on it, but their names are
+/// unknown.
 fn sync_all_files(file: &File) -> io::Result<()> {
     // SAFETY: syncfs checks the descriptor itself.
     if unsafe { libc::syncfs(file.as_raw_fd()) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes the name of a file durable.
+/// Makes the name of a file durable, by syncing its folder.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A folder without read permission cannot be opened. The sync of the file must suffice then.
@@ -195,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in its own folder, and a line that is kept until it is durable.
+    /// A file in its own folder, with a line that is kept until it is durable.
     fn with_line(line: &[u8]) -> (TempDir, PathBuf, File, UnsyncedBytes) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -223,7 +225,7 @@ mod tests {
         ours.write_all(b"ours too\n").unwrap();
         unsynced.note(&mut ours, b"ours too\n");
         assert_eq!(2, unsynced.pieces.len());
-        // Like a disk that has lost the bytes on their way to it.
+        // The file then looks as if the disk had lost the bytes.
         let lost = [0; 26];
         OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&lost[..10], 0).unwrap();
 
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn what_could_not_be_synced_is_written_again_with_the_next_sync_and_kept_no_longer_than_it_has_to_be() {
         let (_folder, path, mut file, mut unsynced) = with_line(b"first\n");
-        // A file that cannot be written, like a disk that accepts no bytes again.
+        // A file that cannot be written. It behaves like a disk that does not accept bytes again.
         let nowhere = File::open("/dev/null").unwrap();
         unsynced.failed = true;
         assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| !failed.is_final));

@@ -1,12 +1,12 @@
-//! A file that other programs move away: `logging.handlers.WatchedFileHandler`.
+//! A file that other programs may move: `logging.handlers.WatchedFileHandler`.
 //!
-//! Each write first checks whether the path names the open file, and opens the path again if it does not. The standard
-//! library checks for each record, this sink for each write. The records of a chunk are written together, milliseconds
-//! after the calls. A file that is moved between two of them is noticed one chunk later.
+//! Each write first checks whether the path names the open file. If it does not, the sink opens the path again. The
+//! standard library checks for each record, this sink for each write. The records of a chunk are written together,
+//! milliseconds after the calls. If the file is moved between two calls, the sink notices it one chunk later.
 //!
-//! A record cut by a full disk is finished in the file where it began. If that file was removed meanwhile, the rest
-//! goes to the new file: the disk gets its space back only when no process has the removed file open. The new file is
-//! opened in append mode, whatever the mode of the first one was.
+//! A record that a full disk has cut is finished in the file in which it began. If that file was removed meanwhile, the
+//! rest is written to the new file. The disk gets its space back only when no process has the removed file open. The
+//! new file is opened in append mode, whatever the mode of the first file was.
 
 use std::io;
 
@@ -42,7 +42,7 @@ impl SinkOptions for WatchedFileOptions {
     }
 }
 
-/// A file sink that follows its path.
+/// A file sink that opens its path again when the path names another file.
 #[derive(Debug)]
 pub struct WatchedFileSink {
     file: NamedFile,

@@ -34,7 +34,8 @@ impl fmt::Display for ChunkId<'_> {
     }
 }
 
-/// Parses a number as our client writes it, without sign and leading zeros. Stores keep these numbers as `i64`.
+/// Parses a number as our client writes it, without sign and leading zeros. Numbers beyond `i64` are refused, because
+/// stores keep these numbers as `i64`.
 fn number(text: &str) -> Option<u64> {
     let is_ours = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     let number: i64 = is_ours.then(|| text.parse().ok())??;

@@ -23,7 +23,7 @@ pub struct EntryReader<'a> {
 }
 
 impl<'t> EntryReader<'t> {
-    /// Reads an entry. Returns its record and the number of bytes of the tag in it.
+    /// Reads an entry. Returns its record, and the length of the tag if the record has it as logger or field (else 0).
     pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<(Record<'a>, usize), ForwardProblem>
     where
         't: 'a,
@@ -77,7 +77,7 @@ fn record<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<(Record<
     Ok((record, has))
 }
 
-/// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
+/// Stores a value in the part of the record to which it belongs. Returns the pair if there is no such part.
 fn set<'a>(
     record: &mut Record<'a>,
     has: &mut PartsSet,
@@ -85,12 +85,12 @@ fn set<'a>(
     value: Value<'a>,
 ) -> Option<(Cow<'a, str>, Value<'a>)> {
     match (&*name, &value) {
-        // Sent by Docker and by collectors that read files.
+        // Docker and collectors that read files send the message as `log`.
         ("log", Value::Text(_)) if !has.message => {
             record.message = into_text(value);
             has.message = true;
         }
-        // Sent by fluent-logger for Python by default.
+        // By default, fluent-logger for Python sends the logger's name as `sys_name`.
         ("sys_name", Value::Text(_)) if !has.logger => {
             record.logger = into_text(value);
             has.logger = true;
@@ -104,7 +104,7 @@ fn set<'a>(
 /// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
 fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
     let at = match reader.token()? {
-        // Fluent Bit's newer form: the time, and a map with metadata of the entry.
+        // Newer versions of Fluent Bit send a list of the time and a map with metadata of the entry.
         Token::List(count @ 1..) => {
             let time = reader.token()?;
             reader.skip(u64::from(count) - 1 + time.values())?;

@@ -16,13 +16,13 @@ use crate::decoders::convert;
 /// Random bytes of the server, which the client's proof includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// For the shared key.
+    /// Random bytes for the proof of the shared key.
     pub nonce: Vec<u8>,
-    /// For the password; empty if the server does not ask for one.
+    /// Random bytes for the proof of the password. Empty if the server does not ask for a password.
     pub auth: Vec<u8>,
 }
 
-/// The server's side.
+/// The server's side of the handshake.
 #[derive(Clone, Copy)]
 pub struct HandshakeServer<'a> {
     /// Host name sent to clients.
@@ -166,7 +166,7 @@ impl<'a> Ping<'a> {
     }
 }
 
-/// The client's side.
+/// The client's side of the handshake.
 #[derive(Clone, Copy)]
 pub struct HandshakeClient<'a> {
     /// Host name sent to the server.
@@ -177,7 +177,7 @@ pub struct HandshakeClient<'a> {
     pub user: (&'a str, &'a str),
 }
 
-/// Reason why the client must not send.
+/// Reason why the client must not send records.
 #[derive(Debug)]
 pub enum PongError {
     /// The server's answer is not a PONG.

@@ -7,16 +7,16 @@ use flate2::bufread::MultiGzDecoder;
 use super::problem::ForwardProblem;
 use crate::decoders::inflate::InflateError;
 
-/// Bytes decompressed at a time. Chosen: they stay in a core's cache while their entries are decoded. A message that is
-/// refused for its first entries costs no more than this.
+/// Number of bytes decompressed at a time. Chosen: these bytes stay in a core's cache while their entries are decoded.
+/// If a message is refused because of its first entries, no more than this number of bytes was decompressed.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Decompresses entries into a buffer, and removes entries from it that have been read.
+/// Decompresses entries into a buffer, and removes entries from the buffer after they were read.
 #[derive(Debug)]
 pub struct EntryInflater<'a> {
     from: MultiGzDecoder<&'a [u8]>,
     buffer: &'a mut Vec<u8>,
-    /// Position in the buffer of the first unread entry.
+    /// Position of the first unread entry in the buffer.
     at: usize,
     /// Bytes removed from the buffer.
     removed: usize,
@@ -39,7 +39,7 @@ impl<'a> EntryInflater<'a> {
         &self.buffer[self.at..]
     }
 
-    /// True if no bytes follow those in the buffer.
+    /// True if the buffer holds the last bytes of the entries.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 32;
 /// Replaces values that are nested too deeply.
 const TOO_DEEP: &str = "...";
 
-/// A token. The values of a list or map are the tokens after it.
+/// A token. The values of a list or map follow it as separate tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
     Nil,
@@ -95,8 +95,8 @@ impl<'a> TokenReader<'a> {
         Ok(token)
     }
 
-    /// The length of the text or extension at this position, from its header. 0 if the header has no length of four
-    /// bytes.
+    /// The length of the text or extension at this position, read from its header. 0 if the header has no length of
+    /// four bytes.
     pub fn announced(&self) -> usize {
         match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<5>) {
             Some(&[0xC6 | 0xC9 | 0xDB, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]) as usize,
@@ -178,7 +178,7 @@ pub fn take_items(items: &mut usize, token: Token<'_>) -> Result<(), ForwardProb
     Ok(())
 }
 
-/// Decodes the times of Forward (type 0) and MessagePack (type -1) to seconds and nanoseconds.
+/// Decodes the times of Forward (extension type 0) and of MessagePack (extension type -1) to seconds and nanoseconds.
 pub fn time(kind: i8, bytes: &[u8]) -> Option<(i64, u32)> {
     match (kind, bytes) {
         (0, bytes) => {

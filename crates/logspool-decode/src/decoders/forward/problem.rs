@@ -14,14 +14,14 @@ pub struct ForwardError {
     pub problem: ForwardProblem,
 }
 
-/// See [`ForwardError`].
+/// The problem of a [`ForwardError`].
 #[derive(Debug)]
 pub enum ForwardProblem {
     /// The message ends within a value.
     Truncated,
     /// The bytes are not MessagePack.
     Malformed,
-    /// Another value was found than this one.
+    /// This value was expected, but another one was found.
     Unexpected(&'static str),
     /// The message is longer than [`super::ForwardLimits::frame`].
     TooLong(usize),
@@ -29,7 +29,7 @@ pub enum ForwardProblem {
     TooMany,
     /// The records take more memory than [`super::ForwardLimits::repeated`].
     TooLarge,
-    /// This number of entries in this number of bytes is too dense: see `decoders/density.rs`.
+    /// The message has this number of entries in this number of bytes. That is too dense: see `decoders/density.rs`.
     TooDense(usize, usize),
     /// A compressed entry is longer than the buffer, which has this number of bytes.
     LongEntry(usize),

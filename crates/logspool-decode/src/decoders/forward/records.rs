@@ -1,5 +1,5 @@
-//! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory for a part
-//! of the records only.
+//! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory only for
+//! some of the records.
 
 use super::entry::EntryReader;
 use super::inflater::EntryInflater;
@@ -37,15 +37,15 @@ pub struct Records<'a> {
 
 #[derive(Debug)]
 enum EntrySource<'a> {
-    /// Entries in the message, from this position on.
+    /// Uncompressed entries. The number is the position of the first one.
     Plain(TokenReader<'a>, usize),
     Gzip(Box<EntryInflater<'a>>),
 }
 
-/// Number of entries read, and limits of the rest.
+/// Number of entries read, and limits for the entries that follow.
 #[derive(Debug)]
 struct EntryCount {
-    /// Entries left; `None`: until the end of the bytes.
+    /// Number of entries left. `None`: read entries until the end of the bytes.
     left: Option<u32>,
     read: usize,
     /// Number of entries to skip.
@@ -68,7 +68,7 @@ impl<'a> Records<'a> {
         };
         let entry = EntryReader {
             is_bare: matches!(message.entries, EntryBytes::Bare(_)),
-            // The tag of our own client has no meaning.
+            // The tag that our own client sends has no meaning.
             keeps_tag: message.chunk.as_deref().and_then(ChunkId::parse).is_none(),
             tag: &message.tag,
             items: limits.items,
@@ -116,7 +116,7 @@ fn read_compressed(
         let has_more = !inflating.has_ended();
         match read {
             Ok(ReadProgress::Paused) => return Ok(ReadProgress::Paused),
-            // The rest of the entry may not be decompressed yet.
+            // The end of the entry may not be decompressed yet.
             Ok(ReadProgress::Done) | Err((ForwardProblem::Truncated, _)) if has_more => {
                 inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;
             }

@@ -44,7 +44,8 @@ fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError
     serde_json::from_str(raw.get()).map_err(OtlpError::Json)
 }
 
-/// A list whose values are parsed one by one, to allocate memory for one at a time. `null` is an empty list.
+/// A list whose values are parsed one by one, so that memory is allocated for only one value at a time. `null` is an
+/// empty list.
 #[derive(Default)]
 struct RawList<'a>(Vec<&'a RawValue>);
 

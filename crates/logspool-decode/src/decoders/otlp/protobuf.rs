@@ -36,7 +36,7 @@ pub fn read<'a>(
     Ok(())
 }
 
-/// The resource of a `ResourceLogs`, and its size in bytes. The resource may be after its records.
+/// The resource of a `ResourceLogs`, and its size in bytes. In the bytes, the resource may follow its records.
 fn resource<'a>(resource_logs: &'a [u8], limits: &OtlpLimits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
     let mut bytes = 0;

@@ -1,6 +1,7 @@
 //! Fast path for the shape of nearly all log records: a dict with text keys and plain values.
 //!
-//! The machine builds nodes first and converts them afterwards. This reader passes each pair on directly.
+//! The stack machine (`machine.rs`) builds nodes first and converts them afterwards. This reader calls the caller's
+//! function with each pair at once.
 
 use std::borrow::Cow;
 
@@ -10,11 +11,11 @@ use crate::value::Value;
 /// Maximum number of memoised texts. A log record of `logging` has some 30.
 const MAX_MEMO: usize = 64;
 
-/// Maximum number of pairs. The machine reads larger frames.
+/// Maximum number of pairs. The stack machine reads larger frames.
 const MAX_PAIRS: usize = 256;
 
 /// Calls `each` with the pairs of a flat dict. `None`: the frame has another shape, or is not a pickle. The caller then
-/// discards the pairs it got, and runs the machine.
+/// discards the pairs that it got, and runs the stack machine.
 pub fn read<'a>(frame: &'a [u8], limits: PickleLimits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
     let mut code = FlatReader { frame, at: 0, memo: [None; MAX_MEMO], memo_length: 0 };
     let mut pairs = MAX_PAIRS.min(limits.items);
@@ -98,7 +99,7 @@ impl<'a> FlatReader<'a> {
         std::str::from_utf8(&rest[..length]).ok()
     }
 
-    /// Runs a memoise instruction, if the next one is that, for the top of the stack.
+    /// If the next instruction memoises the top of the stack, runs it. `text` is the value at the top.
     fn remember(&mut self, text: Option<&'a str>) -> Option<()> {
         let index = match self.frame.get(self.at)? {
             b'q' => usize::from(*self.frame.get(self.at + 1)?),
@@ -122,7 +123,7 @@ impl<'a> FlatReader<'a> {
             }
             _ => return None,
         };
-        // The machine handles lone surrogates.
+        // Text with lone surrogates is not UTF-8; the stack machine reads such frames.
         let text = std::str::from_utf8(self.bytes(length)?).ok()?;
         self.remember(Some(text))?;
         Some(text)
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn plain_dicts_are_read_and_others_left() {
-        // Made by `pickle.dumps(..., protocol)`.
+        // These frames were created by `pickle.dumps(..., protocol)`.
         let one = b"}q\x00(X\x01\x00\x00\x00aq\x01K\x07X\x01\x00\x00\x00bq\x02h\x01X\x01\x00\x00\x00cq\x03I01\nX\x01\x00\x00\x00dq\x04L-5L\nu.";
         let wanted =
             vec![("a", Value::Int(7)), ("b", Value::text("a")), ("c", Value::Bool(true)), ("d", Value::Int(-5))];

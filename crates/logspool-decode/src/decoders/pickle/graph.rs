@@ -36,17 +36,17 @@ pub struct Pickle<'a> {
 #[derive(Debug)]
 pub struct Object {
     pub kind: ObjectKind,
-    /// The argument of `__setstate__`.
+    /// The argument for `__setstate__`.
     pub state: Option<Id>,
-    /// Values that would be appended or added.
+    /// Values that unpickling would append or add to the object.
     pub items: Vec<Id>,
-    /// Pairs that would be set.
+    /// Pairs that unpickling would set in the object.
     pub pairs: Vec<(Id, Id)>,
 }
 
 #[derive(Debug)]
 pub enum ObjectKind {
-    /// Both nodes are text.
+    /// A class or function. Both ids refer to text nodes.
     Global {
         module: Id,
         name: Id,

@@ -24,7 +24,8 @@ type MachineResult<T> = Result<T, PickleProblem>;
 impl<'a> Machine<'a> {
     /// Creates a machine at the start of a frame.
     pub fn new(frame: &'a [u8], limits: PickleLimits) -> Self {
-        // Capacity: a log record has some 24 keys, and some six bytes of frame per node.
+        // The capacity of the vectors is estimated: a node takes some six bytes of the frame. A log record has some 24
+        // keys.
         let most = limits.items.min(frame.len() / 6);
         Self {
             frame,
@@ -33,7 +34,7 @@ impl<'a> Machine<'a> {
             stack: Vec::with_capacity(64),
             marks: Vec::new(),
             memo: Vec::with_capacity(most),
-            // Keys are nodes too.
+            // The limit of nodes is higher than that of values, because keys are nodes, too.
             most_nodes: limits.items.saturating_mul(4),
         }
     }
@@ -120,8 +121,8 @@ impl<'a> Machine<'a> {
 
     fn put(&mut self, index: usize) -> MachineResult<()> {
         let top = self.top()?;
-        // Each memo entry needs an instruction of its own. So an index beyond the position in the frame is invalid, and
-        // would take more memory than the frame.
+        // Each memo entry needs an instruction of its own. So an index beyond the position in the frame is invalid. It
+        // would also take more memory than the frame.
         if index > self.at {
             return Err(PickleProblem::Malformed);
         }
@@ -144,7 +145,7 @@ impl<'a> Machine<'a> {
         Ok((self.pop()?, second))
     }
 
-    /// Moves the values on the stack from `from` on into the list, set or object below them.
+    /// Moves the values on the stack from index `from` on into the list, set or object below them.
     fn append(&mut self, from: usize) -> MachineResult<()> {
         let target = self.below(from)?;
         let items = self.stack.drain(from..);
@@ -156,7 +157,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Moves the pairs on the stack from `from` on into the dict or object below them.
+    /// Moves the pairs on the stack from index `from` on into the dict or object below them.
     fn set(&mut self, from: usize) -> MachineResult<()> {
         let target = self.below(from)?;
         let pairs = pairs(&self.stack[from..])?;
@@ -177,7 +178,7 @@ impl<'a> Machine<'a> {
         self.marks.pop().ok_or(PickleProblem::Stack)
     }
 
-    /// Position on the stack of the first of the last `count` values.
+    /// Index on the stack of the first of the last `count` values.
     fn last(&self, count: usize) -> MachineResult<usize> {
         let floor = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(PickleProblem::Stack)
@@ -196,7 +197,7 @@ impl<'a> Machine<'a> {
         self.push(Node::Object(Box::new(Object::call(function, arguments))))
     }
 
-    /// As [`Self::call`], for arguments that are not in a tuple yet.
+    /// Like [`Self::call`], for arguments that are not in a tuple yet.
     fn instance(&mut self, class: Id, arguments: Vec<Id>) -> MachineResult<()> {
         let arguments = self.make(Node::Items(arguments))?;
         self.call(class, arguments)
@@ -216,7 +217,7 @@ impl<'a> Machine<'a> {
 
     /// Pushes an integer in two's complement, lowest byte first.
     fn push_long(&mut self, count: usize) -> MachineResult<()> {
-        /// Chosen: the limit of CPython; converting longer integers to decimal takes too long.
+        /// Chosen: CPython has the same limit. Converting longer integers to decimal takes too long.
         const MOST_BYTES: usize = 1786;
         let bytes = self.bytes(count)?;
         if bytes.len() > MOST_BYTES {
@@ -227,7 +228,7 @@ impl<'a> Machine<'a> {
         self.push(node)
     }
 
-    /// Runs one instruction. `Some`: it was the last one.
+    /// Runs one instruction. After the last instruction it returns the id of the result.
     fn step(&mut self) -> MachineResult<Option<Id>> {
         let code = self.byte()?;
         match code {
@@ -404,7 +405,7 @@ impl<'a> Machine<'a> {
                 self.call(function, arguments)?;
             }
             0x92 => {
-                // NEWOBJ_EX: drop the keyword arguments. No type that is shown has them.
+                // NEWOBJ_EX: drop the keyword arguments. No type that is shown as text has keyword arguments.
                 self.pop()?;
                 let (function, arguments) = self.pop_two()?;
                 self.call(function, arguments)?;

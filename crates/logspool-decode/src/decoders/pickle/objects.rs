@@ -1,4 +1,4 @@
-//! Shows the objects of a pickle as text: known classes and calls, and unknown ones.
+//! Shows the objects of a pickle as text: classes, functions and calls, whether known or unknown.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ impl<'a> Pickle<'a> {
                 return container;
             }
         }
-        // An instance of a dict or list class, known or not.
+        // The object has pairs or items: it is an instance of a dict or list class, known or unknown.
         if !object.pairs.is_empty() {
             return self.show_map(&object.pairs, deeper, left);
         }
@@ -71,10 +71,10 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// Module and name of a class or function, or of the one whose call created the object.
+    /// Module and name of a class or function. For the result of a call, those of the called class or function.
     fn name_of(&self, object: &Object, deeper: usize) -> Option<(&str, &str)> {
         let mut object = object;
-        // A call may be the function of another call, and so on. The bound is the limit of the nesting depth.
+        // A call may be the function of another call, and so on. The loop is bounded by the remaining nesting depth.
         for _ in 0..=deeper {
             let ObjectKind::Call { function, arguments } = &object.kind else { return self.global_of(object) };
             let Node::Object(function) = self.node(*function) else { break };
@@ -166,7 +166,7 @@ impl<'a> Pickle<'a> {
             _ => 0,
         };
         let each = call.arguments.iter().take(2).map(|id| match self.node(*id) {
-            // Bytes as protocols 0 to 2 encode them, or the class of an Enum.
+            // The object represents bytes as protocols 0 to 2 encode them, or the class of an Enum.
             Node::Object(inner) => match (self.global_of(inner), self.call_of(inner)) {
                 (Some((_, name)), _) => name.len(),
                 (None, Some(inner)) => self.argument(&inner, 0).map_or(0, length),
@@ -213,7 +213,7 @@ impl<'a> Pickle<'a> {
             ("datetime", "timedelta") => {
                 let (days, seconds, micros) = (self.int(call, 0)?, self.int(call, 1)?, self.int(call, 2)?);
                 let whole = days.checked_mul(86_400)?.checked_add(seconds)?;
-                // As `str(timedelta.total_seconds())`, with the unit.
+                // The text is `str(timedelta.total_seconds())`, followed by the unit.
                 format!("{} s", whole as f64 + micros as f64 / 1e6)
             }
             ("decimal", "Decimal") => match self.argument(call, 0)? {
@@ -260,7 +260,8 @@ impl<'a> Pickle<'a> {
 
     /// A value in an object's state, which is a dict.
     fn state_of<'p>(&'p self, state: &'p Node<'a>, name: &str) -> Option<&'p Node<'a>> {
-        /// Maximum number of pairs searched; a UUID has two. A memo may show one large object many times.
+        /// Maximum number of pairs that are searched. A UUID has two. The bound is needed because a memo may show one
+        /// large object many times.
         const PAIRS: usize = 8;
         let Node::Map(pairs) = state else { return None };
         let found = pairs.iter().take(PAIRS).find(|(key, _)| matches!(self.node(*key), Node::Text(key) if key == name));

@@ -9,7 +9,7 @@ pub struct PickleLimits {
     pub depth: usize,
     /// Maximum number of values; a value counts each time it is shown.
     pub items: usize,
-    /// Maximum bytes of text for each byte of the frame; text counts each time it is shown.
+    /// Maximum bytes of shown text per byte of the frame; text counts each time it is shown.
     pub expansion: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct PickleError {
     pub problem: PickleProblem,
 }
 
-/// See [`PickleError`].
+/// The problem of a [`PickleError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PickleProblem {
     /// The frame ends before the pickle does.
@@ -40,7 +40,7 @@ pub enum PickleProblem {
     Stack,
     /// A number, name or text is invalid.
     Malformed,
-    /// The pickle refers to external buffers, an extension registry or a persistent object.
+    /// The pickle refers to values outside it: external buffers, an extension registry or a persistent object.
     Outside,
     /// The pickle has more values than [`PickleLimits::items`].
     TooMany,

@@ -6,20 +6,21 @@ use super::graph::{Id, Node, Pickle};
 use super::text::bytes_text;
 use crate::value::Value;
 
-/// The rest of the limits of a pickle.
+/// The amounts that are left of the limits of a pickle.
 pub struct RemainingLimits {
     items: usize,
     bytes: usize,
 }
 
 impl RemainingLimits {
-    /// True if text of this length may be shown. Check before copying: a memo may refer to one long text many times.
+    /// True if text of this length may still be shown. Check it before copying: a memo may refer to one long text many
+    /// times.
     pub fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes
     }
 
-    /// Counts text as shown, also text that was inspected without a result. Returns false if it exceeds the rest; the
-    /// rest is 0 then.
+    /// Subtracts a text's length from the bytes that are left. The text was shown, or inspected without a result.
+    /// Returns false if the text is longer than the bytes that are left. No bytes are left then.
     pub fn take(&mut self, bytes: usize) -> bool {
         let has_room = self.has_room(bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -27,7 +28,7 @@ impl RemainingLimits {
     }
 }
 
-/// Replaces values beyond the limits.
+/// Shown instead of values beyond the limits.
 pub const LIMIT_REACHED: &str = "...";
 
 impl<'a> Pickle<'a> {
@@ -46,7 +47,7 @@ impl<'a> Pickle<'a> {
 
     /// The pairs of a dict with text keys, one by one. `None`: the pickle is not such a dict.
     ///
-    /// Keys of other types are skipped: `logging.makeLogRecord` cannot have made them.
+    /// Keys of other types are skipped: `logging.makeLogRecord` cannot have set them.
     pub fn entries(&self) -> Option<impl Iterator<Item = (Cow<'a, str>, Value<'a>)>> {
         let Node::Map(pairs) = self.node(self.root) else { return None };
         let mut left = self.left();
@@ -54,7 +55,7 @@ impl<'a> Pickle<'a> {
             Node::Text(key) => Some((key, *value)),
             _ => None,
         });
-        // Keys have a separate limit. If the values exceed theirs, the remaining keys are still shown.
+        // Keys have a separate limit. If the values exceed their own limit, the remaining keys are still shown.
         let mut keys = self.left();
         Some(texts.take(self.limits.items).map_while(move |(key, value)| {
             keys.take(key.len()).then(|| (key.clone(), self.show(value, self.limits.depth, &mut left)))
@@ -62,7 +63,7 @@ impl<'a> Pickle<'a> {
     }
 
     fn show(&self, id: Id, depth: usize, left: &mut RemainingLimits) -> Value<'a> {
-        // Values nested too deeply count as well: a memo may refer many times to a list of them.
+        // Values that are nested too deeply count as well: a memo may refer many times to a list of such values.
         let Some(items) = left.items.checked_sub(1) else { return Value::text(LIMIT_REACHED) };
         left.items = items;
         let Some(deeper) = depth.checked_sub(1) else { return Value::text(LIMIT_REACHED) };
@@ -98,7 +99,7 @@ impl<'a> Pickle<'a> {
             let is_leaf = !matches!(self.node(*key), Node::Items(_) | Node::Map(_) | Node::Object(_));
             let key = match self.show(*key, if is_leaf { 1 } else { deeper.min(1) }, left) {
                 Value::Text(key) => key,
-                // A tuple as key.
+                // The key is a tuple.
                 Value::List(_) | Value::Map(_) => Cow::Borrowed(LIMIT_REACHED),
                 other => Cow::Owned(other.printed()),
             };
@@ -111,7 +112,7 @@ impl<'a> Pickle<'a> {
     }
 }
 
-/// The text, or `...` if it exceeds the limit.
+/// Returns the text, or `...` if it is longer than the bytes that are left.
 pub fn shown<'a>(text: Cow<'a, str>, left: &mut RemainingLimits) -> Value<'a> {
     if left.take(text.len()) { Value::Text(text) } else { Value::text(LIMIT_REACHED) }
 }

@@ -31,7 +31,7 @@ fn utf8_with_surrogates(mut bytes: &[u8]) -> String {
     text
 }
 
-/// A `str` of Python 2, whose encoding is unknown: UTF-8 if valid, else Latin-1.
+/// Decodes a `str` of Python 2, whose encoding is unknown: as UTF-8 if it is valid, else as Latin-1.
 pub fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -39,7 +39,7 @@ pub fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Latin-1: each byte is a character.
+/// Decodes Latin-1: each byte is a character.
 pub fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
@@ -49,7 +49,7 @@ pub fn to_latin1(text: &str) -> Option<Vec<u8>> {
     text.chars().map(|character| u8::try_from(u32::from(character)).ok()).collect()
 }
 
-/// Python's `raw-unicode-escape`: Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
+/// Decodes Python's `raw-unicode-escape`: Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
 pub fn raw_unicode_escape(bytes: &[u8]) -> Cow<'_, str> {
     if bytes.is_ascii() && !bytes.contains(&b'\\') {
         return guessed(bytes);
@@ -86,7 +86,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// A `str` of Python 2 as its `repr`, with quotes and escapes. `None`: there are no quotes.
+/// Decodes the `repr` of a Python 2 `str`, with quotes and escapes. `None`: the line has no quotes.
 pub fn unquoted(line: &[u8]) -> Option<Cow<'_, str>> {
     let line = line.trim_ascii();
     let (Some(b'\'' | b'"'), true) = (line.first(), line.len() >= 2 && line.first() == line.last()) else {

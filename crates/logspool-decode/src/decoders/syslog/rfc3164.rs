@@ -1,7 +1,7 @@
 //! The header of older syslog (RFC 3164): a time, then `HOST TAG:`, or only `TAG:` from a program of this machine.
 //!
-//! RFC 3164 describes habits, not a grammar. The text after the header is the message, unchanged: structured data or a
-//! leading dash are part of it.
+//! RFC 3164 describes common practice, not a grammar. The text after the header is the message, unchanged: structured
+//! data or a leading dash are part of it.
 
 use chrono::format::{ParseResult, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeZone};
@@ -54,7 +54,7 @@ impl<'a> LegacyMessage<'a> {
     }
 }
 
-/// The text after a single space, if it begins with a word. Several spaces or a colon belong to the message.
+/// The text after a single space, if a word follows the space. Several spaces or a colon belong to the message.
 fn word(text: &str) -> Option<&str> {
     let text = text.strip_prefix(' ')?;
     let first = text.chars().next()?;
@@ -86,7 +86,7 @@ impl<'a> Tag<'a> {
         Some(Self { name, process: None, rest })
     }
 
-    /// A tag without a host before it. It has a colon or an id.
+    /// Reads a tag without a host before it. Such a tag must have a colon or an id.
     fn alone(text: &'a str) -> Option<Self> {
         let is_alone = |tag: &Self| {
             let after_colon = tag.rest.strip_prefix(':');
@@ -103,7 +103,7 @@ fn time(text: &str, arrived: DateTime<FixedOffset>) -> Option<(DateTime<FixedOff
     if let Ok(time) = DateTime::parse_from_rfc3339(word) {
         return Some((time, &text[word.len()..]));
     }
-    // Faster than to look for a month in each text without a header.
+    // This check is faster than searching for a month in each text that has no header.
     if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return None;
     }

@@ -6,7 +6,7 @@
 use chrono::NaiveDate;
 use syslog_loose::ProcId;
 
-/// Years whose nanoseconds fit, with a margin.
+/// Years whose times fit `i64` nanoseconds, with a margin.
 const YEARS: std::ops::Range<i32> = 1700..2200;
 
 /// The parts after priority and version.
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Option<Rfc5424Message<'_>> {
     let (time, mut rest) = text.split_once(' ')?;
     let time_ns = time_ns(time.as_bytes())?;
     let host = word(&mut rest)?;
-    // The general parser takes a colon as the end of the header.
+    // The general parser treats a colon as the end of the header.
     if host.is_some_and(|host| host.ends_with(':')) {
         return None;
     }

@@ -27,7 +27,7 @@ pub fn any_exists(plain: &str) -> bool {
     ENDINGS.iter().any(|(ending, _)| Path::new(&format!("{plain}{ending}")).exists())
 }
 
-/// Name of a backup without the ending of its form.
+/// Name of a backup without the ending of its compressed form.
 pub fn plain_name(name: &[u8]) -> &[u8] {
     ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending.as_bytes())).unwrap_or(name)
 }
@@ -60,7 +60,8 @@ pub fn shift(path: &str, number: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a plain backup if its compressed copy exists: a process was killed between the two steps.
+/// Removes a plain backup if its compressed copy exists. Both exist if a process was killed between creating the copy
+/// and removing the plain file.
 ///
 /// # Errors
 ///
@@ -85,7 +86,7 @@ pub fn note(plain: &Metadata) -> [u8; NOTE_BYTES] {
     bytes
 }
 
-/// The frame with a note, which follows the zstd data.
+/// The frame that contains a note. It follows the zstd data, and readers of zstd skip it.
 pub fn skipped_frame(note: &[u8; NOTE_BYTES]) -> Vec<u8> {
     [&SKIPPED_FRAME.to_le_bytes()[..], &(NOTE_BYTES as u32).to_le_bytes(), note].concat()
 }

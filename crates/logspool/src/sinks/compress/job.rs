@@ -1,4 +1,4 @@
-//! One backup: read, compressed, and put in place of the plain file.
+//! The job of compressing one backup: reads it, compresses it, and replaces the plain file.
 
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,13 +20,14 @@ use crate::sidecar::locks::{self, LockState};
 use crate::sidecar::steps::{AppendStep, reach};
 use crate::sinks::Compression;
 
-/// Bytes read at a time. Between two reads the thread may be asked to leave for a fork.
+/// Number of bytes read at a time. Between two reads the thread may be asked to leave for a fork.
 ///
-/// Chosen: some two milliseconds of gzip. Double would make a fork wait longer; half compresses no worse.
+/// Chosen: gzip takes some two milliseconds for them. Doubling it would make a fork wait longer. Halving it would not
+/// compress worse.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Compressed bytes after which the file is synced, so that the disk never gets many at once.
+/// Number of compressed bytes after which the file is synced, so that the disk never gets many bytes at once.
 const SYNC_BYTES: u64 = 4 * 1024 * 1024;
-/// Compression levels: the defaults of both programs.
+/// Compression levels: the defaults of the programs `gzip` and `zstd`.
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -36,7 +37,7 @@ pub struct Job {
     status: Metadata,
     read: u64,
     begun: PathBuf,
-    /// The compressed file. Only one descriptor: closing another would drop the record lock.
+    /// The compressed file. It must have only one descriptor: closing another one would drop the record lock.
     file: Arc<File>,
     synced: u64,
     encoder: Option<Encoder>,
@@ -67,7 +68,7 @@ pub enum JobProgress {
 }
 
 impl Job {
-    /// Begins to compress a backup. `None` if it is gone, or if another process is compressing it.
+    /// Begins to compress a backup. `None`: the backup is gone, or another process is compressing it.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ impl Job {
             }
             None => {}
         }
-        // Only root may change the owner. Other users have created the file as their own, as the plain one was.
+        // Only root may change the owner. For other users the compressed file already has the right owner: they created
+        // it, as they created the plain file.
         let _ = fchown(&*self.file, Some(self.status.uid()), Some(self.status.gid()));
         self.file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
         self.file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
@@ -166,7 +168,7 @@ impl Job {
                 Ok(true)
             })?;
             match placed {
-                // The backup has expired or was written to, or another form has its name: the compressed file is
+                // The backup has expired or was written to, or another form has its name. The compressed file is
                 // discarded.
                 Some(false) => return Ok(JobProgress::Wholly),
                 None => return Ok(JobProgress::Partly),
@@ -176,7 +178,7 @@ impl Job {
             reach(AppendStep::Placed);
         }
         let removed = while_nobody_rotates(task, is_asked_to_leave, || {
-            // A rotation may have removed it.
+            // A rotation may have removed the plain file.
             self.plain(task)?.map_or(Ok(()), |plain| forms::settle(&plain))
         })?;
         if removed.is_some() {
@@ -185,13 +187,13 @@ impl Job {
         Ok(if removed.is_some() { JobProgress::Wholly } else { JobProgress::Partly })
     }
 
-    /// Current name of the plain file, if it still has the contents that were read.
+    /// Current path of the plain file. `None`: it no longer has the contents that were read.
     fn plain(&self, task: &Task) -> io::Result<Option<String>> {
         let found = scan::look(task)?.plain.into_iter().find(|backup| backup.inode == self.status.ino());
         let Some(path) = found.and_then(|backup| backup.path.into_os_string().into_string().ok()) else {
             return Ok(None);
         };
-        // The file is open here, so no other file of this device can have its inode.
+        // The job holds the file open, so no other file of this device can have its inode.
         let is_it = fs::symlink_metadata(&path)
             .is_ok_and(|there| there.dev() == self.status.dev() && there.ino() == self.status.ino());
         let now = self.source.metadata()?;
@@ -213,7 +215,7 @@ impl Drop for Job {
     }
 }
 
-/// Opens a `.part` file, or creates it if `make`, and locks it. `None` if another process is working on it.
+/// Opens a `.part` file, or creates it if `make`, and locks it. `None`: another process is working on it.
 fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)

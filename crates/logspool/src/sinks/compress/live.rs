@@ -1,4 +1,4 @@
-//! Takes the lock of the live file from the compressing thread: while it is held, no process rotates.
+//! Takes the lock of the live file, for the compressing thread. While the lock is held, no process rotates.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,15 +12,15 @@ use super::task::Task;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::SharedLog;
 
-/// How long one try waits for others, and the pause between two tries.
+/// How long one try waits for other processes, and the pause between two tries.
 const TRY_TIMEOUT: Duration = Duration::from_millis(5);
-/// How long the lock is tried for, if a writer hangs in the live file or the file does not exist.
+/// How long the thread tries to take the lock, if a writer hangs in the live file or the file does not exist.
 ///
-/// Chosen: a disk that hangs for longer has other problems; the next rotation requests it again.
+/// Chosen: a disk that hangs for longer has other problems. The next rotation requests the compression again.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs `work` while no process rotates the file. `Ok(None)` if `is_asked_to_leave`, or if the lock was not available
-/// in time.
+/// Runs `work` while no process rotates the file. `Ok(None)`: the thread was asked to leave, or the lock was not
+/// available in time.
 ///
 /// # Errors
 ///
@@ -46,16 +46,16 @@ pub fn while_nobody_rotates<R>(
     }
 }
 
-/// Enters the sidecar of the file that is now at the path. `None` if this is not possible now.
+/// Takes the lock in the sidecar of the file that is now at the path. `None`: this is not possible now.
 fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
     let mut shared = SharedFile::default();
     let Some(origin) = &task.origin else { return Ok(Some((None, shared))) };
-    // Entering may have to append the rest of a dead writer. Non-blocking, so that a pipe without a reader does not
-    // block.
+    // Taking the lock may require appending the rest of a dead process's write. The file is opened non-blocking, so
+    // that a pipe without a reader does not block.
     let opened = OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(&task.path);
     let file = match opened {
         Ok(file) => file,
-        // The file was just renamed, and is not created again yet.
+        // The file was just renamed, and a new one was not yet created.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! What is to be compressed: the backups of one log file.
+//! The description of a compression: the backups of one log file.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,13 @@ use crate::sink::Origin;
 /// Naming scheme of the backups of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Naming {
-    /// `path.1`, `path.2`, ...; the highest is the oldest.
+    /// `path.1`, `path.2`, ...; the backup with the highest number is the oldest.
     Numbers,
-    /// `path.2026-11-22`, with this precision.
+    /// `path.2026-11-22`, with a time of this precision.
     Stamps(Precision),
 }
 
-/// Compression of the backups of one log file.
+/// The compression of the backups of one log file.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) path: String,

@@ -1,4 +1,4 @@
-//! The compressing thread and its queue: one errand for each log file.
+//! The compressing thread and its queue, which has one entry for each log file.
 //!
 //! A forked child starts with an empty queue: unfinished jobs belong to the parent.
 
@@ -16,9 +16,9 @@ use super::live::while_nobody_rotates;
 use super::task::Task;
 use super::{forms, scan};
 
-/// How long a fork waits for the thread to leave. Specified: as for the other threads.
+/// How long a fork waits for the thread to leave. The other threads have the same deadline.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
-/// `ioprio_set` for this thread: best effort, the lowest of its eight levels. Idle could wait for ever.
+/// `ioprio_set` for this thread: class best effort, the lowest of its eight levels. The class idle could wait for ever.
 const LOWEST_IO: libc::c_long = 2 << 13 | 7;
 const IO_OF_ONE: libc::c_long = 1;
 
@@ -27,7 +27,7 @@ struct CompressionWork {
     task: Task,
     /// Whether `.part` files and copies left by earlier processes were handled.
     is_swept: bool,
-    /// Inodes of backups that this errand has begun.
+    /// Inodes of the backups whose compression was begun by this entry of the queue.
     tried: HashSet<u64>,
     job: Option<Job>,
 }
@@ -36,9 +36,9 @@ struct CompressionWork {
 struct State {
     waiting: VecDeque<CompressionWork>,
     runs: bool,
-    /// Set before a fork.
+    /// Set before a fork: the thread must leave.
     leave: bool,
-    /// Set at the end of the process; a later request clears it.
+    /// Set at the end of the process: the thread must leave. A later request clears it.
     ends: bool,
 }
 
@@ -64,8 +64,8 @@ pub fn stop_before_fork() {
     await_stop();
 }
 
-/// Call at the end of the process. Makes the thread leave, so that no sidecar is opened later. Unfinished backups are
-/// left to the next process, unless a sink writes again.
+/// Call at the end of the process. Makes the thread leave, so that it opens no sidecar later. The next process
+/// compresses unfinished backups, unless a sink of this process writes again.
 pub fn end() {
     STATE.with(|state| state.ends = true);
     await_stop();
@@ -78,7 +78,7 @@ fn await_stop() {
     }
 }
 
-/// Call after a fork, in the parent: continues.
+/// Call after a fork, in the parent: the thread continues.
 pub fn resume_after_fork() {
     let starts = STATE.with(|state| {
         state.leave = false;
@@ -96,7 +96,8 @@ pub fn close_inherited() {
             return;
         }
         for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
-            // SAFETY: the descriptors are this child's copies, and the state that holds them is never used again here.
+            // SAFETY: the descriptors are this child's copies, and the state that holds them is never used again in
+            // this child.
             unsafe { libc::close(descriptor) };
         }
     });
@@ -107,7 +108,7 @@ impl State {
         self.leave || self.ends
     }
 
-    /// Whether the thread must be started. If so, it counts as running.
+    /// Whether the caller must start the thread. If so, the thread is already counted as running.
     fn must_start(&mut self) -> bool {
         let starts = !self.runs && !self.must_stop() && !self.waiting.is_empty();
         self.runs |= starts;
@@ -160,7 +161,7 @@ impl CompressionWork {
                 Ok(Some(done)) => return done,
                 Ok(None) => {}
                 Err(error) => {
-                    // The failed file stays as it is; the next one may succeed.
+                    // The file that failed is not changed; the compression of the next one may succeed.
                     let was_at_one = self.job.take().is_some();
                     self.task.note(error);
                     if !was_at_one {
@@ -171,7 +172,7 @@ impl CompressionWork {
         }
     }
 
-    /// Does one step. `None` if another step follows.
+    /// Does one step. `None`: another step follows.
     fn advance(&mut self) -> io::Result<Option<JobProgress>> {
         if let Some(job) = &mut self.job {
             if job.proceed(&self.task, &is_asked_to_leave)? == JobProgress::Partly {
@@ -202,8 +203,8 @@ impl CompressionWork {
         Ok(None)
     }
 
-    /// Cleans up after dead processes: `.part` files without a backup, and plain files with a copy. Returns whether it
-    /// could.
+    /// Cleans up after dead processes: removes `.part` files without a backup, and plain files with a compressed copy.
+    /// Returns false if the lock of the live file was not available.
     fn sweep(&self) -> io::Result<bool> {
         let found = scan::look(&self.task)?;
         for (path, inode) in &found.begun {

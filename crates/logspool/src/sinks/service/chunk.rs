@@ -9,13 +9,13 @@ use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_t
 
 use crate::sink::Stream;
 
-/// The tag of every message, by which foreign receivers route.
+/// The tag of every message. Receivers other than logspool's service use it for routing.
 const TAG: &str = "logspool";
 
 /// Bytes before the entries: an array of three, the tag, and the header of a binary with a length of four bytes.
 const HEAD_BYTES: usize = 2 + TAG.len() + 5;
 
-/// Room for the options after the entries.
+/// Bytes reserved for the options after the entries.
 const OPTION_BYTES: usize = 160;
 
 /// The encoding of the entries.
@@ -27,7 +27,7 @@ pub enum Packing {
     Gzip,
 }
 
-/// The id of a chunk with `records` records of a stream, the first of which has the number `first`.
+/// The id of a chunk of a stream. `first` is the number of its first record, and `records` is their number.
 pub fn id(stream: Stream, first: u64, records: u64) -> String {
     format!("{:032x}/{}/{first}-{}", stream.id, stream.epoch, first + records - 1)
 }
@@ -37,11 +37,11 @@ pub fn id(stream: Stream, first: u64, records: u64) -> String {
 pub struct SentChunk {
     /// The id that its ack repeats.
     pub id: String,
-    /// The whole message; a repetition sends the same bytes.
+    /// The whole message. If the chunk is sent again, the same bytes are sent.
     pub bytes: Vec<u8>,
-    /// Number of batches in it.
+    /// Number of batches in the chunk.
     pub batches: usize,
-    /// Whether the service has acknowledged it.
+    /// Whether the service has acknowledged the chunk.
     pub acked: bool,
 }
 
@@ -90,7 +90,7 @@ pub fn end(id: &str) -> Vec<u8> {
 fn push_head(bytes: &mut Vec<u8>) {
     push_array(bytes, 3);
     push_text(bytes, TAG.as_bytes());
-    // A binary; `close_entries` fills in its length.
+    // The header of a byte string; `close_entries` fills in its length.
     bytes.extend_from_slice(&[0xc6, 0, 0, 0, 0]);
 }
 

@@ -9,13 +9,13 @@ use logspool_record::msgpack::{Item, ReadError, Reader};
 use super::socket::Socket;
 use super::tls::Session;
 
-/// Longest time to send the last message.
+/// Maximum time for sending the last message.
 const FINISH_LIMIT: Duration = Duration::from_millis(100);
 
-/// Most bytes of an answer. Chosen: an ack has about a hundred.
+/// Maximum bytes of an answer. Chosen: an ack has about a hundred bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// First bytes of a TLS alert, the answer of a service that expected a handshake.
+/// First bytes of a TLS alert. A service that expects a TLS handshake answers other bytes with an alert.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
 /// A connection to a service.
@@ -35,12 +35,14 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The system's error for the last address of the host; the file of the identity that cannot be used, and why.
+    /// The system's error for the last address of the host. For an identity: the file that cannot be used, and the
+    /// reason.
     pub fn open(address: &ServiceAddress) -> io::Result<Self> {
         let (socket, session) = match address {
             ServiceAddress::Tcp { host, port } => (Socket::tcp(host, *port)?, None),
             ServiceAddress::Tls { host, port, identity } => {
-                // The socket comes first: the sink retries an unreachable service often, and then reads no files.
+                // The socket is opened before the files are read: the sink often retries an unreachable service, and
+                // then needs no files.
                 let socket = Socket::tcp(host, *port)?;
                 (socket, Some(Session::begin(host, identity)?))
             }
@@ -49,13 +51,13 @@ impl Connection {
         Ok(Self { socket, session, answer: Vec::new(), has_answered: false })
     }
 
-    /// Whether the TLS handshake is not complete yet. Nothing is sent before.
+    /// Whether the TLS handshake is not complete yet. No entries are sent before that.
     pub fn is_beginning(&self) -> bool {
         self.session.as_ref().is_some_and(Session::is_beginning)
     }
 
-    /// Sends a leading part of `bytes`, as much as possible without blocking. Returns its length; 0 if nothing can be
-    /// sent now.
+    /// Sends the first bytes of `bytes`, as many as possible without blocking. Returns their number, which is 0 if
+    /// nothing can be sent now.
     ///
     /// # Errors
     ///
@@ -68,8 +70,8 @@ impl Connection {
         none_if_would_block(sent).map(Option::unwrap_or_default)
     }
 
-    /// The error for a connection on which sending failed. The last answers of the service may explain more than
-    /// `lost`.
+    /// The error for a connection on which sending failed with `lost`. If the service has sent a reason, the result is
+    /// that reason.
     pub fn explain(&mut self, lost: io::Error) -> io::Error {
         match self.receive(|_| ()) {
             Err(said) if said.get_ref().is_some() => said,
@@ -77,7 +79,8 @@ impl Connection {
         }
     }
 
-    /// Reads the bytes that have arrived and calls `acked` with the id of each ack. Also sends pending bytes of TLS.
+    /// Reads the bytes that have arrived, and calls `acked` with the id of each ack. Also sends pending bytes of the
+    /// TLS session.
     ///
     /// # Errors
     ///
@@ -111,8 +114,8 @@ impl Connection {
         }
     }
 
-    /// Returns the error. If a service on a network ended the connection without any answer, the error suggests TLS,
-    /// because many services that expect TLS do so.
+    /// Returns the error. If a remote service has ended the connection without any answer, the error suggests TLS. Many
+    /// services that expect TLS end connections in this way.
     fn unanswered(&self, lost: io::Error) -> io::Error {
         let is_plain = self.session.is_none() && matches!(self.socket, Socket::Tcp(_));
         let is_end = matches!(
@@ -130,9 +133,10 @@ impl Connection {
         io::Error::new(lost.kind(), why)
     }
 
-    /// Waits at most `longest` until there is something to read or, with `for_room`, room to send.
+    /// Waits at most `longest` until there are bytes to read. With `for_room` it also ends when there is room to send.
     pub fn wait(&self, for_room: bool, longest: Duration) {
-        // A session takes bytes until the socket has no room; before the end of the handshake it takes none.
+        // With TLS, only the session knows whether it waits for room: it buffers bytes, and accepts no entries before
+        // the end of the handshake.
         let for_room = self.session.as_ref().map_or(for_room, Session::has_to_send);
         let events = if for_room { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut poll = libc::pollfd { fd: self.socket.descriptor(), events, revents: 0 };
@@ -142,7 +146,7 @@ impl Connection {
 
     /// Sends a last message, waiting only briefly, and closes the connection.
     pub fn finish(mut self, message: &[u8]) {
-        // Errors are ignored: the service notices the end of the connection by itself.
+        // Errors are ignored: the service also notices the end of the connection without this message.
         let _ = self.socket.block_for(FINISH_LIMIT).and_then(|()| match self.session {
             Some(session) => session.finish(&mut self.socket, message),
             None => self.socket.write_all(message),
@@ -150,7 +154,7 @@ impl Connection {
     }
 }
 
-/// The error for bytes that are not an answer.
+/// The error for bytes that are not an answer of a Forward receiver.
 fn no_answer(bytes: &[u8]) -> io::Error {
     if bytes.starts_with(&TLS_ALERT) {
         let why = "the service wants TLS (fix: tls:// in the address)";

@@ -1,4 +1,4 @@
-//! Replaces `tls.rs` in a build without TLS. No session exists, because the address parser refuses `tls://`.
+//! Replaces `tls.rs` in a build without TLS. A session is never created, because the address parser refuses `tls://`.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use logspool_record::address::TlsIdentity;
 
 use super::socket::Socket;
 
-/// Has no values: no session can be made.
+/// The type has no values, because no session can be created.
 #[derive(Debug)]
 pub enum Session {}
 

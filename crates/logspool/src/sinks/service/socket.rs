@@ -1,4 +1,4 @@
-//! The socket of a connection. Connecting is limited in time; afterwards reads and writes do not block.
+//! The socket of a connection. Connecting has a time limit. Afterwards, reads and writes do not block.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -6,17 +6,17 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Longest time for one address of a host to accept a connection.
+/// Maximum time for connecting to one address of a host.
 ///
-/// Chosen: a lost SYN is sent again after a second; a doubled limit would delay the next address longer.
+/// Chosen: a lost SYN is sent again after a second. Doubling the limit would delay the next address for longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// A stream socket to a service.
 #[derive(Debug)]
 pub enum Socket {
-    /// To a port of a host.
+    /// A connection to a port of a host.
     Tcp(TcpStream),
-    /// To a unix socket of this machine.
+    /// A connection to a unix socket of this machine.
     Unix(UnixStream),
 }
 
@@ -44,7 +44,7 @@ impl Socket {
         Ok(Self::Unix(socket))
     }
 
-    /// From now on, writes block until there is room, at most for `limit`.
+    /// From now on, writes wait for room for at most `limit`.
     pub fn block_for(&self, limit: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit))),
@@ -101,7 +101,7 @@ fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStr
     Err(last)
 }
 
-/// Gives errors of the resolver, which have no number, the kind `NotFound`.
+/// Gives the kind `NotFound` to errors of the resolver, which have no error number.
 fn unknown_host(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
 }
@@ -116,7 +116,8 @@ mod tests {
     fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let four = listener.local_addr().unwrap();
-        // `localhost` may resolve to this address first. Without a listener there or without IPv6, connecting fails.
+        // `localhost` may resolve to this address first. Connecting fails because nothing listens there, or IPv6 is
+        // off.
         let six = SocketAddr::from((Ipv6Addr::LOCALHOST, four.port()));
 
         for places in [[six, four], [four, six]] {

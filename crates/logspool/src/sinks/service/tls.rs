@@ -1,7 +1,7 @@
 //! TLS on a socket that does not block. The service is authenticated before the first record is sent.
 //!
-//! Certificate files are read, and authorities looked up, for each new connection and not earlier. So a renewed
-//! certificate only has to replace the old file, and a program that only makes a handler pays no cost for TLS.
+//! For each new connection the certificate files are read and the authorities are looked up, not earlier. So a renewed
+//! certificate only has to replace the old file. A program that only creates a handler pays no cost for TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -17,9 +17,10 @@ use logspool_record::address::TlsIdentity;
 use super::socket::Socket;
 use crate::tls;
 
-/// Longest time for a handshake.
+/// Maximum time for a handshake.
 ///
-/// Chosen: a hundred handshakes between busy machines; a longer one waits for something other than TLS.
+/// Chosen: a hundred handshakes between busy machines take this long. A handshake that takes longer waits for something
+/// other than TLS.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The TLS session of a connection.
@@ -27,16 +28,17 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 pub struct Session {
     tls: Box<ClientConnection>,
     begun: Instant,
-    /// The authorities that it trusts, in words for error messages.
+    /// The authorities that the session trusts, as text for error messages.
     believes: String,
 }
 
 impl Session {
-    /// A session with the service at `host`. The first [`receive`](Self::receive) sends its first bytes.
+    /// Begins a session with the service at `host`. The first [`receive`](Self::receive) sends the first bytes of the
+    /// handshake.
     ///
     /// # Errors
     ///
-    /// The file that cannot be used, and why.
+    /// The file that cannot be used, and the reason.
     pub fn begin(host: &str, identity: &TlsIdentity) -> io::Result<Self> {
         let name = identity.server_name.as_deref().unwrap_or(host);
         let server_name = ServerName::try_from(name.to_owned())
@@ -52,12 +54,12 @@ impl Session {
         self.tls.is_handshaking()
     }
 
-    /// Whether it has bytes that wait for room in the socket.
+    /// Whether the session has bytes that wait for room in the socket.
     pub fn has_to_send(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Takes a leading part of `bytes` and sends it. Returns its length, which is 0 before the end of the handshake.
+    /// Encrypts and sends the first bytes of `bytes`. Returns their number, which is 0 before the end of the handshake.
     ///
     /// # Errors
     ///
@@ -68,11 +70,13 @@ impl Session {
         Ok(taken)
     }
 
-    /// Reads the bytes that have arrived and continues the handshake. 0: the service has closed the connection.
+    /// Reads the bytes that have arrived, and continues the handshake. Returns 0 if the service has closed the
+    /// connection.
     ///
     /// # Errors
     ///
-    /// `WouldBlock`: no bytes have arrived. The connection is lost or was not established, with the reason.
+    /// `WouldBlock` if no bytes have arrived. Any other error has the reason why the connection is lost or was not
+    /// established.
     pub fn receive(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<usize> {
         self.push(socket)?;
         loop {
@@ -92,7 +96,7 @@ impl Session {
                 Err(error) => return Err(self.lost(error)),
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // Sends an alert with the reason; whether it arrives makes no difference here.
+                // Sends an alert with the reason to the service. It does not matter here whether the alert arrives.
                 let _ = self.tls.write_tls(socket);
                 return Err(self.refused(&error));
             }
@@ -100,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Sends a last message and closes the session, on a socket that blocks.
+    /// Sends a last message and closes the session. The socket must be blocking.
     ///
     /// # Errors
     ///
@@ -155,7 +159,7 @@ impl Session {
         io::Error::new(error.kind(), why)
     }
 
-    /// The error for a refusal by either side, with its remedy.
+    /// The error for a refusal by either side, with a hint how to fix it.
     fn refused(&self, error: &Error) -> io::Error {
         let why = match error {
             Error::InvalidCertificate(error) => self.certificate_refused(error),
@@ -189,7 +193,7 @@ impl Session {
                 names(presented),
                 expected.to_str()
             ),
-            // The `Debug` name is compared, because the error's enum is in another crate and not public here.
+            // The code compares the error's `Debug` name, because its enum is in another crate and is not public here.
             CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
                 "the certificate of the service is that of an authority, which no service may show (fix: one with \
                  basicConstraints=CA:FALSE)"
@@ -220,7 +224,7 @@ fn alert_received(alert: AlertDescription) -> String {
     }
 }
 
-/// Names such as `DnsName("logs")` without their type; others unchanged.
+/// Shortens names such as `DnsName("logs")` to the text inside. Other names are unchanged.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| match name.split_once('(') {
         Some((_, name)) => name.trim_end_matches(')').trim_matches('"').to_owned(),

@@ -1,9 +1,9 @@
 //! A record as a message of RFC 5424: `<PRI>1 TIMESTAMP HOSTNAME APP-NAME PROCID MSGID STRUCTURED-DATA MSG`.
 //!
-//! The record comes as its entry (`format/entry.rs`). MSGID is the name of the logger, PROCID the id of the process. The
-//! structured data holds the fields that the entry has after its own parts: extra and bound ones. MSG is the message, then
-//! the traceback and the stack, each on a line of its own. It is UTF-8 without a byte order mark, which rsyslog and
-//! others would show. Line ends stay: no framing that is used here ends at one.
+//! The input is the record's entry (`format/entry.rs`). MSGID is the name of the logger, and PROCID is the id of the
+//! process. The structured data has the fields that follow the standard parts in the entry: extra and bound fields. MSG
+//! is the message, followed by the traceback and the stack, each beginning on a new line. MSG is UTF-8 without a byte
+//! order mark, which rsyslog and others would show. Line ends are kept: none of the framings in use ends at a line end.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use logspool_record::format::entry::MAX_DEPTH;
 use logspool_record::msgpack::{Item, ReadError, Reader};
 use logspool_record::syslog::FACILITIES;
 
-/// Part of the system that messages come from: a number of RFC 5424.
+/// The part of the system that messages come from, as a number of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facility(u8);
 
@@ -38,7 +38,7 @@ impl OptionField for Facility {
     }
 }
 
-/// What is the same in all messages of a sink.
+/// The values that are the same in all messages of a sink.
 #[derive(Debug)]
 pub struct Header {
     facility: Facility,
@@ -46,17 +46,18 @@ pub struct Header {
     sd_id: String,
 }
 
-/// Most characters of the parts of a header. Specified: RFC 5424, section 6.
+/// Maximum characters of the parts of a header, as RFC 5424, section 6, specifies.
 const HOST_CHARACTERS: usize = 255;
 const APP_NAME_CHARACTERS: usize = 48;
 const PROCESS_CHARACTERS: usize = 128;
 const MESSAGE_ID_CHARACTERS: usize = 32;
 const SD_NAME_CHARACTERS: usize = 32;
 
-/// Ends the text of a message that was cut.
+/// Appended to the text of a message that was cut.
 const CUT_MARK: &str = "...";
 
-/// Names of the standard parts of an entry. The first value with such a name is the part; a later one is a field.
+/// Names of the standard parts of an entry. The first value with such a name is the part. A later value of the same
+/// name is a field.
 const PARTS: [&[u8]; 14] = [
     b"level",
     b"logger",
@@ -74,7 +75,7 @@ const PARTS: [&[u8]; 14] = [
     b"stack",
 ];
 
-/// What a message shows of an entry.
+/// The values of an entry that a message shows.
 #[derive(Default)]
 struct ShownEntry {
     seconds: u32,
@@ -90,13 +91,13 @@ struct ShownEntry {
 }
 
 impl Header {
-    /// The header of a sink's messages.
+    /// Creates the header of a sink's messages.
     pub fn new(facility: Facility, app_name: Option<&str>, sd_id: &str) -> Self {
         let app_name = printable(app_name.unwrap_or_default(), APP_NAME_CHARACTERS);
         Self { facility, app_name, sd_id: name(sd_id.as_bytes()) }
     }
 
-    /// Appends the message of an entry, of at most `most` bytes.
+    /// Appends the message of an entry. The message has at most `most` bytes.
     pub fn push_message(&self, out: &mut Vec<u8>, entry: &[u8], most: usize) {
         let mut shown = ShownEntry::default();
         if shown.read(entry).is_err() && shown.text.is_empty() {
@@ -115,7 +116,7 @@ impl Header {
             text.push(' ');
             text.push_str(&printable(part, most));
         }
-        // Room for the brackets, a space and some text; else the fields are left out.
+        // The brackets, a space and some text must fit, too. Otherwise the fields are omitted.
         if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT_MARK.len() > most {
             text.push_str(" -");
         } else {
@@ -152,7 +153,7 @@ fn severity(level: i128) -> u16 {
     }
 }
 
-/// Appends a time as RFC 3339 has it, in UTC, with microseconds.
+/// Appends a time in the format of RFC 3339, in UTC, with microseconds.
 fn push_time(text: &mut String, seconds: u32, nanoseconds: u32) {
     let (days, second) = (i64::from(seconds) / 86_400, seconds % 86_400);
     // Days are counted from 1 March of the year 0, so that a leap day is the last one of its year.
@@ -169,13 +170,13 @@ fn push_time(text: &mut String, seconds: u32, nanoseconds: u32) {
     let _ = write!(text, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z");
 }
 
-/// A part of a header: printable ASCII without spaces, `-` for none.
+/// Converts text to a part of a header: printable ASCII without spaces. Empty text becomes `-`.
 fn printable(text: &str, most: usize) -> String {
     let shown: String = text.chars().take(most).map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect();
     if shown.is_empty() { "-".to_owned() } else { shown }
 }
 
-/// A name in structured data.
+/// Converts text to a valid name in structured data.
 fn name(text: &[u8]) -> String {
     let is_allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '=' | ']' | '"');
     let text = String::from_utf8_lossy(text);
@@ -228,7 +229,7 @@ impl ShownEntry {
     }
 }
 
-/// Appends a value as text, arrays and maps as JSON has them.
+/// Appends a value as text. Arrays and maps are shown as JSON.
 fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), ReadError> {
     if depth > MAX_DEPTH {
         out.push_str(CUT_MARK);
@@ -279,7 +280,7 @@ pub(super) mod tests {
     use super::*;
     use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_nil, push_text};
 
-    /// An entry of 2024-02-29 12:34:56.789012345 UTC with these parts, of level WARNING.
+    /// An entry with these parts and the level WARNING. Its time is 2024-02-29 12:34:56.789012345 UTC.
     pub fn entry(parts: &[(&str, &str)]) -> Vec<u8> {
         let mut out = started(parts.len() + 1);
         for (name, value) in parts {
