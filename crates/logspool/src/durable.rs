@@ -174,8 +174,8 @@ impl PendingSync {
         self.wait == WaitRule::Every || self.levels.contains(&level)
     }
 
-    /// Whether the number of records that are not durable is less than `every` of [`WaitRule::Checkpoint`]. True in the
-    /// other modes.
+    /// Whether the number of records that are not durable is less than `every` of [`WaitRule::Checkpoint`]. Always true
+    /// in the other modes.
     fn has_credit(&self) -> bool {
         let WaitRule::Checkpoint(every) = self.wait else { return true };
         // The order of these two loads matters: records settled between them make the difference too large, never too
@@ -186,8 +186,8 @@ impl PendingSync {
 
     /// Whether a call is waiting, so that sinks must sync.
     pub fn has_waiters(&self) -> bool {
-        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector, which sees the call in
-        // `calls`, takes that lock to wake it.
+        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector sees the call in
+        // `calls`, and takes the same lock to wake the writer.
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -433,7 +433,7 @@ mod tests {
             while !pending_sync.has_waiters() {
                 std::thread::yield_now();
             }
-            // Settles the record of another lane: only the credit matters.
+            // This settles the record of another lane, so the waiting call can return only because of the credit.
             pending_sync.settle(0, [1].into_iter(), SyncOutcome::Durable);
             assert_eq!(Some(true), waits.join().unwrap());
         });

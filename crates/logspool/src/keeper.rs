@@ -8,7 +8,7 @@
 //!
 //! The keeper has its own session, no terminal, the root as its working directory, and all signals blocked. Its only
 //! descriptors are the program's pidfd and three descriptors of /dev/null. So a signal to the program's process group
-//! does not end the keeper early, and no process that reads a pipe of the program waits for the keeper.
+//! does not end the keeper early. No process that reads a pipe of the program waits for the keeper.
 //!
 //! Records that the keeper cannot deliver stay in the folder, and `doctor` reports why. The keeper itself prints
 //! nothing.

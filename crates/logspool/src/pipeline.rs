@@ -1,9 +1,9 @@
 //! The pipeline of the process, from lanes to sinks, as the language bindings see it.
 //!
-//! It is the whole interface for a binding: `push` and `make_room` are the hot path, the rest is configuration,
-//! barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first definition or record. A forked
-//! child begins a new pipeline and never touches the parent's pipeline. The child waits for no lock of the parent, and
-//! frees no memory of the parent.
+//! This module is the whole interface for a binding: `push` and `make_room` are the hot path, and all other functions
+//! are for configuration, barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first
+//! definition or record. A forked child begins a new pipeline and never touches the parent's pipeline. The child waits
+//! for no lock of the parent, and frees no memory of the parent.
 //!
 //! The files, lowest first. Each file uses only files of its own line and of earlier lines:
 //! - `options`, `settings`: the option types, and the option values in force;

@@ -9,7 +9,7 @@ use super::row::{OptionError, OptionShape};
 
 /// A type that an option can have in its struct.
 pub trait OptionField: Sized {
-    /// The kind of values that users give.
+    /// The kind of values that users give for this type.
     const SHAPE: OptionShape;
 
     /// Whether the option may have no value.

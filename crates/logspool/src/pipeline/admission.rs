@@ -209,7 +209,7 @@ pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push 
     }
 }
 
-/// As [`push`], in a process whose calls may wait until their record is durable.
+/// Works as [`push`], in a process whose calls may wait until their record is durable.
 #[inline(never)]
 fn push_to_wait(
     producer: &mut Producer,

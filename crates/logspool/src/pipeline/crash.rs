@@ -3,8 +3,8 @@
 //!
 //! The records are in shared memory, and the next start would deliver them. The wait is for people who read the file
 //! right after the crash, so it is short. The wait is skipped if no thread can do the work: in the collector and the
-//! writers themselves, in a child that shares this memory, and before there is a pipeline. A fault in a thread that
-//! blocks the signal, as native threads do, does not reach the handler: the kernel ends the process at once.
+//! writers themselves, in a child that shares this memory, and before there is a pipeline. If a thread blocks the
+//! signal, as native threads do, a fault in it does not call the handler: the kernel ends the process at once.
 //!
 //! The previous handler is called afterwards, as the kernel would have called it: on the thread's signal stack if the
 //! thread has one, and with the signals blocked that the handler asked for. The previous handler may end the process,

@@ -42,7 +42,8 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
 }
 
-/// Opens a sink. Its writer thread starts with the first record. For a borrowed descriptor it starts now.
+/// Opens a sink. Its writer thread starts with the first record. If the sink borrows a descriptor, the thread starts
+/// now.
 ///
 /// Two handlers on one file, or on one descriptor, share a sink, so their lines keep the order of the calls. Each
 /// `open_sink` needs one [`close_sink`].
@@ -55,7 +56,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let pipeline = current().ok_or_else(no_queue)?;
     let place = sinks::shared_place(definition);
     if let Some(place) = place {
-        // A closing sink accepts no more users; an open one for the same file may follow it in the list.
+        // A closing sink accepts no more users. An open sink for the same file may follow it in the list.
         let shared = |outlet: &&Arc<Outlet>| {
             outlet.place == Some(place) && outlet.definition.is_alike(definition) && outlet.add_user()
         };

@@ -16,7 +16,7 @@ use logspool_sys::threads::spawn;
 use super::relatives;
 use crate::recover::Deliver;
 
-/// Tmpfs is short if less than this fraction of it is free, within these bounds in bytes.
+/// Tmpfs is short of space if less than one part in `FREE_SHARE` is free. This limit is clamped to `BOUNDS`, in bytes.
 ///
 /// Chosen: a needless check costs a start one millisecond, while a missing check may cost the process its queue. Below
 /// the lower bound a busy process may lack room for its lanes; above the upper one its overflow files get their full
@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// If tmpfs is short of space, delivers the records of dead processes of this pid namespace. The delivery runs on its
 /// own thread, since a file may hang. The caller waits at most one second for that thread.
 pub(super) fn relieve(path: &Path) {
-    // The folder of this user may be missing: then there are no orphans.
+    // The queue folder of this user may be missing. Then there are no orphans.
     let Ok(folder) = Folder::open_existing(path) else { return };
     if !is_short(&folder) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn relieve(path: &Path) {
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
     let deliver = move || {
-        // After an error the files stay, and `orphans` lists them.
+        // If the delivery fails, the files stay, and `orphans` lists them.
         let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
         // Pairs with `observe` below: when the waiting thread sees `is_done`, the space is released.
         is_done.publish(true);

@@ -31,7 +31,7 @@ use crate::recover::Deliver;
 /// and all processes share one look per period.
 pub(super) const TURN: Duration = Duration::from_millis(500);
 
-/// If another process has looked within this time, this process skips its own look; in nanoseconds. It is less than a
+/// If another process has looked within this many nanoseconds, this process skips its own look. The time is less than a
 /// period, since otherwise two processes that wake alternately would both skip every second look.
 const RECENT_LOOK_NS: i64 = 450_000_000;
 

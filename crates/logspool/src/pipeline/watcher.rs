@@ -1,6 +1,7 @@
 //! State of a pipeline's watcher (`watch.rs`).
 //!
-//! A fork waits until the watcher thread has ended. The end of the process waits until no look is under way.
+//! A fork waits a limited time until the watcher thread has ended. The end of the process waits a limited time until no
+//! look is under way.
 
 use std::time::{Duration, Instant};
 
