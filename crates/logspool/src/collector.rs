@@ -150,7 +150,7 @@ impl Collector {
     /// Does one turn: releases lane space, calibrates the clock, makes a batch, and answers flushes.
     pub fn turn(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-        // Read before the lanes: a waiting call pushed its record before it was counted.
+        // Read this count before the lanes: a waiting call pushed its record before the call was counted.
         let calls = self.durable_calls();
         let capacity = self.capacity(host);
         self.reclaim();
@@ -199,7 +199,8 @@ impl Collector {
     }
 
     fn calibrate(&mut self) {
-        // A point that cannot be stored must not be used either, since a recoverer must compute the same times.
+        // A calibration point that cannot be stored in the segment must not be used either, since a recoverer must
+        // compute the same times.
         if self.segment.has_room_for_point()
             && let Some(point) = self.calibrator.check()
         {
@@ -382,7 +383,7 @@ impl Collector {
         for outlet in self.open_chunks.outlets().filter(|outlet| outlet.wants_thread()) {
             host.start_writer(outlet.clone());
         }
-        // The heads are read after the ticket was seen, so records pushed before the request are included.
+        // The lanes' heads are read after the ticket was seen, so records pushed before the request are included.
         let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
         self.pass = Some(FlushPass { ticket, heads });

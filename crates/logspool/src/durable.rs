@@ -28,7 +28,7 @@ fn settle_order() -> Ordering {
     guarded("settled_is_shown", Ordering::Release)
 }
 
-/// Acquire: see [`settle_order`].
+/// Acquire: pairs with the release of [`settle_order`], which gives the reason.
 #[inline(always)]
 fn credit_order() -> Ordering {
     guarded("settled_is_seen", Ordering::Acquire)
@@ -40,7 +40,7 @@ fn call_order() -> Ordering {
     guarded("call_is_counted", Ordering::Release)
 }
 
-/// Acquire: see [`call_order`].
+/// Acquire: pairs with the release of [`call_order`], which gives the reason.
 #[inline(always)]
 fn calls_order() -> Ordering {
     guarded("calls_are_seen", Ordering::Acquire)
@@ -229,7 +229,7 @@ impl PendingSync {
         }
     }
 
-    /// Reports that the sink in slot `slot` is done with these batches.
+    /// Reports the outcome of these batches at the sink in slot `slot`.
     pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: SyncOutcome) {
         let mut state = self.lock();
         for batch in batches {

@@ -38,7 +38,7 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Starts a new second if one has begun, and prints how many lines the last one withheld.
+    /// Resets the counters if a new second has begun, and prints how many lines were withheld in the previous second.
     fn start_second(&mut self) {
         let second = monotonic_ns() / 1_000_000_000;
         if second != self.second {

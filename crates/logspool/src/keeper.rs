@@ -80,13 +80,13 @@ fn deliver_after_end(folder: &Path) {
     }
 }
 
-/// Whether the folder has no files left that another recovery could deliver.
+/// Whether the folder has no files left whose records another recovery could deliver.
 fn is_settled(folder: &Path, report: &Report) -> bool {
     let Ok(names) = Folder::open_existing(folder).and_then(|folder| folder.names()) else { return true };
     let is_stuck = |reason: &Reason| !matches!(reason, Reason::InWork | Reason::OwnerUnknown);
     let stays = |name: &str| report.kept.iter().any(|kept| kept.name == name && kept.reasons.iter().all(is_stuck));
     names.iter().all(|name| match name.split_once('.') {
-        // A sidecar is removed with the files that it belongs to.
+        // Ignore sidecars: a sidecar is removed together with the files that it belongs to.
         Some((_, "side")) => true,
         Some((owner, _)) => stays(owner),
         None => true,

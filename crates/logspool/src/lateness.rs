@@ -9,7 +9,8 @@ use logspool_sys::clock::monotonic_ns;
 
 /// A wait that begins this soon after a timeout belongs to the earlier wait.
 ///
-/// Chosen: an interpreter spends milliseconds between its last hooks; after a longer time the program has continued.
+/// Chosen: an interpreter spends only milliseconds between its exit hooks. If a second has passed, the program has
+/// continued to run.
 const SAME_WAIT_NS: u64 = 1_000_000_000;
 /// Minimum duration of a wait that belongs to an earlier one. Chosen: it is long enough to notice that everything was
 /// written meanwhile.

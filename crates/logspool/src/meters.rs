@@ -32,7 +32,7 @@ pub enum ErrorClass {
     NoSpace = 0,
     /// A device error, or a read-only file system.
     Device = 1,
-    /// The other end is gone.
+    /// The reader or peer of the destination is gone.
     Closed = 2,
     /// Anything else.
     Other = 3,

@@ -1,4 +1,4 @@
-//! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
+//! Writes a snapshot as OpenMetrics 1.0 text, for a scrape or for a text file collector.
 //!
 //! All metric names have the prefix `logspool_`, use base units, and end in `_total` for counters. Label values come
 //! from bounded sets (levels, reasons, sinks).

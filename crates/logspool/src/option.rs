@@ -15,7 +15,7 @@ pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, o
 pub trait OptionTable: Sized {
     /// What the component with these options does, for the reference page.
     const ABOUT: &'static str;
-    /// Its options, in the order of the struct.
+    /// The rows of the options, in the order of the struct's fields.
     const ROWS: &'static [OptionRow];
 
     /// The struct with every option at its default. `None` if the table has a required option.

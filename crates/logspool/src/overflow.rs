@@ -108,7 +108,7 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// An overflow without files.
+    /// The overflow of a sink that has no overflow files yet.
     pub fn new(segment: Arc<Segment>, budget: Arc<Budget>, sink: u32) -> Self {
         Self { segment, budget, sink, current: None }
     }

@@ -225,7 +225,7 @@ fn message_record(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
     RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values }
 }
 
-/// Number of the blob to which a record with [`flags::BLOB`] refers.
+/// Number of the blob (the file of a large record) to which a record with [`flags::BLOB`] refers.
 pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
     match Values::new(peeked.values).next_entry() {
         Some(Entry::Context(Context::Blob(number))) => Some(number),

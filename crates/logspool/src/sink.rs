@@ -114,7 +114,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     ///
-    /// A [`SinkError`] that says what to do; no byte of `lines` was accepted.
+    /// Returns a [`SinkError`] that says what the writer must do. No byte of `lines` was accepted.
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError>;
 
     /// Makes durable all bytes that `write` has accepted, including bytes in files that the sink has switched away
@@ -124,12 +124,14 @@ pub trait Sink: Send {
     ///
     /// # Errors
     ///
-    /// A [`SyncError`], after the sink has tried what it can do now. The sink remains usable.
+    /// Returns a [`SyncError`] if the data could not be synced, even by the repairs that the sink can do now. The sink
+    /// remains usable.
     fn sync(&mut self) -> Result<(), SyncError> {
         Ok(())
     }
 
-    /// Announces calls of `sync`: from here on the sink keeps the data that it needs to repair a failed sync.
+    /// Announces that `sync` will be called. From here on the sink keeps the data that it needs to repair a failed
+    /// sync.
     fn keep_unsynced(&mut self) {}
 
     /// Releases descriptors that the program itself has closed. Called when nothing was queued for a while. Returns
@@ -187,7 +189,7 @@ pub trait Courier: Send {
 /// A stream of numbered records. It contains all records that one sink of one process sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Random identity.
+    /// Random identity of the stream.
     pub id: u128,
     /// Epoch of the stream, set when the stream begins; never 0. Record numbers are unique only within an epoch.
     pub epoch: u64,

@@ -161,7 +161,7 @@ pub struct SinkSnapshot {
     pub id: usize,
     /// The definition with which the sink was opened.
     pub definition: logspool_record::definition::SinkDefinition,
-    /// Outcome of its records.
+    /// Outcome of the sink's records.
     pub counts: SinkCounts,
     /// Error of the last write; empty if it succeeded.
     pub error: String,

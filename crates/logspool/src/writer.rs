@@ -323,7 +323,7 @@ impl Outlet {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Passes the queued chunks to `show`, except those that are only in the spool.
+    /// Calls `show` with each queued chunk, except chunks that are only in the spool.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
         let parts = |entry: &QueuedChunk| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
         let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
@@ -371,7 +371,8 @@ mod tests {
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink accepts records again: the writer finished the first chunk, and has two more before the next one.
+        // The sink accepts records again: the writer has finished the first chunk and must write two more before chunk
+        // 4.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);

@@ -1,7 +1,7 @@
 //! The thread that prints if standard error is a file. It is needed because the file's disk may hang, while poll(2)
 //! always reports a file writable.
 //!
-//! It starts with the first line and ends when all lines are printed. A forked child starts with no lines.
+//! The thread starts with the first line and ends when all lines are printed. A forked child starts with no lines.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ fn run() {
         while !left.is_empty() {
             // SAFETY: pointer and length are of one slice.
             let count = unsafe { libc::write(2, left.as_ptr().cast(), left.len()) };
-            // If the file does not accept the text, it is lost: this is the last resort.
+            // If the file does not accept the text, the text is lost: no other output is left to try.
             let Ok(count @ 1..) = usize::try_from(count) else { break };
             left = &left[count..];
         }

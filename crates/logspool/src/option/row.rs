@@ -39,11 +39,11 @@ pub enum OptionShape {
     Seconds,
     /// Levels, by number or name.
     Levels,
-    /// One of these words.
+    /// One word of this list.
     Choice(&'static [&'static str]),
 }
 
-/// The value of an option that is not given.
+/// The default of an option: its value if the user gives none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionDefault {
     /// There is no default: the option is required.

@@ -30,7 +30,7 @@ use crate::writer::NONE;
 pub enum Refusal {
     /// The lane stayed full for as long as the record's level may wait.
     QueueFull = 0,
-    /// The call interrupted another logging call of the same thread while it held the lane.
+    /// The call interrupted another logging call of the same thread while that call held the lane.
     Reentrant = 1,
     /// No lane could be made: neither tmpfs nor heap had room.
     NoLane = 2,
@@ -46,7 +46,7 @@ pub enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
-    /// The record is in the queue and survives the process.
+    /// The record is in the queue. If the queue survives the process, so does the record.
     Accepted,
     /// The record was accepted as with `Accepted`, but the logging call must not return before the record is durable.
     /// Release the interpreter lock and call [`super::await_durable`].
@@ -89,7 +89,7 @@ struct RoomWait {
 /// Progress of the sinks that make large records wait.
 #[derive(Debug, Clone, Copy)]
 struct SinkProgress {
-    /// Number of files of large records removed.
+    /// Number of removed files of large records.
     removed: u64,
     /// Bytes accepted by the sinks that hold back the oldest batch.
     bytes: u64,

@@ -27,7 +27,7 @@ pub(super) fn options() -> &'static Options {
     unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
-/// Longest wait of a barrier: at the end of the process, and of `flush()` and `close()` of handlers.
+/// Longest time that the end of the process waits, and that `flush()` and `close()` of handlers wait.
 pub fn shutdown_timeout() -> Duration {
     options().shutdown_timeout
 }

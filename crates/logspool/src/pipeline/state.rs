@@ -22,7 +22,7 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// The chosen place of the queue, and why a better one was not used.
+/// The chosen place of the queue, and why a better place was not used.
 #[derive(Debug)]
 pub(super) struct ChosenPlace {
     /// Where the queue is.
@@ -63,11 +63,11 @@ pub struct Pipeline {
     pub(super) waits: WaitMeters,
     /// Spools for the records of stalled sinks, if the user chose a folder.
     pub(super) spooler: Option<Spooler>,
-    /// Delivers the records of dead processes while this one lives.
+    /// Delivers the records of dead processes while this process lives.
     pub(super) watcher: Watcher,
     /// The writer thread that waits for its next sink, if any.
     pub(super) idle_writer: Arc<IdleWriter>,
-    /// When sinks are synced, and the calls that wait for a sync.
+    /// The rule for when sinks are synced, and the table of calls that wait for a sync.
     pub(super) syncs: Syncs,
     pub(super) number: u64,
     /// Id of the process that made the pipeline.

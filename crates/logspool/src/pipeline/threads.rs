@@ -37,7 +37,7 @@ impl Pipeline {
         if self.leave.load(Ordering::Relaxed) {
             return;
         }
-        // Pairs with the end of `collect`.
+        // Pairs with `stop_unless` at the end of `collect`.
         if !self.collector_runs.try_start() {
             return;
         }

@@ -15,7 +15,7 @@ static TRUNCATED: AtomicPtr<ReopenedFile> = AtomicPtr::new(std::ptr::null_mut())
 /// Start time of this program, in nanoseconds since the epoch.
 static BEGUN_NS: OnceLock<i64> = OnceLock::new();
 
-/// Notes the start of this program. Forked children belong to the same program.
+/// Stores the time at which this program started. Forked children belong to the same program and keep this time.
 pub fn program_begins() {
     BEGUN_NS.get_or_init(clock::wall_ns);
 }

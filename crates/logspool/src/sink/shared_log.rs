@@ -15,7 +15,7 @@ pub struct Origin {
     pub uuid: [u8; 16],
     /// Id of the sink.
     pub sink: u32,
-    /// Path of the log file.
+    /// Path of the log file that the records are for.
     pub path: PathBuf,
 }
 
