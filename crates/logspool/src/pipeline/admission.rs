@@ -151,10 +151,10 @@ thread_local! {
     static OWNER: LaneOwner = const { LaneOwner };
 }
 
-/// The lane of one thread, and its wait for durability.
+/// The lane of one thread, and the table in which the thread's calls wait for durability.
 struct Pusher {
     producer: Producer,
-    /// Counts records that are not durable yet, if calls may have to wait for them.
+    /// The table of records that are not durable yet, if calls may have to wait for such records.
     pending_sync: Option<&'static PendingSync>,
 }
 
@@ -241,7 +241,8 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
     Some((pipeline, producer.index, producer.position()))
 }
 
-/// Prepares the next [`push`] after one found no room: claims or grows the lane, restarts after a fork, waits for room.
+/// Prepares the next [`push`] after a push found no room. It claims or grows the lane, starts a new pipeline after a
+/// fork, and waits for room.
 ///
 /// May block as long as the level allows; call it without an interpreter lock. `waited` is the time that this record
 /// has waited; the caller keeps it between retries.
@@ -254,7 +255,7 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         // that generation. Pairs with `publish` in `generation::advance`.
         generation::observed();
         wait_for_death();
-        // Repeat if the pipeline was replaced during this generation.
+        // If the pipeline was replaced in the meantime, repeat with the new pipeline.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             break (pipeline, pusher);
         }

@@ -1,5 +1,5 @@
 //! Crash drain: on SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS the process waits until queued records
-//! are written, then ends as it would have.
+//! are written. It then ends as it would have ended without logspool.
 //!
 //! The records are in shared memory, and the next start would deliver them. The wait is for people who read the file
 //! right after the crash, so it is short. The wait is skipped if no thread can do the work: in the collector and the
@@ -60,7 +60,7 @@ const STACK_BYTES: usize = 64 * 1024;
 static PREVIOUS_ACTIONS: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
 
-/// Nanoseconds of [`TIMEOUT`] that are used up.
+/// Number of nanoseconds of [`TIMEOUT`] that are already used up.
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
 
 type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -193,7 +193,8 @@ fn write_queued(pipeline: &Pipeline) -> bool {
 
 /// Whether this thread is the collector or a writer. Such a thread would wait for itself.
 fn is_native_thread() -> bool {
-    // Compares the name, because thread-local variables of a library that was loaded late may allocate.
+    // Compare the thread's name, because access to thread-local variables of a library that was loaded late may
+    // allocate.
     let mut name = [0_u8; 16];
     // SAFETY: the buffer has the 16 bytes that the kernel writes for a thread's name.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
@@ -204,7 +205,7 @@ fn is_native_thread() -> bool {
     !is_first && matches!(&name[..length], b"logspool" | b"logspool-write")
 }
 
-/// Calls the previous handler as the kernel would have.
+/// Calls the previous handler as the kernel would have called it.
 fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passed both pointers for this call, and the program installed the handler. The signal stays
     // blocked even if the program's handler asked otherwise. So a handler that raises the signal again, as faulthandler

@@ -103,7 +103,7 @@ fn word(ender: u32) -> u64 {
 pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
     let own = word(thread_id());
     let dying = DYING.load(Ordering::Relaxed);
-    // If the process is ending already, the door is shut for good.
+    // If the process is ending already, pushes already wait for good, so leave the word as it is.
     if dying >> 32 != own >> 32 {
         DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
         // This publish has the same partner as the publish in `shut_until`.

@@ -37,7 +37,7 @@ pub struct DurableWait {
 }
 
 impl DurableWait {
-    /// Begins to wait for the record that this thread pushed last. `None` if it need not be durable.
+    /// Begins to wait for the record that this thread pushed last. Returns `None` if that record need not be durable.
     pub fn begin(level: u16) -> Option<Self> {
         let (pipeline, lane, position) = admission::last_push()?;
         let pending_sync = pipeline.pending_sync()?;
@@ -134,7 +134,8 @@ impl Pipeline {
         SyncWait { pipeline: self, asked: outlets.iter().filter_map(ask).collect() }
     }
 
-    /// Syncs the outlets as the durability mode promises, before a sink is closed and at the end.
+    /// If the durability mode promises syncs, syncs these outlets. Called before a sink is closed and at the end of the
+    /// process.
     pub(super) fn sync_promised(&'static self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
         if self.syncs.tracks() {
             let unsynced: Vec<_> = outlets.iter().filter(|outlet| outlet.is_unsynced()).cloned().collect();

@@ -88,7 +88,8 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// Call after `fork()` in the parent. Threads start again with the next record, or at once if there is work.
+/// Call after `fork()` in the parent. The native threads start again with the next record, or at once if records or
+/// calls are waiting.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::resume_after_fork();
     let Some(pipeline) = existing() else { return };
@@ -103,8 +104,8 @@ pub fn after_fork_in_parent() {
     }
 }
 
-/// Call some time after `fork()` in the parent. Watches for dead processes again, the new child included, even if this
-/// process logs no more.
+/// Call some time after `fork()` in the parent. Starts the watcher again, which watches for dead processes (including
+/// the new child) even if this process logs no more.
 ///
 /// This is separate from [`after_fork_in_parent`], because CPython 3.13 counts threads right after that call and warns
 /// if there are several.
@@ -167,7 +168,7 @@ pub fn end(timeout: Duration) -> u64 {
     drain(timeout)
 }
 
-/// Reverts [`end`]. Ids must be defined again after it, see [`super::id_epoch`].
+/// Reverts [`end`]. After this call, all ids must be defined again, see [`super::id_epoch`].
 pub fn revert_end() {
     if let Some(pipeline) = existing() {
         pipeline.retire();

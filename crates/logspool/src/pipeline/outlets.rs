@@ -129,7 +129,7 @@ impl Pipeline {
         self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
     }
 
-    /// Makes the sink's own writer close it after all queued records are written.
+    /// Makes the sink's writer thread close the sink after all queued records are written.
     fn close_when_written(&'static self, outlet: &Outlet) {
         self.ensure_threads();
         outlet.close_when_written(self.request());
