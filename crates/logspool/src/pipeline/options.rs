@@ -64,7 +64,8 @@ crate::options! {
         /// handler without `install()` does so only if the option is passed.
         pub crash_signals: bool = Switch(true),
         ;
-        /// Maximum bytes of the overflow files of stalled sinks. `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
+        /// Maximum bytes of the overflow files of stalled sinks. `None`: the lesser of 256 MiB and 1/4 of the free
+        /// tmpfs.
         pub overflow_bytes: Option<u64> = None,
     }
 }
