@@ -1,7 +1,7 @@
 //! Finished lines of one batch for one sink, and their stored form.
 //!
-//! A stored entry is a head, the lines, the marks, and the batch number again. Words are in the machine's byte order,
-//! since only the machine that wrote an entry reads it.
+//! A stored entry consists of a head, the lines, the marks, and the batch number again. Numbers are in the machine's
+//! byte order, since only the machine that wrote an entry reads it.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -61,7 +61,7 @@ impl Chunk {
         entry
     }
 
-    /// Decodes an entry. `None` if the bytes are not exactly one entry.
+    /// Decodes an entry. Returns `None` if the bytes are not exactly one entry.
     pub fn decode(entry: &[u8]) -> Option<Self> {
         let head = EntryHead::parse(entry)?;
         if head.bytes() != entry.len() {
@@ -94,7 +94,7 @@ pub struct EntryHead {
 }
 
 impl EntryHead {
-    /// Decodes a head. `None` if the bytes are not one.
+    /// Decodes a head. Returns `None` if the bytes do not begin with a head.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let batch = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);

@@ -1,9 +1,10 @@
 //! The collector: empties the lanes, makes ordered batches, formats their records, and hands the chunks to the outlets.
 //!
-//! Stop on the line: between *queue* and *writer*. It makes no system call that can block, and takes no lock that is
-//! held across I/O. A batch contains the records up to a cut in time. The clock is read before the lanes' heads, so
-//! every record published by then with an earlier stamp is included. The order inside a batch is a pure function of
-//! (stamp, lane incarnation, position). Lane space is free again when every outlet has written or spilled the batch.
+//! Pipeline stage: collector (see ARCHITECTURE.md). The collector makes no system call that can block, and takes no
+//! lock that is held across I/O. A batch contains the records up to a cut in time. The clock is read before the lanes'
+//! heads. So the batch includes every record that was published by then with an earlier stamp. The order inside a batch
+//! is a pure function of (stamp, lane incarnation, position). Lane space is free again when every outlet has written or
+//! spilled the batch.
 
 mod host;
 
@@ -31,16 +32,16 @@ use crate::render::{Chunks, Definitions, Renderer};
 use crate::stats::DropReason;
 use crate::writer::{Capacity, NONE, Outlet};
 
-/// Raw bytes of one batch.
+/// Raw bytes at which a batch is full.
 ///
-/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap. Half costs more hand-overs;
-/// double keeps the lane full for longer.
+/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap. Halving it costs more hand-overs;
+/// doubling it keeps the lane full for longer.
 const BATCH_BYTES: u64 = 64 * 1024;
 
 /// Raw bytes below which a batch is small.
 ///
-/// Chosen: some hundred records, for which one wake-up and one write cost little compared with formatting. A program of
-/// 10,000 records a second used twice as much processor time when each handful was collected at once.
+/// Chosen: this is some hundred records. For so many, one wake-up and one write cost little compared with formatting. A
+/// program of 10,000 records a second used twice as much processor time when every few records were collected at once.
 const SMALL_BATCH_BYTES: u64 = 8 * 1024;
 
 /// Shortest time between two messages about refused records.
@@ -55,7 +56,8 @@ struct InFlight {
     blobs: Vec<u64>,
 }
 
-/// A flush in its first phase: it waits until the lanes are batched up to the heads that it found.
+/// A flush in its first phase: it waits until each lane is batched up to the head that the lane had when the flush
+/// began.
 #[derive(Debug)]
 struct FlushPass {
     ticket: u64,
@@ -75,7 +77,7 @@ pub enum CollectorTurn {
     Held,
 }
 
-/// State of the collector. It outlives the thread, which leaves for a fork.
+/// State of the collector. It outlives the collector thread, which ends for a fork and starts again later.
 pub struct Collector {
     segment: Arc<Segment>,
     calibrator: Calibrator,
@@ -145,10 +147,10 @@ impl Collector {
         self.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
     }
 
-    /// One turn: releases lane space, calibrates the clock, makes a batch, answers flushes.
+    /// Does one turn: releases lane space, calibrates the clock, makes a batch, and answers flushes.
     pub fn turn(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-        // Read before the lanes: a waiting call pushed its record before it was counted.
+        // Read this count before the lanes: a waiting call pushed its record before the call was counted.
         let calls = self.durable_calls();
         let capacity = self.capacity(host);
         self.reclaim();
@@ -197,7 +199,8 @@ impl Collector {
     }
 
     fn calibrate(&mut self) {
-        // A point that cannot be stored must not be used either, since a recoverer must compute the same times.
+        // A calibration point that cannot be stored in the segment must not be used either, since a recoverer must
+        // compute the same times.
         if self.segment.has_room_for_point()
             && let Some(point) = self.calibrator.check()
         {
@@ -209,8 +212,8 @@ impl Collector {
         }
     }
 
-    /// Combined capacity of the outlets. A saturated sink holds back the others only if fewer than two sinks ever got
-    /// records.
+    /// Combined capacity of the outlets. A saturated sink holds back the other sinks only if fewer than two sinks ever
+    /// got records.
     fn capacity(&mut self, host: &dyn CollectorHost) -> Capacity {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
@@ -236,7 +239,7 @@ impl Collector {
     fn batch(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         let segment = self.segment.clone();
         let _guard = host.batching();
-        // Read before the heads: see the module documentation.
+        // The clock must be read before the lanes' heads, see the module documentation.
         let cut = clock::ticks();
         let lanes = segment.header().lanes.observe() as usize;
         let mut shares: Vec<LaneShare<'_>> = Vec::new();
@@ -300,7 +303,8 @@ impl Collector {
         if self.pending_sync.is_some() {
             batch_counts.count_for_sinks(lane, open.sinks);
         }
-        // Counts the large record that it refers to, so that a chunk is not much longer than its longest record.
+        // If the record refers to a large record, the bytes of the large record count too. So a chunk is not much
+        // longer than its longest record.
         batch_counts.bytes += u64::from(head.len) + taken.blob_bytes as u64;
         batch_counts.blobs.extend(taken.blob);
     }
@@ -379,7 +383,7 @@ impl Collector {
         for outlet in self.open_chunks.outlets().filter(|outlet| outlet.wants_thread()) {
             host.start_writer(outlet.clone());
         }
-        // The heads are read after the ticket was seen, so records pushed before the request are included.
+        // The lanes' heads are read after the ticket was seen, so records pushed before the request are included.
         let lanes = self.segment.header().lanes.observe() as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
         self.pass = Some(FlushPass { ticket, heads });
@@ -399,7 +403,7 @@ impl Collector {
                 outlet.set_notify(true);
                 is_answered |= outlet.answer_after(ticket, batch);
             }
-            // Once for all sinks, since waking callers is a system call.
+            // Wake callers once for all sinks, since waking them is a system call.
             if is_answered {
                 progress::note();
             }
@@ -410,8 +414,8 @@ impl Collector {
         if self.tickets.is_empty() {
             return;
         }
-        // Each front is read once. Otherwise a later value could answer the ticket for all sinks before its
-        // outlet was answered.
+        // Read each outlet's front batch only once. Otherwise a second, later value could answer the ticket for all
+        // sinks before that outlet was answered.
         let mut oldest = NONE;
         for outlet in self.open_chunks.outlets() {
             let front = outlet.front_batch();
@@ -436,7 +440,7 @@ impl Collector {
     }
 }
 
-/// Number of outlets that have ever got records.
+/// Number of outlets that have ever received records.
 fn outlets_at_work(host: &dyn CollectorHost) -> usize {
     host.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
 }
@@ -446,7 +450,7 @@ fn outlets_at_work(host: &dyn CollectorHost) -> usize {
 struct OpenChunks {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
-    /// Whether a message about dropped records is being added, and the sinks whose chunks contain one.
+    /// Whether a message about dropped records is being added, and the sinks whose chunks contain such a message.
     adds_message: bool,
     sinks_with_message: Vec<u32>,
 }
@@ -524,7 +528,7 @@ struct BatchCounts {
     late: u64,
     point: u32,
     blobs: Vec<u64>,
-    /// For each lane, the number of its records and the sinks that they go to. Filled only if calls wait for
+    /// For each lane, the number of its records in the batch and the set of their sinks. Filled only if calls wait for
     /// durability.
     reached: Vec<(u32, Sinks)>,
 }

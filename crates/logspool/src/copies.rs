@@ -1,18 +1,19 @@
-//! Only one copy of this library in a process may have a queue; every other copy refuses.
+//! Only one copy of this library in a process may have a queue. Every other copy refuses all records.
 //!
-//! Two copies do not know of each other, but they share the resources of the process. These are the name of its
-//! segment, and its record locks, which end with any close of the locked file. So a second copy would remove or unlock
-//! files of the first one.
+//! Two copies do not know of each other, but they share the resources of the process. These are the name of the
+//! process's segment, and the process's record locks, which end when any descriptor of the locked file is closed. So a
+//! second copy would remove or unlock files of the first copy.
 //!
 //! The copy that is used first *claims* the process. It maps a page with the path of its library, under a name that
-//! /proc/self/maps shows. A copy that finds the page of another one does nothing at all. Forked children inherit the
-//! page and the claim; exec ends both. A page is never unmapped, so another copy can read it at any time.
+//! /proc/self/maps shows. A copy that finds the page of another copy does nothing but refuse records. Forked children
+//! inherit the page and the claim; exec ends the page and the claim. A page is never unmapped, so another copy can read
+//! it at any time.
 //!
-//! The page is a memfd, or else a named page of anonymous memory (Linux 5.17). If neither is possible, or without
-//! /proc, the files of the first copy still reveal it (`segment/own_files.rs`).
+//! The page is a memfd, or else a named page of anonymous memory (Linux 5.17). If neither is possible, or if there is
+//! no /proc, a second copy still notices the first copy by its files (`segment/own_files.rs`).
 //!
-//! Atomics outside `queue` and `stats`: the state of the claim, which every slow path reads, and whether it was
-//! reported.
+//! Atomics outside `queue` and `stats`: the state of the claim, which every slow path reads, and whether the refusal
+//! was reported.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -33,12 +34,12 @@ const MAPPING_NAMES: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"
 const PAGE: usize = 4096;
 const PATH_BYTES: usize = PAGE - 24;
 
-/// First word of a page: its copy is looking for others, has claimed the process, or has withdrawn.
+/// Values of the first word of a page: its copy is looking for other copies, has claimed the process, or has withdrawn.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
 const CLAIMED: u64 = u64::from_le_bytes(*b"LOGSCORE");
 const WITHDRAWN: u64 = 0;
 
-/// How long a copy waits for another one that looks at the same time. Chosen: a hundred times the duration of a look.
+/// How long a copy waits for another copy that looks at the same time. Chosen: a hundred times the duration of a look.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The page that a copy maps.
@@ -54,7 +55,7 @@ struct CopyPage {
 
 const _: () = assert!(size_of::<CopyPage>() == PAGE);
 
-/// The copy of the library that has the queue of this process, as seen from a refused copy.
+/// Describes the copy of the library that has the queue of this process. Used in a copy that was refused.
 #[derive(Debug)]
 pub struct OtherCopy {
     /// Path of its library.
@@ -75,12 +76,12 @@ impl fmt::Display for OtherCopy {
 
 impl std::error::Error for OtherCopy {}
 
-/// Result of the claim: null before the first try, [`THIS_COPY`], or the other copy.
+/// Result of the claim: null before the first try, then [`THIS_COPY`] or the other copy.
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
-/// Represents this copy in [`CLAIM`]; never read.
+/// Its address represents this copy in [`CLAIM`]; the value is never read.
 static THIS_COPY: OtherCopy = OtherCopy { library: String::new() };
 
-/// Identifies this copy in the process.
+/// A number that identifies this copy in the process.
 fn this_copy() -> u64 {
     std::ptr::from_ref(&CLAIM) as u64
 }
@@ -100,7 +101,7 @@ pub(crate) fn other() -> Option<&'static OtherCopy> {
 ///
 /// # Errors
 ///
-/// When another copy has claimed the process.
+/// Fails if another copy has claimed the process.
 pub fn claim() -> Result<(), &'static OtherCopy> {
     // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
@@ -116,17 +117,18 @@ pub fn claim() -> Result<(), &'static OtherCopy> {
     other().map_or(Ok(()), Err)
 }
 
-/// Tries to claim the process. Returns the library of the other copy if that one has it.
+/// Tries to claim the process. If another copy has claimed the process, returns the path of that copy's library.
 fn try_claim() -> Option<String> {
     if let Some(page) = claimed_page() {
         return Some(page.library());
     }
     let own = map_page(this_copy())?;
-    // From here on other copies find this page: of two that look at the same time, at least one finds the other. The
-    // kernel's lock of the mappings orders that; the state of a page is one word.
+    // From here on other copies find this page. Of two copies that look at the same time, at least one finds the other.
+    // This holds because the kernel's lock of the mappings orders the two, and the state of a page is one word.
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        // One look at each page: a copy that claims between two looks would be seen in neither state.
+        // Read the state of each page only once. With two reads, a copy that claims between them would be seen neither
+        // as trying nor as having claimed.
         let states: Vec<_> = pages().into_iter().map(|page| (page, page.state.observe())).collect();
         let find = |wanted: u64| states.iter().find(|(_, state)| *state == wanted).map(|(page, _)| *page);
         if let Some(page) = find(CLAIMED) {
@@ -138,7 +140,8 @@ fn try_claim() -> Option<String> {
                 own.state.publish(CLAIMED);
                 return None;
             }
-            // Of two pages the one with the higher address withdraws, and the lower one waits for that.
+            // Of two copies, the one whose page has the higher address withdraws, and the other waits until it has
+            // withdrawn.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
                 own.state.publish(WITHDRAWN);
                 return Some(page.library());
@@ -148,11 +151,11 @@ fn try_claim() -> Option<String> {
     }
 }
 
-/// As [`claim`], without claiming: for callers that only read files.
+/// Checks as [`claim`] does, but does not claim the process. Callers that only read files use it.
 ///
 /// # Errors
 ///
-/// When another copy has claimed the process.
+/// Fails if another copy has claimed the process.
 pub(crate) fn check() -> std::io::Result<()> {
     let other = if CLAIM.observe().is_null() {
         claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
@@ -162,7 +165,7 @@ pub(crate) fn check() -> std::io::Result<()> {
     other.map_or(Ok(()), |text| Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, text)))
 }
 
-/// Records that files of another copy are in the queue's folder. From here on this copy refuses.
+/// Notes that files of another copy are in the queue's folder. From here on this copy refuses all records.
 pub(crate) fn refuse_for(folder: &Path) {
     let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
     CLAIM.publish(Box::into_raw(Box::new(other)));
@@ -178,10 +181,10 @@ pub(crate) fn report_once() {
     }
 }
 
-/// Records that this copy refused because it has no queue, in this process.
+/// Number of records that this copy refused in this process because it has no queue.
 static REFUSED: PerProcess<PerLevel> = PerProcess::new();
 
-/// Counts a record that has no queue to go to.
+/// Counts a record that is refused because this copy has no queue.
 pub(crate) fn count_refusal(level: u16) {
     REFUSED.with(|refused| refused[level_class(level)] += 1);
 }
@@ -198,7 +201,7 @@ impl CopyPage {
     }
 }
 
-/// The page of another copy that has claimed the process.
+/// The page of the other copy that has claimed the process, if any.
 fn claimed_page() -> Option<&'static CopyPage> {
     pages().into_iter().find(|page| page.state.observe() == CLAIMED)
 }
@@ -209,13 +212,13 @@ fn pages() -> Vec<&'static CopyPage> {
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
     let named = lines.filter(|line| MAPPING_NAMES.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
-    // SAFETY: a page with this name is a `CopyPage` and is never unmapped. Its path was written before it got the name or
-    // was mapped; its state is an atomic.
+    // SAFETY: a page with this name is a `CopyPage` and is never unmapped. The page's path was written before the page
+    // got its name or was mapped; the page's state is an atomic.
     let pages = addresses.map(|address| unsafe { &*(address as *const CopyPage) });
     pages.filter(|page: &&CopyPage| page.copy != this_copy()).collect()
 }
 
-/// Maps the page of this copy. `None` if the page cannot get a name.
+/// Maps the page of this copy. Returns `None` if no page with a name can be mapped.
 fn map_page(copy: u64) -> Option<&'static CopyPage> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
@@ -247,7 +250,7 @@ fn map_memfd(page: &CopyPage) -> Option<*mut c_void> {
 
 fn map_named(page: &CopyPage) -> Option<*mut c_void> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping of a page, filled before it gets the name by which others find it.
+    // SAFETY: this is a fresh mapping of a page. It is filled before it gets the name by which other copies find it.
     unsafe {
         let address = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
         if address == libc::MAP_FAILED {
@@ -264,8 +267,8 @@ fn map_named(page: &CopyPage) -> Option<*mut c_void> {
 
 /// Path of the file that this code was loaded from.
 fn own_library() -> String {
-    // SAFETY: an all-zero Dl_info is a valid buffer for the answer. The address is of a static in this library, and the
-    // returned name lives as long as the library.
+    // SAFETY: an all-zero Dl_info is a valid buffer for the answer. The address belongs to a static in this library,
+    // and the returned name lives as long as the library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let address = std::ptr::from_ref(&CLAIM).cast::<c_void>();

@@ -1,14 +1,15 @@
-//! The accepted records that are not durable yet, and the calls that wait for them.
+//! Tracks the accepted records that are not durable yet, and the calls that wait for them.
 //!
-//! Beside the line, from *queue* to *writer*. The collector enters each batch before a sink gets it, split by lane,
-//! with the sinks of each lane's records. A sink removes itself when it has synced the batch, or when its destination
-//! has confirmed it. A lane's share is durable when no sink is left. Shares of different lanes are independent: a
-//! thread that logs to a healthy file does not wait for the stalled pipe of another thread.
+//! Pipeline stage: durability (see ARCHITECTURE.md). Before a sink gets a batch, the collector enters the batch in this
+//! table, split into one share for each lane. Each share lists the sinks of the lane's records. A sink removes itself
+//! from the shares of a batch when it has synced the batch, or when its destination has confirmed the batch. A share is
+//! durable when no sink is left in it. Shares of different lanes are independent: a thread that logs to a healthy file
+//! does not wait for the stalled pipe of another thread.
 //!
-//! A process in which no call waits has none of this.
+//! If the options let no call wait for durability, the process has no such table.
 //!
-//! Atomics outside `queue` and `stats`: the credit of `checkpoint`, which every call of that mode reads, and the two
-//! words by which callers wake the collector and the writers.
+//! Atomics outside `queue` and `stats`: the two counters of the `checkpoint` mode, which every call of that mode reads,
+//! and the two counters by which callers wake the collector and the writers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,50 +21,51 @@ use logspool_sys::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Order
 
 use crate::per_level::{self, PerLevel};
 
-/// Release: a caller that sees a record as settled also sees that its push has begun, so that it never counts too few
-/// records that are not durable (model: `a_checkpoint_never_counts_too_few`).
+/// Release: a caller that sees a record as settled also sees that the push of that record has begun. So the caller
+/// never counts too few records that are not durable (model: `a_checkpoint_never_counts_too_few`).
 #[inline(always)]
 fn settle_order() -> Ordering {
     guarded("settled_is_shown", Ordering::Release)
 }
 
-/// Acquire: see [`settle_order`].
+/// Acquire: pairs with the release of [`settle_order`], which gives the reason.
 #[inline(always)]
 fn credit_order() -> Ordering {
     guarded("settled_is_seen", Ordering::Acquire)
 }
 
-/// Release: whoever sees the call counted also sees it waiting (model: `a_call_that_is_counted_waits`).
+/// Release: a thread that sees the call in `calls` also sees it in `waiting` (model: `a_call_that_is_counted_waits`).
 #[inline(always)]
 fn call_order() -> Ordering {
     guarded("call_is_counted", Ordering::Release)
 }
 
-/// Acquire: see [`call_order`].
+/// Acquire: pairs with the release of [`call_order`], which gives the reason.
 #[inline(always)]
 fn calls_order() -> Ordering {
     guarded("calls_are_seen", Ordering::Acquire)
 }
 
-/// A set of sinks: one bit for each slot.
+/// A set of sinks, with one bit for each slot of the sink table.
 pub type Sinks = u128;
 
 const _: () = assert!(MAX_SINKS <= Sinks::BITS as usize);
 
-/// Number of failed shares that are remembered, for calls that have not looked yet.
+/// Number of failed shares that are remembered for calls that have not checked their outcome yet.
 ///
-/// Chosen: a call looks as soon as its thread runs; far more threads than lanes would have to be late.
+/// Chosen: a call checks its outcome as soon as its thread runs. An outcome would be forgotten too early only if far
+/// more threads than there are lanes were late.
 const MAX_FAILED_SHARES: usize = 4 * MAX_LANES;
 
-/// How often a waiting call restarts the native threads, which leave for a fork of another thread.
+/// How often a waiting call restarts the native threads, which end when another thread forks.
 const RESTART_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Which calls wait for durability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitRule {
-    /// Only calls of certain levels.
+    /// Only calls of the levels in `durable_levels` wait.
     Levels,
-    /// Calls that would leave this number of accepted records of the process not durable.
+    /// A call waits if it would leave this number of accepted records of the process not durable.
     Checkpoint(u64),
     /// All calls.
     Every,
@@ -74,20 +76,20 @@ pub enum WaitRule {
 pub struct BatchShare {
     /// Index of the lane.
     pub lane: usize,
-    /// First position.
+    /// Position of the first record.
     pub from: u64,
     /// Position after the last record.
     pub to: u64,
     /// Number of records.
     pub records: u32,
-    /// Sinks in which the records are not durable yet.
+    /// The sinks in which the records are not durable yet.
     pub sinks: Sinks,
 }
 
 /// Outcome of a batch at one sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOutcome {
-    /// The batch is durable there.
+    /// The batch is durable at the sink.
     Durable,
     /// The batch was dropped, or its sync failed.
     Failed,
@@ -101,9 +103,9 @@ struct PendingBatch {
 
 #[derive(Debug, Default)]
 struct PendingSyncState {
-    /// Per lane: position up to which it is batched.
+    /// For each lane: the position up to which the lane is batched.
     batched: Vec<u64>,
-    /// Per lane: unsettled shares, by the position after their last record.
+    /// For each lane: the shares that are not settled, by the position after their last record.
     pending: Vec<BTreeMap<u64, PendingBatch>>,
     /// Lane and end position of the shares of each unsettled batch.
     batches: BTreeMap<u64, Vec<(usize, u64)>>,
@@ -111,12 +113,12 @@ struct PendingSyncState {
     failed: VecDeque<(usize, u64, u64)>,
 }
 
-/// See the module documentation.
+/// The table of records that are not durable yet, see the module documentation.
 #[derive(Debug)]
 pub struct PendingSync {
     wait: WaitRule,
     levels: Vec<u16>,
-    /// Number of records whose push has begun; refused ones are subtracted again.
+    /// Number of records whose push has begun. Refused records are subtracted again.
     begun: AtomicU64,
     /// Number of records that are durable or dropped.
     settled: AtomicU64,
@@ -131,7 +133,8 @@ pub struct PendingSync {
 }
 
 impl PendingSync {
-    /// A table without records. Calls of `levels` wait in addition to `wait`.
+    /// A table without records. Calls of `levels` wait for their own record, in addition to the calls that `wait`
+    /// selects.
     pub fn new(wait: WaitRule, levels: Vec<u16>) -> Self {
         Self {
             wait,
@@ -152,11 +155,12 @@ impl PendingSync {
 
     /// Counts a record. Call it before the push, so that a record is counted before it can become durable.
     pub fn begin(&self) {
-        // Relaxed: all additions are in one order, and the thread sees its own. The ring shows it to the settling thread.
+        // Relaxed: all additions to `begun` have one order, and a thread sees its own addition. The ring makes the
+        // addition visible to the settling thread.
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Call after a push that found no room.
+    /// Takes back the count of [`Self::begin`]. Call it after a push that found no room.
     pub fn uncount(&self) {
         self.begun.fetch_sub(1, Ordering::Relaxed);
     }
@@ -170,18 +174,20 @@ impl PendingSync {
         self.wait == WaitRule::Every || self.levels.contains(&level)
     }
 
-    /// Whether fewer records are not durable than the mode allows.
+    /// Whether the number of records that are not durable is less than `every` of [`WaitRule::Checkpoint`]. Always true
+    /// in the other modes.
     fn has_credit(&self) -> bool {
         let WaitRule::Checkpoint(every) = self.wait else { return true };
-        // In this order: records settled in between make the difference too large, never too small.
+        // The order of these two loads matters: records settled between them make the difference too large, never too
+        // small.
         let settled = self.settled.load(credit_order());
         self.begun.load(Ordering::Relaxed).saturating_sub(settled) < every
     }
 
     /// Whether a call is waiting, so that sinks must sync.
     pub fn has_waiters(&self) -> bool {
-        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector, which sees the call in
-        // `calls`, takes that lock to wake it.
+        // Relaxed: a writer that reads 0 goes to sleep under the lock of its queue. The collector sees the call in
+        // `calls`, and takes the same lock to wake the writer.
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -195,7 +201,7 @@ impl PendingSync {
         per_level::read(&self.not_durable)
     }
 
-    /// Enters a batch. Call it before any sink gets the batch.
+    /// Enters a batch in the table. Call it before any sink gets the batch.
     pub fn add_batch(&self, batch: u64, shares: impl Iterator<Item = BatchShare>) {
         let mut state = self.lock();
         let PendingSyncState { batched, pending, batches, .. } = &mut *state;
@@ -223,7 +229,7 @@ impl PendingSync {
         }
     }
 
-    /// Reports that the sink in slot `slot` is done with these batches.
+    /// Reports the outcome of these batches at the sink in slot `slot`.
     pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: SyncOutcome) {
         let mut state = self.lock();
         for batch in batches {
@@ -272,8 +278,9 @@ impl PendingSync {
 
     /// Waits until the record that ends at `position` of a lane is durable, or until the mode lets its call return.
     ///
-    /// `look_after` is called at once and then repeatedly: it wakes the collector and the writers. Returns whether the
-    /// record is durable or need not be, or `None` at the deadline. The caller counts records that are not durable.
+    /// `look_after` wakes the collector and the writers; it is called at once and then repeatedly. Returns whether the
+    /// record is durable or need not be durable, or `None` at the deadline. The caller must count records that are not
+    /// durable.
     pub fn wait_until(
         &self,
         lane: usize,
@@ -287,12 +294,12 @@ impl PendingSync {
             let own = state.outcome(lane, position);
             if own.is_none() && !for_itself && self.has_credit() { Some(SyncOutcome::Durable) } else { own }
         };
-        // These stores come before the lock is taken and `state` is checked, so a writer that settles the record
+        // Change these counters before taking the lock and checking `state`. So a writer that settles the record
         // meanwhile is not missed.
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.calls.fetch_add(1, call_order());
-        // Orders the counters before the check of `look_after` whether the collector sleeps. The collector checks
-        // `calls` before it sleeps.
+        // Orders the changes of the counters before `look_after` checks whether the collector sleeps. The collector
+        // checks `calls` before it sleeps.
         full_fence("call_before_look");
         look_after();
         let mut state = self.lock();
@@ -325,7 +332,7 @@ impl PendingSync {
 }
 
 impl PendingSyncState {
-    /// Outcome of the record that ends at `position` of a lane. `None` if it is not known yet.
+    /// Outcome of the record that ends at `position` of a lane. `None` if the outcome is not known yet.
     fn outcome(&self, lane: usize, position: u64) -> Option<SyncOutcome> {
         if self.batched.get(lane).is_none_or(|batched| *batched < position) {
             return None;
@@ -426,7 +433,7 @@ mod tests {
             while !pending_sync.has_waiters() {
                 std::thread::yield_now();
             }
-            // Settles the record of another lane: only the credit matters.
+            // This settles the record of another lane, so the waiting call can return only because of the credit.
             pending_sync.settle(0, [1].into_iter(), SyncOutcome::Durable);
             assert_eq!(Some(true), waits.join().unwrap());
         });

@@ -1,8 +1,9 @@
 //! The last resort: ERROR records and above that no sink accepts are printed on standard error.
 //!
-//! At most ten lines a second, then one line with a count. Never used if standard error is the failing sink. The
-//! collector and logging calls come here and must not block. A line for a pipe or terminal is written only if that
-//! polls writable; a line for a file is left to a thread (`printer.rs`).
+//! It prints at most ten lines a second, then one line with the number of withheld lines. It is never used if standard
+//! error is the failing sink. The collector and logging calls use it and must not block. If standard error is a pipe or
+//! terminal, a line is written only if poll(2) reports it writable. If standard error is a file, a thread writes the
+//! line (`printer.rs`).
 
 mod printer;
 
@@ -21,12 +22,12 @@ pub use printer::finish;
 
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
-/// Number of records printed until now.
+/// Number of records printed so far.
 pub fn printed() -> u64 {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Most lines in a second.
+/// Maximum number of lines in a second.
 const LINES_A_SECOND: u32 = 10;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Starts a new second if one has begun, and prints how many lines the last one withheld.
+    /// Resets the counters if a new second has begun, and prints how many lines were withheld in the previous second.
     fn start_second(&mut self) {
         let second = monotonic_ns() / 1_000_000_000;
         if second != self.second {
@@ -56,7 +57,7 @@ pub fn is_standard_error(outlet: &Outlet) -> bool {
     outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(2)
 }
 
-/// Whether a line would be printed now. If not, it counts as withheld.
+/// Whether a line may be printed now. If not, the line counts as withheld.
 pub fn has_room() -> bool {
     let Some(mut rate) = RATE.try_lock() else { return false };
     rate.start_second();
@@ -92,7 +93,8 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     }
 }
 
-/// Prints a message about logspool itself. It is lost if a pipe or terminal does not accept it at once.
+/// Prints a message about logspool itself. The message is lost if standard error is a pipe or terminal that does not
+/// accept it at once.
 pub fn report(text: &str) {
     print(text.as_bytes());
 }
@@ -107,8 +109,9 @@ fn print(line: &[u8]) -> bool {
     unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
 }
 
-/// Whether standard error has a file position, as files do. Never waits for a disk or file server, as fstat(2) may.
+/// Whether standard error has a file position, as files do. Unlike fstat(2), this never waits for a disk or file
+/// server.
 fn is_file() -> bool {
-    // SAFETY: changes nothing; the kernel checks the descriptor.
+    // SAFETY: this call changes nothing, and the kernel checks the descriptor.
     unsafe { libc::lseek(2, 0, libc::SEEK_CUR) >= 0 }
 }

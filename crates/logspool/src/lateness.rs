@@ -9,21 +9,23 @@ use logspool_sys::clock::monotonic_ns;
 
 /// A wait that begins this soon after a timeout belongs to the earlier wait.
 ///
-/// Chosen: an interpreter spends milliseconds between its last hooks; after a longer time the program has continued.
+/// Chosen: an interpreter spends only milliseconds between its exit hooks. If a second has passed, the program has
+/// continued to run.
 const SAME_WAIT_NS: u64 = 1_000_000_000;
-/// Least duration of such a wait. Chosen: enough to see that everything was written meanwhile.
+/// Minimum duration of a wait that belongs to an earlier one. Chosen: it is long enough to notice that everything was
+/// written meanwhile.
 const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// When a wait timed out, and how long it had waited.
 #[derive(Debug, Default)]
 pub struct Lateness {
-    /// On the monotonic clock; 0 is never.
+    /// Time of the last timeout on the monotonic clock; 0 means never.
     late_ns: AtomicU64,
     spent_ns: AtomicU64,
 }
 
 impl Lateness {
-    /// How long to wait, if `timeout` covers all waits that belong together.
+    /// How long to wait if `timeout` is the limit for all waits that belong together.
     pub fn remaining(&self, timeout: Duration) -> Duration {
         timeout.saturating_sub(self.spent()).max(MIN_WAIT.min(timeout))
     }

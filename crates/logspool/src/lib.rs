@@ -1,6 +1,6 @@
-//! logspool's core: from a logging call to bytes at a sink, off the hot path.
+//! logspool's core: carries records from a logging call to the bytes at a sink, off the hot path.
 //!
-//! The way of a record: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
+//! The path of a record: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
 //! `collector` (ordered batches) -> [`logspool_record::format`] -> `writer` (one thread per sink). In addition,
 //! [`recover`] delivers the records that dead processes left. [`sidecar`] lets several processes share a log file, and
 //! [`stats`] counts the outcome of each record.
@@ -8,7 +8,7 @@
 //! Invariants: each accepted record is written, is waiting, or is counted with a reason. A logging call does not wait
 //! for a sink. There is no Python, no async runtime and no HTTP here.
 //!
-//! Under `--cfg loom` only the parts with models are compiled.
+//! Under `--cfg loom` only the modules that have loom models are compiled.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 

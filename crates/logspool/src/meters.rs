@@ -1,6 +1,8 @@
-//! Metrics for operators, in addition to the exact accounting: durations, sizes, errors by reason, waiting callers.
+//! Metrics for operators, in addition to the exact accounting in `stats`: durations, sizes, errors by reason, and
+//! waiting callers.
 //!
-//! They are relaxed atomics, each written by one thread. A scrape may see one meter a moment older than another.
+//! The meters are relaxed atomics, each written by one thread. So a scrape may see one meter in a slightly older state
+//! than another.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,8 @@ use crate::per_level::{PerLevel, read};
 
 /// Upper bounds of a write's duration in seconds; one more bucket holds longer writes.
 ///
-/// Specified: from 50 us (a page-cache write) to 10 s (a hung disk), at most three steps a decade.
+/// Specified by the public contract: the bounds reach from 50 us (a page-cache write) to 10 s (a hung disk), with at
+/// most three bounds in each factor of ten.
 pub const WRITE_SECONDS: [f64; 11] = [50e-6, 100e-6, 500e-6, 1e-3, 5e-3, 20e-3, 100e-3, 500e-3, 1.0, 5.0, 10.0];
 
 /// Upper bounds of the number of records in one write; one more bucket holds larger writes.
@@ -29,14 +32,14 @@ pub enum ErrorClass {
     NoSpace = 0,
     /// A device error, or a read-only file system.
     Device = 1,
-    /// The other end is gone.
+    /// The reader or peer of the destination is gone.
     Closed = 2,
     /// Anything else.
     Other = 3,
 }
 
 impl ErrorClass {
-    /// Classifies an error.
+    /// Returns the class of an error.
     pub fn of(error: &std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::NoSpace,

@@ -1,4 +1,5 @@
-//! Loom models of the pending-sync table and of the places of sidecars: each fails when what it guards is weakened.
+//! Loom models of the pending-sync table and of the places of sidecars. Each model fails if the memory ordering that it
+//! checks is weakened.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -10,8 +11,8 @@ use logspool_sys::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::durable::{BatchShare, PendingSync, SyncOutcome, WaitRule};
 use crate::sidecar::place::{HandlerPlace, NamedSidecar};
 
-/// Runs a model with at most three switches that the threads did not ask for, and checks that an interleaving reached the
-/// state that it is about.
+/// Runs a model with at most three preemptions, and checks that some interleaving reached the state that the model is
+/// about.
 fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = reached.clone();
@@ -25,7 +26,7 @@ fn reach(reached: &std::sync::atomic::AtomicBool) {
     reached.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// The share of a batch that holds one record, which ends at position 8 of lane 0.
+/// The share of a batch that contains one record. The record ends at position 8 of lane 0.
 fn one_record() -> impl Iterator<Item = BatchShare> {
     std::iter::once(BatchShare { lane: 0, from: 0, to: 8, records: 1, sinks: 1 })
 }
@@ -65,7 +66,7 @@ fn a_checkpoint_never_counts_too_few() {
             let pending_sync = pending_sync.clone();
             thread::spawn(move || {
                 pending_sync.0.begin();
-                // In place of the ring, which shows the push to the native threads.
+                // Stands in for the ring: in the real program, the ring makes the push visible to the native threads.
                 pending_sync.1.publish(true);
             })
         };
@@ -77,7 +78,7 @@ fn a_checkpoint_never_counts_too_few() {
                 }
             })
         };
-        // The record of this thread is never settled: it has to wait for it.
+        // The record of this thread is never settled, so this thread has to wait.
         pending_sync.0.begin();
         assert!(pending_sync.0.must_wait(20), "records that are not durable were counted as fewer than there are");
         caller.join().unwrap();

@@ -1,7 +1,7 @@
 //! Finds the known word that is nearest to a misspelt one, for error messages.
 
-/// Returns the word of `known` that needs the fewest changes to become `word`, whatever the case of letters. `None` if
-/// even that word needs as many changes as half the letters of the longer one.
+/// Returns the word of `known` that needs the fewest changes to become `word`, ignoring case. Returns `None` if even
+/// the nearest word needs changes in half the letters of the longer of the two words, or in more.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded: Vec<char> = word.to_lowercase().chars().collect();
     let with_distance = known.into_iter().filter_map(|each| {
@@ -12,7 +12,8 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     with_distance.min_by_key(|(changes, _)| *changes).map(|(_, each)| each)
 }
 
-/// Number of letters to insert, remove, replace or swap with their neighbour (Damerau-Levenshtein distance).
+/// Number of letters to insert, remove, replace or swap with their neighbour to turn `one` into `other`
+/// (Damerau-Levenshtein distance).
 fn edit_distance(one: &[char], other: &[char]) -> usize {
     let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
     for (index, row) in rows.iter_mut().enumerate() {

@@ -1,6 +1,7 @@
-//! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
+//! Writes a snapshot as OpenMetrics 1.0 text, for a scrape or for a text file collector.
 //!
-//! Names have one prefix, base units, and `_total` on counters. Label values are bounded (levels, reasons, sinks).
+//! All metric names have the prefix `logspool_`, use base units, and end in `_total` for counters. Label values come
+//! from bounded sets (levels, reasons, sinks).
 
 mod page;
 mod pools;
@@ -19,8 +20,8 @@ fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
-/// The page: metrics of logging if there is a snapshot, and of thread pools. `build` holds the labels of
-/// `logspool_build_info`, such as version and python.
+/// The page with the metrics of logging, if there is a snapshot, and the metrics of thread pools. `build` holds the
+/// labels of `logspool_build_info`, such as version and python.
 pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
     let mut page = MetricsPage::new();
     page.family("build", "info", "What is running.");

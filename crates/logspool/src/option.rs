@@ -1,7 +1,7 @@
-//! Options that users give: one row each, with name, type, default, unit, range and meaning.
+//! Options that users give. Each option is one row with its name, type, default, unit, range and meaning.
 //!
-//! Signatures, checks, stubs and reference pages come from these rows, in every language. A struct of options is
-//! declared by [`options!`](crate::options), in the file of the part that reads it. A default outside its range does not
+//! Signatures, checks, stubs and reference pages come from these rows, in every language. [`options!`](crate::options)
+//! declares a struct of options, in the file of the component that reads them. A default outside its range does not
 //! compile.
 
 mod field;
@@ -13,12 +13,12 @@ pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, o
 
 /// A struct of options, declared by [`options!`](crate::options).
 pub trait OptionTable: Sized {
-    /// What the part does, for the reference page.
+    /// What the component with these options does, for the reference page.
     const ABOUT: &'static str;
-    /// Its options, in the order of the struct.
+    /// The rows of the options, in the order of the struct's fields.
     const ROWS: &'static [OptionRow];
 
-    /// The options where none is given; `None` where one has to be.
+    /// The struct with every option at its default. `None` if the table has a required option.
     fn defaults() -> Option<Self> {
         let values: Option<Vec<_>> = Self::ROWS.iter().map(OptionRow::default_value).collect();
         Self::from_values(&values?).ok()
@@ -27,21 +27,22 @@ pub trait OptionTable: Sized {
     /// The values in the order of the rows.
     fn values(&self) -> Vec<OptionValue>;
 
-    /// Reads what [`OptionTable::values`] made, or values that were checked against the rows.
+    /// Makes the struct from values: those of [`OptionTable::values`], or values that were checked against the rows.
     ///
     /// # Errors
     ///
-    /// Names the option that has another type, or a value that its type refuses.
+    /// The error names the option whose value has the wrong type, or whose value its type refuses.
     fn from_values(values: &[OptionValue]) -> Result<Self, OptionError>;
 }
 
 /// Declares a struct of options and its rows.
 ///
-/// Each option is a documented field: `name: type`, then `as Path` where text is a path, then `["unit", least..=most]` for a
-/// number or `[seconds 0.5..=2.0]` for a number of seconds, then `= Whole(0)` or another [`OptionDefault`]; one without a
-/// default has to be given. The upper end of a range is a literal or a constant in braces.
+/// Each option is a documented field. It has the form `name: type`, then `as Path` if its text is a path, then its
+/// range, then its default. The range is `["unit", minimum..=maximum]` for a number or `[seconds 0.5..=2.0]` for a
+/// number of seconds. The default is `= Whole(0)` or another [`OptionDefault`]; an option without a default is
+/// required. The upper end of a range is a literal or a constant in braces.
 ///
-/// Fields after a `;` are not options: they have no row, and their value where none is set.
+/// Fields after a `;` are not options: they have no row, and each has the value after its `=`.
 ///
 /// ```
 /// logspool::options! {
@@ -59,7 +60,7 @@ pub trait OptionTable: Sized {
 /// assert_eq!("records", JarOptions::ROWS[1].name);
 /// ```
 ///
-/// A default outside its range is an error of the compiler:
+/// A default outside its range is a compile error:
 ///
 /// ```compile_fail
 /// logspool::options! {

@@ -1,8 +1,10 @@
-//! Overflow files: hold the finished chunks of a stalled sink on tmpfs, so that lanes stay free.
+//! Overflow files. They hold the finished chunks of a stalled sink on tmpfs, so that the lanes have room for new
+//! records.
 //!
-//! An entry (`chunk.rs`) that was cut by a kill is ignored, since its records are still in the lanes. The entries of a
-//! sink are in batch order. A file is removed when its last entry is written. Files hold formatted bytes instead of raw
-//! records: these are as small, need no definitions for a replay, and cannot be rendered differently later.
+//! Each chunk is stored as an entry (`chunk.rs`). If a kill cut an entry short, recovery ignores the entry, since its
+//! records are still in the lanes. The entries of a sink are in batch order. A file is removed when the sink has
+//! written the file's last entry. The files hold formatted bytes instead of raw records. Formatted bytes are as small
+//! as raw records, need no definitions for a replay, and cannot be rendered differently later.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +19,13 @@ use logspool_sys::memory_files::memory_file;
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::sink::Mark;
 
-/// Size at which a file gets a successor; smaller if the budget is small. A file is freed as a whole.
+/// When a file has this size, the next chunk begins a new file. If the budget is small, files are smaller. A file is
+/// freed as a whole.
 ///
-/// Chosen: frees tmpfs in steps of 4 MiB; half doubles the number of files, double keeps more memory.
+/// Chosen: tmpfs is freed in steps of 4 MiB. Halving it doubles the number of files; doubling it keeps memory in use
+/// for longer.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// Least number of files for which a budget has room.
+/// Minimum number of files for which a budget has room.
 const FILES: u64 = 16;
 
 /// Limit and current size of all overflow files of the process, in bytes.
@@ -49,7 +53,7 @@ impl Budget {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Most bytes.
+    /// Maximum number of bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -79,7 +83,7 @@ impl Drop for OverflowFile {
     fn drop(&mut self) {
         self.budget.release(self.bytes.load(Ordering::Relaxed));
         if let Some((folder, _)) = self.segment.home() {
-            // The next start finds a file that stays, and sees that its entries are written.
+            // If the file cannot be removed, the next start finds it and sees that its entries are written.
             let _ = folder.remove(&self.name);
         }
     }
@@ -104,7 +108,7 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// An overflow without files.
+    /// The overflow of a sink that has no overflow files yet.
     pub fn new(segment: Arc<Segment>, budget: Arc<Budget>, sink: u32) -> Self {
         Self { segment, budget, sink, current: None }
     }
@@ -113,7 +117,8 @@ impl Overflow {
     ///
     /// # Errors
     ///
-    /// `StorageFull` if the budget is used up; also when a system call fails. The chunk is then not stored.
+    /// Fails with `StorageFull` if the budget is used up. Also fails if a system call fails. In both cases the chunk is
+    /// not stored.
     pub fn append(&mut self, chunk: &Chunk) -> io::Result<OverflowPlace> {
         let entry_bytes = entry_bytes(chunk.bytes.len(), chunk.marks.len()) as u64;
         if !self.budget.reserve(entry_bytes) {
@@ -160,7 +165,8 @@ impl Overflow {
         Ok(file)
     }
 
-    /// Ends the current file after everything in it is written. It is removed when the caller drops it.
+    /// Returns the current file, so that the next chunk begins a new file. Call it after the sink has written
+    /// everything in the current file. The file is removed when the caller drops it.
     pub fn finish(&mut self) -> Option<Arc<OverflowFile>> {
         self.current.take()
     }
@@ -183,7 +189,7 @@ impl OverflowPlace {
         self.marks
     }
 
-    /// Reads the chunk. Its contents are trusted, since the file is this process's own.
+    /// Reads the chunk. The contents are trusted, since this process wrote the file.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::sync::{AtomicU64, Ordering};
 
-/// One number per level class.
+/// One count for each level class.
 pub type PerLevel = [u64; LEVEL_CLASSES];
 
 /// Reads counters.

@@ -1,14 +1,15 @@
 //! The pipeline of the process, from lanes to sinks, as the language bindings see it.
 //!
-//! It is the whole interface for a binding: `push` and `make_room` are the hot path, the rest is configuration,
-//! barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first definition or record. A forked
-//! child begins a new one and never touches the parent's: it waits for no lock of the parent, and frees no memory of
-//! it.
+//! This module is the whole interface for a binding: `push` and `make_room` are the hot path, and all other functions
+//! are for configuration, barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first
+//! definition or record. A forked child begins a new pipeline and never touches the parent's pipeline. The child waits
+//! for no lock of the parent, and frees no memory of the parent.
 //!
-//! The files, lowest first; each uses only files of earlier lines and of its own:
-//! - `options`, `settings`: the options, and those in force;
+//! The files, lowest first. Each file uses only files of its own line and of earlier lines:
+//! - `options`, `settings`: the option types, and the option values in force;
 //! - `routes`, `spooler`, `watcher`, `idle_writer`, then `state`: the fields of a pipeline;
-//! - `slot`: which pipeline the process has; `waiting`, `door`: waits, and the door that pushes find closed;
+//! - `slot`: which pipeline the process has; `waiting`, `door`: waits, and the door that makes pushes take their slow
+//!   path;
 //! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
 //! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
 //! - `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;

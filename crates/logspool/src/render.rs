@@ -1,7 +1,8 @@
-//! Renders a record in its lane to bytes in the chunks of its sinks.
+//! Renders a record from its lane into bytes in the chunks of its sinks.
 //!
-//! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process. A
-//! definition is decoded when its id is first met, so any process that has the segment can render its records.
+//! Pipeline stage: format (see ARCHITECTURE.md). The collector calls it for records of its own process, and the
+//! recoverer for the segment of a dead process. A definition is decoded when its id first occurs, so any process that
+//! has the segment can render the segment's records.
 
 use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{Table, level_class};
@@ -14,7 +15,7 @@ use crate::sink::Mark;
 
 /// Source of the definitions and large records of a segment.
 pub trait Definitions {
-    /// The items of a definition's tuple. `None` if there is no such id.
+    /// The items of the tuple that a definition consists of. `None` if there is no such id.
     fn definition(&self, table: Table, id: u32) -> Option<Values<'_>>;
 
     /// The values of large record `number`, if they are readable.
@@ -23,14 +24,14 @@ pub trait Definitions {
 
 /// Destination of finished lines.
 pub trait Chunks {
-    /// The chunk to append to for a sink. `None` if lines for it are not wanted.
+    /// The chunk to which lines for `sink` are appended. `None` if lines for this sink are not wanted.
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk>;
 }
 
 /// Result of rendering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenRecord {
-    /// Number of its blob, if it has one.
+    /// Number of the record's blob (the file of a large record), if it has one.
     pub blob: Option<u64>,
     /// Bytes of the values in the blob.
     pub blob_bytes: usize,
@@ -38,7 +39,7 @@ pub struct TakenRecord {
     pub whole: bool,
 }
 
-/// A compiled format with the state that it keeps between records.
+/// A compiled format, and the state that rendering keeps between records.
 struct Compiled {
     format: Format,
     state: RenderState,
@@ -50,13 +51,13 @@ pub struct Renderer {
     sites: Vec<Slot<CompiledSite>>,
     routes: Vec<Slot<RouteDefinition>>,
     formats: Vec<Slot<Compiled>>,
-    /// For each slot, the sink and format of its newest record. Used for messages of logspool itself.
+    /// For each slot of the sink table, the sink and format of the newest record. Used for messages of logspool itself.
     newest_format: Vec<(u32, u32)>,
-    /// Most bytes of all lines of one record.
+    /// Maximum bytes of all lines of one record.
     max_bytes: Option<usize>,
 }
 
-/// A slot of a table, with the id that was met there last.
+/// A slot of a table, with the id that last occurred for this slot.
 enum Slot<T> {
     Unmet,
     Unusable(u32),
@@ -69,7 +70,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// The decoded definition of `id`. `load` decodes it when the id is first met; an invalid definition is not tried
+/// The decoded definition of `id`. `load` decodes it when the id first occurs. An invalid definition is not decoded
 /// again.
 #[inline]
 fn by_id<T>(table: &mut Vec<Slot<T>>, ids: Table, id: u32, load: impl FnOnce() -> Option<T>) -> Option<&mut T> {
@@ -181,8 +182,8 @@ impl Renderer {
                 whole = false;
                 continue;
             }
-            // A record that cannot be rendered completely is written as far as possible, with a marker. So there is
-            // never a gap.
+            // A record that cannot be rendered completely is written as far as possible, with a marker. So no record is
+            // silently missing.
             room -= chunk.bytes.len() - start;
             mark(chunk, head.level, time_ns);
         }
@@ -224,7 +225,7 @@ fn message_record(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
     RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values }
 }
 
-/// Number of the blob to which a record with [`flags::BLOB`] refers.
+/// Number of the blob (the file of a large record) to which a record with [`flags::BLOB`] refers.
 pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
     match Values::new(peeked.values).next_entry() {
         Some(Entry::Context(Context::Blob(number))) => Some(number),
@@ -235,7 +236,7 @@ pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
-/// Ends a record in a chunk: adds its mark and counts it.
+/// Ends a record in a chunk: adds the record's mark and counts the record.
 fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
     let class = level_class(level);
     chunk.counts[class] += 1;

@@ -1,8 +1,8 @@
 //! The interface of sinks: a sink accepts finished lines.
 //!
-//! Stop on the line: *writer (sink)*. Each sink has its own writer thread, so it may block. The author of a sink writes
-//! `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries, accounting and
-//! barriers. If the destination confirms records, the sink is also a [`Courier`].
+//! Pipeline stage: writer (see ARCHITECTURE.md). Each sink has its own writer thread, so it may block. The author of a
+//! sink writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries,
+//! accounting and barriers. If the destination confirms records, the sink is also a [`Courier`].
 
 mod shared_log;
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use shared_log::{Origin, SharedLog};
 
-/// End of one record in a chunk.
+/// The position and data of one record in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Mark {
@@ -37,8 +37,8 @@ pub struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// How many of the first `part` bytes make one piece: whole records of at most `most` bytes, or a single longer
-    /// record.
+    /// How many of the first `part` bytes to write as one piece. A piece consists of whole records with at most `most`
+    /// bytes in total, or of a single longer record.
     pub fn piece(&self, part: usize, most: usize) -> usize {
         if part <= most {
             return part;
@@ -48,8 +48,8 @@ impl Lines<'_> {
         self.marks.get(last).map_or(part, |mark| mark.end as usize - self.before).clamp(1, part)
     }
 
-    /// Bytes for one write to a pipe: whole records that other writers cannot interleave. A record longer than PIPE_BUF
-    /// is cut.
+    /// The bytes for one write to a pipe: whole records of at most PIPE_BUF bytes, which other writers cannot
+    /// interleave. A record longer than PIPE_BUF is cut.
     pub fn for_pipe(&self) -> &[u8] {
         &self.bytes[..self.piece(self.bytes.len(), libc::PIPE_BUF).min(libc::PIPE_BUF)]
     }
@@ -58,7 +58,7 @@ impl Lines<'_> {
 /// What to do after a failed write.
 #[derive(Debug)]
 pub enum SinkError {
-    /// Write the same bytes again later: no room, a device error, a slow reader.
+    /// Write the same bytes again later. Examples: no space, a device error, a slow reader.
     Retry(io::Error),
     /// Never write these bytes; the next ones may succeed.
     Reject(io::Error),
@@ -90,7 +90,7 @@ impl SinkError {
     }
 }
 
-/// A failed sync: it is unknown how much of the data is on the disk.
+/// A failed sync. It is unknown how much of the data is on the disk.
 #[derive(Debug)]
 pub struct SyncError {
     /// Error of the system call.
@@ -108,30 +108,33 @@ impl From<SyncError> for io::Error {
 /// A destination of finished lines.
 ///
 /// Contract: methods are called from one thread at a time and may block. Writes are in order. `write` returns how many
-/// bytes the destination accepted, at least one: these count as written, all others as not written.
+/// bytes the destination accepted, at least one. These bytes count as written, and all other bytes as not written.
 pub trait Sink: Send {
     /// Writes a leading part of `lines`, as much as is sensible in one call.
     ///
     /// # Errors
     ///
-    /// A [`SinkError`] that says what to do; no byte of `lines` was accepted.
+    /// Returns a [`SinkError`] that says what the writer must do. No byte of `lines` was accepted.
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError>;
 
-    /// Makes durable all bytes that `write` has returned, also in files that the sink has left since.
+    /// Makes durable all bytes that `write` has accepted, including bytes in files that the sink has switched away
+    /// from.
     ///
     /// For a destination without a disk, written bytes are durable.
     ///
     /// # Errors
     ///
-    /// A [`SyncError`], after the sink has tried what it can do now. The sink remains usable.
+    /// Returns a [`SyncError`] if the data could not be synced, even by the repairs that the sink can do now. The sink
+    /// remains usable.
     fn sync(&mut self) -> Result<(), SyncError> {
         Ok(())
     }
 
-    /// Announces calls of `sync`: from here on the sink keeps the data that it needs to repair a failed sync.
+    /// Announces that `sync` will be called. From here on the sink keeps the data that it needs to repair a failed
+    /// sync.
     fn keep_unsynced(&mut self) {}
 
-    /// Called when nothing was queued for a while: releases descriptors that the program itself has closed. Returns
+    /// Releases descriptors that the program itself has closed. Called when nothing was queued for a while. Returns
     /// whether to call it again. Only for sinks that [borrow a descriptor](crate::sinks::is_borrowed).
     fn release_closed_descriptors(&mut self) -> bool {
         false
@@ -142,7 +145,7 @@ pub trait Sink: Send {
         0
     }
 
-    /// Returns and clears an error besides writing, which affects no records.
+    /// Returns and clears an error that did not come from a write and affects no records.
     fn trouble(&mut self) -> Option<io::Error> {
         None
     }
@@ -152,23 +155,25 @@ pub trait Sink: Send {
         None
     }
 
-    /// The sink as a courier, if its destination confirms later. The writer then does not call `write`.
+    /// The sink as a courier, if its destination confirms records later. The writer then does not call `write`.
     fn courier(&mut self) -> Option<&mut dyn Courier> {
         None
     }
 }
 
-/// A sink with several batches in transit: a batch that it took stays queued until it has arrived.
+/// A sink that can have several batches in transit. A batch that the courier took stays queued until the destination
+/// has confirmed it.
 ///
 /// Contract: methods are called from one thread at a time. Batches arrive in the order in which they were taken. The
 /// courier keeps each batch until it has arrived, even if the connection breaks.
 pub trait Courier: Send {
-    /// The stream of its records, if the destination identifies them by number: from 1, each by one more.
+    /// The stream of the courier's records, if the destination identifies records by number. The numbers start at 1 and
+    /// increase by one.
     fn stream(&self) -> Option<Stream> {
         None
     }
 
-    /// Whether it can take another batch.
+    /// Whether the courier can take another batch.
     fn has_room(&self) -> bool;
 
     /// Takes a whole batch.
@@ -181,21 +186,21 @@ pub trait Courier: Send {
     fn wait(&self, longest: Duration);
 }
 
-/// A stream of numbered records: all records that one sink of one process sends.
+/// A stream of numbered records. It contains all records that one sink of one process sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Random identity.
+    /// Random identity of the stream.
     pub id: u128,
-    /// Epoch of the stream, set when it begins; never 0. Numbers count within an epoch.
+    /// Epoch of the stream, set when the stream begins; never 0. Record numbers are unique only within an epoch.
     pub epoch: u64,
 }
 
 /// Whether a courier may wait for more records before it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// It may wait.
+    /// The courier may wait for more records.
     Gather,
-    /// It must send now: a caller waits until everything has arrived.
+    /// The courier must send now, because a caller waits until everything has arrived.
     Hurry,
 }
 
@@ -213,13 +218,13 @@ pub struct CarryOutcome {
 /// When a courier must be called again, unless it gets another batch first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCarry {
-    /// Not at all: it has no work.
+    /// No call is needed: the courier has no work.
     Idle,
-    /// At this time; until then it gathers records.
+    /// Call at this time; until then the courier gathers records.
     AtTime(Instant),
-    /// As soon as the destination answers or accepts more.
+    /// Call as soon as the destination answers or accepts more bytes.
     OnAnswer,
-    /// At this time: the destination is unreachable, and the next try is due then.
+    /// The destination is unreachable. Call at this time, when the next try is due.
     Unreachable(Instant),
 }
 

@@ -1,7 +1,8 @@
-//! Exact accounting: records offered, accepted and refused, and their outcome at each sink.
+//! Exact accounting: counts the records that were offered, accepted and refused, and their outcome at each sink.
 //!
-//! Per level `offered = accepted + refused{reason}`; per sink and level `accepted_for_sink = written + queued + spooled
-//! + dropped{reason} + uncertain`. The counters are in the segment, so that a recoverer can continue them.
+//! For each level, `offered = accepted + refused{reason}`. For each sink and level, `accepted_for_sink = written +
+//! queued + spooled + dropped{reason} + uncertain`. The counters are in the segment, so that a recoverer can continue
+//! them.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ pub use crate::per_level::{PerLevel, add, read};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum DropReason {
-    /// The destination is gone: a pipe without a reader, a closed descriptor.
+    /// The destination is gone. Examples: a pipe without a reader, a closed descriptor.
     SinkClosed = 0,
     /// The destination rejected these bytes.
     Rejected = 1,
@@ -23,7 +24,7 @@ pub enum DropReason {
     Unrenderable = 3,
     /// The overflow file could not be read back.
     Unreadable = 4,
-    /// Shutdown ended before the sink accepted them.
+    /// Shutdown ended before the sink accepted the records.
     Deadline = 5,
 }
 
@@ -38,7 +39,7 @@ pub const LEVEL_NAMES: [&str; LEVEL_CLASSES] = ["NOTSET", "DEBUG", "INFO", "WARN
 /// Outcome of the records of one sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkCounts {
-    /// Records of batches for this sink.
+    /// Records that were batched for this sink.
     pub accepted: PerLevel,
     /// Records handed to the kernel.
     pub written: PerLevel,
@@ -56,18 +57,18 @@ pub struct SinkCounts {
     pub overflow_bytes: u64,
     /// Bytes of the spool's files, including files kept for reuse.
     pub spool_bytes: u64,
-    /// Why the spool accepts no records; empty if it does.
+    /// Why the spool accepts no records; empty if the spool accepts records.
     pub spool_error: String,
 }
 
 impl SinkCounts {
-    /// Records that are neither written nor dropped, wherever they wait.
+    /// Number of records that are neither written nor dropped, wherever they wait.
     pub fn waiting(&self) -> u64 {
         self.queued.iter().chain(&self.spooled).sum()
     }
 
-    /// Reads the counters in a sink's head; the counts of waiting records are zero. Consistent while the outlet's lock
-    /// is held.
+    /// Reads the counters in a sink's head; the result's counts of waiting records are zero. The counters are
+    /// consistent while the outlet's lock is held.
     pub fn read(head: &SinkHead) -> Self {
         Self {
             accepted: read(&head.accepted),
@@ -87,13 +88,13 @@ impl SinkCounts {
 /// Where the queue of a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueuePlace {
-    /// In its folder, on a tmpfs.
+    /// The queue is in its folder, on a tmpfs.
     Tmpfs,
-    /// In its folder, on a disk, because the user named it.
+    /// The queue is in its folder, on a disk, because the user named this folder.
     Disk,
-    /// In memory that a keeper holds too.
+    /// The queue is in memory files that a keeper process also holds.
     Memfd,
-    /// In the memory of this process alone, or nowhere.
+    /// The queue is in the memory of this process alone, or there is no queue.
     #[default]
     Memory,
 }
@@ -113,9 +114,9 @@ impl QueuePlace {
 /// Counters of the whole process at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
-    /// Calls that reached the queue: `accepted + refused`.
+    /// Number of calls that tried to queue a record: `accepted + refused`.
     pub offered: PerLevel,
-    /// Records in the queue or beyond.
+    /// Records that were accepted into the queue, including those that have left it.
     pub accepted: PerLevel,
     /// Records refused, per `pipeline::Refusal`.
     pub refused: [PerLevel; REFUSAL_REASONS.len()],
@@ -123,7 +124,7 @@ pub struct Snapshot {
     pub in_lanes: PerLevel,
     /// Calls that had to wait for durability and returned although their record was not durable.
     pub not_durable: PerLevel,
-    /// Records that were batched after a record with a later stamp.
+    /// Records that were batched later than a record with a later stamp.
     pub late_records: u64,
     /// Number of batches.
     pub batches: u64,
@@ -141,15 +142,15 @@ pub struct Snapshot {
     pub blocked_calls: u64,
     /// Total time that calls waited for room.
     pub blocked_seconds: f64,
-    /// Whether the collector thread runs; it starts with the first record.
+    /// Whether the collector thread runs. The thread starts with the first record.
     pub collector_runs: bool,
     /// Whether queued records survive a kill of the process.
     pub survives: bool,
     /// Where the queue is.
     pub place: QueuePlace,
-    /// Why the queue is not in its folder; empty if it is, or if the user chose plain memory.
+    /// Why the queue is not in its folder. Empty if it is in its folder, or if the user chose plain memory.
     pub place_reason: String,
-    /// Per sink: id, definition, counts, last error.
+    /// One entry for each sink.
     pub sinks: Vec<SinkSnapshot>,
 }
 
@@ -158,18 +159,19 @@ pub struct Snapshot {
 pub struct SinkSnapshot {
     /// Id in the sink table.
     pub id: usize,
-    /// Definition with which the sink was opened.
+    /// The definition with which the sink was opened.
     pub definition: logspool_record::definition::SinkDefinition,
-    /// Outcome of its records.
+    /// Outcome of the sink's records.
     pub counts: SinkCounts,
     /// Error of the last write; empty if it succeeded.
     pub error: String,
     /// Error of the last failed sync; empty if none failed, or if a later sync repaired it.
     pub sync_error: String,
-    /// Whether a write has not returned for 20 ms (a service has confirmed nothing for 5 s), or a sync for 5 s.
+    /// Whether the sink is stuck: a write has not returned for 20 ms, a service has confirmed nothing for 5 s, or a
+    /// sync has not returned for 5 s.
     pub stuck: bool,
     /// Whether the sink was closed.
     pub closed: bool,
-    /// Durations, sizes, errors by reason.
+    /// Metrics of the sink: durations, sizes, and errors by reason.
     pub reading: crate::meters::SinkReading,
 }

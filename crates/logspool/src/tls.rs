@@ -1,4 +1,5 @@
-//! Certificates, keys and client configurations of TLS, for the sink of a service and for the service.
+//! Reads certificates and keys, and makes client configurations for TLS. Both the sink of a service and the service use
+//! it.
 //!
 //! Files are PEM. Each error names the file and the reason.
 
@@ -12,11 +13,11 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
-/// Reads all certificates of a file, at least one. `what` they are is for the error.
+/// Reads all certificates of a file, at least one. `what` describes them in error texts.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not PEM, or contains no certificate.
+/// Fails if the file cannot be read, is not PEM, or contains no certificate.
 pub fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let cannot = |error| unreadable(path, what, error, "there is no certificate in it");
     let all: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(cannot)?;
@@ -27,7 +28,7 @@ pub fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'stati
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not PEM, or contains no key without a passphrase.
+/// Fails if the file cannot be read, is not PEM, or contains no private key without a passphrase.
 pub fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|error| unreadable(path, "key", error, "there is no private key in it, or one with a passphrase"))
@@ -37,7 +38,7 @@ pub fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 ///
 /// # Errors
 ///
-/// As for [`certificates`], or a certificate cannot be an authority.
+/// Fails as [`certificates`] does, and if a certificate cannot be an authority.
 pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, "authorities")? {
@@ -50,7 +51,8 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, String> {
 ///
 /// # Errors
 ///
-/// There are none. The text names `option`, which can replace them.
+/// Fails if the system has no certificates of authorities. The text names `option`, with which a user can give
+/// authorities instead.
 pub fn system_authorities(option: &str) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -62,11 +64,12 @@ pub fn system_authorities(option: &str) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The configuration of a client that verifies servers as `verified` says, and shows this certificate with its key.
+/// The configuration of a TLS client. `verified` sets how it verifies servers. `shown` is the certificate that the
+/// client presents, with its key.
 ///
 /// # Errors
 ///
-/// A file cannot be used.
+/// Fails if a certificate or key file cannot be used.
 pub fn client(
     verified: impl FnOnce(ConfigBuilder<ClientConfig, WantsVerifier>) -> ConfigBuilder<ClientConfig, WantsClientCert>,
     shown: Option<(&Path, &Path)>,
@@ -86,7 +89,7 @@ pub fn client(
     }
 }
 
-/// The cryptography of all connections.
+/// The cryptography provider of all connections.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -1,26 +1,27 @@
-//! One thread per sink: takes finished chunks in batch order and writes them, retrying as long as needed.
+//! Each sink has one writer thread. It takes finished chunks in batch order and writes them, retrying as long as
+//! needed.
 //!
-//! Stop on the line: *writer (sink)*. An [`Outlet`] is the queue between the collector and one sink. The collector
-//! never waits for a sink. Chunks that a writer does not accept within 20 ms move to overflow files on tmpfs, also the
-//! chunk of a stuck write. The overflow file holds it under its batch number; a recoverer skips batches up to the
-//! sink's checkpoint.
+//! Pipeline stage: writer (see ARCHITECTURE.md). An [`Outlet`] is the queue between the collector and one sink. The
+//! collector never waits for a sink. Chunks that a writer does not accept within 20 ms move to overflow files on tmpfs.
+//! This includes the chunk of a stuck write. An overflow file holds each chunk under its batch number; a recoverer
+//! skips batches up to the sink's checkpoint.
 //!
 //! Invariants:
 //! - Entries are in batch order.
 //! - The lane space of a batch may be reused when its entry is written or spilled.
 //! - Counters change only under the outlet's lock, so a snapshot under the lock is consistent.
 //!
-//! Atomics outside `queue` and `stats`, because the collector reads them in every turn and must not take the lock for
-//! it: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`.
+//! Atomics outside `queue` and `stats`. The collector reads them in every turn and must not take the outlet's lock for
+//! this: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`.
 //!
 //! This file is the collector's side of an outlet. The other files:
 //! - `outlet.rs`: the parts of an outlet, with `spool_state.rs` and `syncs.rs`;
 //! - `thread.rs`: the writer's side;
-//! - `delivery.rs`: the same for sinks whose destination confirms later;
+//! - `delivery.rs`: the writer's side for sinks whose destination confirms records later;
 //! - `syncing.rs`: durability of batches;
-//! - `spooling.rs`: the side of the spool's thread;
+//! - `spooling.rs`: the spool thread's side;
 //! - `closing.rs`: the end of a sink;
-//! - `entries.rs`: the queue itself, in all its places.
+//! - `entries.rs`: the queue itself, with chunks on the heap, in overflow files and in the spool.
 
 mod closing;
 mod delivery;
@@ -54,46 +55,53 @@ pub use syncs::{SyncRule, Syncs};
 
 /// A writer whose write has not returned for this long is stuck, and its records move to overflow.
 ///
-/// Specified (docs/decisions/when-a-sink-is-stuck.md); a page-cache write takes well under a millisecond.
+/// Specified by docs/decisions/when-a-sink-is-stuck.md. A page-cache write takes well under a millisecond.
 pub const STUCK_NS: u64 = 20_000_000;
 
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
 ///
-/// Chosen: a hundred commits of a healthy service. Double would alert an operator later; half would report busy disks.
+/// Chosen: in this time a healthy service makes a hundred commits. Doubling it would alert an operator later; halving
+/// it would report busy disks as stuck.
 const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 
-/// If a write takes longer than this while another chunk waits, with [`SPILL_ABOVE_BYTES`] in all, the waiting chunks move
-/// to overflow.
+/// If a write takes longer than this, another chunk waits, and the chunks have at least [`SPILL_ABOVE_BYTES`] in total,
+/// they move to overflow.
 ///
-/// Chosen: a healthy write of a batch takes a tenth of it. A lane at 200,000 records a second fills in 15 ms, so
-/// callers do not notice. Half would spill on a busy disk; double shows in the longest call of a burst.
+/// Chosen: a healthy write of a batch takes a tenth of this time. A lane at 200,000 records a second fills in 15 ms, so
+/// callers do not notice the delay. Halving it would move chunks to overflow on a disk that is merely busy. Doubling it
+/// would lengthen the longest call of a burst.
 const SPILL_AFTER_NS: u64 = 500_000;
-/// See [`SPILL_AFTER_NS`]: half a batch, so that a lane never waits for a second one.
+/// Minimum bytes on the heap for [`SPILL_AFTER_NS`]. Chosen: half a batch, so that a lane never waits for a second
+/// batch.
 const SPILL_ABOVE_BYTES: usize = 32 * 1024;
 
-/// If overflow files hold earlier chunks, a chunk on the heap moves there too after this time, even while the writer
-/// works. It occupies lane space until it is written, which the earlier chunks delay.
+/// If overflow files hold earlier chunks, a chunk on the heap moves to overflow too after this time, even while the
+/// writer works. A chunk on the heap occupies lane space until it is written, and the earlier chunks delay its write.
 ///
-/// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in
-/// less.
+/// Chosen: a lane at 200,000 records a second fills in 13 ms. A writer that has nearly caught up writes a chunk in less
+/// time than this.
 const LAG_NS: u64 = 1_000_000;
 
-/// Bytes of unconfirmed batches on the heap, which occupy lane space until they are confirmed or spilled.
+/// If unconfirmed batches on the heap have at least this many bytes, they move to overflow. Such batches occupy lane
+/// space until they are confirmed or moved to overflow.
 ///
-/// Chosen, with [`UNCONFIRMED_NS`]: a batch or two, so that records in transit never fill a lane. The time is long
-/// enough that a quiet program needs no overflow file, and short enough that unaccepted records soon leave the lanes.
+/// Chosen: this is a batch or two, so that records in transit never fill a lane. [`UNCONFIRMED_NS`] is long enough that
+/// a quiet program needs no overflow file. It is short enough that unaccepted records soon leave the lanes.
 const UNCONFIRMED_BYTES: usize = 64 * 1024;
-/// How long these batches may stay there, in nanoseconds, see [`UNCONFIRMED_BYTES`].
+/// How long unconfirmed batches may stay on the heap, in nanoseconds, see [`UNCONFIRMED_BYTES`].
 const UNCONFIRMED_NS: u64 = 1_000_000_000;
 
-/// The same while calls wait until their record is durable, which a spool can make it.
+/// Replaces [`UNCONFIRMED_NS`] while calls wait until their record is durable. A spool on disk can make such a record
+/// durable.
 ///
-/// Chosen: a commit of a busy service takes less. If the service is away, a waiting call is delayed by this much.
+/// Chosen: a commit of a busy service takes less time. If the service is unreachable, a waiting call is delayed by this
+/// much.
 const AWAITED_NS: u64 = 100_000_000;
 
-/// Bytes of finished chunks on the heap for one sink.
+/// Bytes of finished chunks on the heap at which the queue of one sink is full.
 ///
-/// Chosen: ten batches; with half, the collector waits for the writer more often; double gains nothing.
+/// Chosen: room for ten batches. Halving it makes the collector wait for the writer more often; doubling it gains
+/// nothing.
 const HEAP_BYTES: usize = 1024 * 1024;
 
 /// A chunk of at least this many bytes is large: it contains a large record, and takes longer than [`STUCK_NS`] on a
@@ -105,11 +113,11 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// Whether an outlet can accept another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
-    /// It can.
+    /// The outlet can accept a chunk.
     Free,
-    /// Not now, but its writer makes progress.
+    /// The outlet cannot accept a chunk now, but its writer makes progress.
     Busy,
-    /// It cannot: its writer is stuck and the overflow budget is used up.
+    /// The outlet cannot accept a chunk: its writer is stuck and the overflow budget is used up.
     Saturated,
 }
 
@@ -124,11 +132,13 @@ impl Outlet {
         self.unspilled_batch.observe()
     }
 
-    /// Sets whether the writer wakes the collector after each write, and sends at once instead of gathering records.
+    /// Sets whether the writer wakes the collector after each write, and whether it sends records at once instead of
+    /// gathering more.
     pub fn set_notify(&self, notify: bool) {
         self.notify.store(notify, Ordering::Relaxed);
         if notify && self.confirms {
-            // Take the lock once: a writer that checked before this is waiting by now, and is woken.
+            // Take the lock once. A writer that checked `notify` before the store is waiting when this thread has had
+            // the lock, and is woken.
             drop(self.lock());
             self.changed.notify_all();
         }
@@ -154,7 +164,7 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > nanoseconds
     }
 
-    /// Whether a large chunk is being written, within the time that a healthy sink needs.
+    /// Whether a large chunk is being written and the write is still within the time that a healthy sink needs.
     pub fn is_at_large_chunk(&self, now: u64) -> bool {
         now < self.large_until.load(Ordering::Relaxed)
     }
@@ -165,11 +175,12 @@ impl Outlet {
     }
 
     /// Publishes the sink's progress for the collector and for waiting flushes. Call it after every change of the
-    /// entries, when the counters match the change.
+    /// entries, when the counters have been updated for the change.
     fn publish_fronts(&self, state: &mut OutletState) {
         let front = state.entries.first_batch().unwrap_or(NONE);
         let unspilled = state.entries.unstored().map_or(NONE, |entry| entry.batch);
-        // Pairs with `observe` above: the collector frees lane space up to these batches, whose bytes were read or stored before.
+        // Pairs with `observe` above. The collector frees lane space of batches before these two. The bytes of those
+        // batches were written or stored before this publish.
         self.front_batch.publish(front);
         self.unspilled_batch.publish(unspilled);
         if self.bell.is_some() {
@@ -189,7 +200,8 @@ impl Outlet {
     pub fn push(&self, chunk: Chunk, now: u64) -> bool {
         let mut state = self.lock();
         count(&self.head().accepted, chunk.counts);
-        // The sink was closed while these records were on their way. Python's logging would have raised for them.
+        // The sink was closed after these records had been accepted and before they were queued here. Python's logging
+        // would have raised an error for them.
         if state.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
             self.settle(&[chunk.batch], SyncOutcome::Failed);
@@ -229,7 +241,7 @@ impl Outlet {
         self.settle(&[chunk.batch], SyncOutcome::Failed);
     }
 
-    /// Notes that the last record of the next chunk is a message on dropped records.
+    /// Notes that the last record of the next chunk is a message about dropped records.
     pub fn note_message(&self) {
         self.lock().transit_facts.ends_with_message = true;
     }
@@ -254,8 +266,8 @@ impl Outlet {
             let pressing = state.entries.len() > 1
                 && heap_bytes >= SPILL_ABOVE_BYTES
                 && self.writes_longer_than(SPILL_AFTER_NS, now);
-            // The writer neither finished an entry nor got a new one for this long: its write hangs, or the thread gets
-            // no processor.
+            // For this long the writer has finished no entry, and the oldest entry has waited. So the write hangs, or
+            // the thread gets no processor time.
             (pressing, now.saturating_sub(oldest.max(state.finished_at)) > STUCK_NS)
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
@@ -286,7 +298,7 @@ impl Outlet {
         }
     }
 
-    /// Counters and queue at one moment.
+    /// The counters and the state of the queue at one moment.
     pub fn counts(&self) -> SinkCounts {
         let state = self.lock();
         let OutletState { entries, spool, .. } = &*state;
@@ -306,12 +318,12 @@ impl Outlet {
         self.meters.read(oldest as f64 / 1e9)
     }
 
-    /// Number of records that ever went to this sink.
+    /// Number of records that were ever batched for this sink.
     pub fn head_accepted(&self) -> u64 {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Passes the queued chunks to `show`, except those that are only in the spool.
+    /// Calls `show` with each queued chunk, except chunks that are only in the spool.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
         let parts = |entry: &QueuedChunk| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
         let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
@@ -359,7 +371,8 @@ mod tests {
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink accepts records again: the writer finished the first chunk, and has two more before the next one.
+        // The sink accepts records again: the writer has finished the first chunk and must write two more before chunk
+        // 4.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);

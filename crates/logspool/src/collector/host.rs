@@ -1,4 +1,4 @@
-//! The interface that the collector needs of its pipeline.
+//! The interface through which the collector uses its pipeline.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -7,7 +7,7 @@ use crate::writer::Outlet;
 
 /// A pipeline, as seen by its collector.
 pub trait CollectorHost {
-    /// Excludes snapshots and new definitions while a batch is made, so that they see no half-made batch.
+    /// Locks out snapshots and new definitions while a batch is made, so that they see no half-made batch.
     fn batching(&self) -> MutexGuard<'_, ()>;
 
     /// The current outlets, by slot in the sink table.
@@ -19,7 +19,7 @@ pub trait CollectorHost {
     /// Notes that all records queued before the flush with this ticket are written to every sink.
     fn answer_ticket(&self, ticket: u64);
 
-    /// Sets whether every sink is stuck with the overflow full, in which case callers wait only briefly.
+    /// Sets whether every sink is stuck and the overflow is full. While this is set, callers wait only briefly.
     fn set_saturated(&self, saturated: bool);
 
     /// Records refused because the queue was full, since the pipeline began.

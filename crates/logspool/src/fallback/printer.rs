@@ -1,6 +1,7 @@
-//! The thread that prints if standard error is a file: its disk may hang, and poll(2) always reports a file writable.
+//! The thread that prints if standard error is a file. It is needed because the file's disk may hang, while poll(2)
+//! always reports a file writable.
 //!
-//! It starts with the first line and ends when all lines are printed. A forked child starts with no lines.
+//! The thread starts with the first line and ends when all lines are printed. A forked child starts with no lines.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,10 @@ use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
 
-/// Most bytes of waiting lines.
+/// Maximum bytes of waiting lines.
 ///
-/// Chosen: more than the longest lines of a second. Further lines are dropped while the disk hangs.
+/// Chosen: this is more than the lines of one second take, even if they are long. While the disk hangs, further lines
+/// are dropped.
 const MAX_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -31,13 +33,13 @@ pub fn print(line: &[u8]) -> bool {
         (has_room, !std::mem::replace(&mut state.runs, true))
     });
     if starts && !spawn("logspool-tell", run) {
-        // The next line tries again.
+        // The thread could not be started; the next line tries again.
         STATE.with(|state| state.runs = false);
     }
     has_room
 }
 
-/// Waits until everything is printed, at most for `patience`.
+/// Waits until all queued lines are printed, at most for `patience`.
 pub fn finish(patience: Duration) {
     let deadline = Instant::now() + patience;
     while STATE.with(|state| state.runs) && Instant::now() < deadline {
@@ -57,7 +59,7 @@ fn run() {
         while !left.is_empty() {
             // SAFETY: pointer and length are of one slice.
             let count = unsafe { libc::write(2, left.as_ptr().cast(), left.len()) };
-            // If the file does not accept the text, it is lost: this is the last resort.
+            // If the file does not accept the text, the text is lost: no other output is left to try.
             let Ok(count @ 1..) = usize::try_from(count) else { break };
             left = &left[count..];
         }

@@ -1,4 +1,4 @@
-//! Types of the fields in a struct of options, and how each reads a value.
+//! The field types that a struct of options can have, and how each of them reads a value.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use super::row::{OptionError, OptionShape};
 
 /// A type that an option can have in its struct.
 pub trait OptionField: Sized {
-    /// Which values users give.
+    /// The kind of values that users give for this type.
     const SHAPE: OptionShape;
 
-    /// Whether the option may be absent.
+    /// Whether the option may have no value.
     const IS_OPTIONAL: bool = false;
 
-    /// Reads a value.
+    /// Converts a value to this type.
     ///
     /// # Errors
     ///
-    /// Why it is none.
+    /// The text says why the value is not valid for this type.
     fn from_value(value: &OptionValue) -> Result<Self, String>;
 
-    /// The value that [`OptionField::from_value`] reads.
+    /// Converts the field to the value that [`OptionField::from_value`] reads.
     fn to_value(&self) -> OptionValue;
 }
 
-/// Reads the next of some values for the option `name`.
+/// Takes the next value and converts it for the option `name`.
 ///
 /// # Errors
 ///
-/// Names the option.
+/// The error names the option.
 pub fn next_field<'a, T: OptionField>(
     name: &str,
     values: &mut impl Iterator<Item = &'a OptionValue>,
@@ -89,7 +89,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u16, u32, u64, usize, i32, i64);
 
-/// The longest time that an option can say: a number of seconds above it, or an infinite one, becomes this.
+/// The longest time that an option can have. A greater or infinite number of seconds becomes this value.
 pub const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl OptionField for Duration {
@@ -128,7 +128,7 @@ impl OptionField for PathBuf {
     }
 }
 
-/// Numbers of levels. No value is no level.
+/// Numbers of levels. An absent value means no level.
 impl OptionField for Vec<u16> {
     const SHAPE: OptionShape = OptionShape::Levels;
     const IS_OPTIONAL: bool = true;

@@ -1,4 +1,4 @@
-//! A row of options: what an option is, and the check of a value by its row.
+//! A row describes one option. This file also checks values against rows.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use logspool_record::definition::OptionValue;
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OptionRow {
-    /// As users write it.
+    /// The name of the option, as users write it.
     pub name: &'static str,
-    /// Which values it takes.
+    /// The kind of values that the option takes.
     pub shape: OptionShape,
-    /// Whether it may be absent.
+    /// Whether the option may have no value.
     pub is_optional: bool,
-    /// Its value where none is given.
+    /// The value of the option if none is given.
     pub default: OptionDefault,
-    /// Unit of a number, empty where it has none.
+    /// Unit of a number; empty if the option has no unit.
     pub unit: &'static str,
-    /// Least and greatest value of a number.
+    /// Minimum and maximum of a number.
     pub range: OptionRange,
-    /// What it does, for the reference page.
+    /// What the option does, for the reference page.
     pub meaning: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub struct OptionRow {
 pub enum OptionShape {
     /// Any text.
     Text,
-    /// Path of a file or folder. It is absolute when it gets here.
+    /// Path of a file or folder. The binding has already made it absolute.
     Path,
     /// Yes or no.
     Switch,
@@ -39,44 +39,44 @@ pub enum OptionShape {
     Seconds,
     /// Levels, by number or name.
     Levels,
-    /// One of these words.
+    /// One word of this list.
     Choice(&'static [&'static str]),
 }
 
-/// The value of an option that is not given.
+/// The default of an option: its value if the user gives none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionDefault {
-    /// There is none: the option has to be given.
+    /// There is no default: the option is required.
     Required,
-    /// The option is absent.
+    /// By default the option has no value.
     Nothing,
-    /// Of a switch.
+    /// The default of a switch.
     Switch(bool),
-    /// Of a whole number.
+    /// The default of a whole number.
     Whole(i128),
-    /// Of a number of seconds.
+    /// The default of a number of seconds.
     Seconds(f64),
-    /// Of a text, a path or a choice.
+    /// The default of a text, a path or a choice.
     Text(&'static str),
 }
 
 /// Values that a number may have, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionRange {
-    /// All of its type.
+    /// All values of the option's type.
     Any,
-    /// Whole numbers.
+    /// Whole numbers from the first to the second.
     Whole(i128, i128),
-    /// Seconds. The greatest may be infinite.
+    /// Seconds from the first number to the second. The second may be infinite.
     Seconds(f64, f64),
 }
 
 /// Why options are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionError {
-    /// There is no such option. The text names the nearest.
+    /// There is no such option. The text names the most similar option.
     Unknown(String),
-    /// There is no such kind. The text names the nearest.
+    /// There is no such kind of component. The text names the most similar kind.
     Kind(String),
     /// A required option is not given.
     Missing(String),
@@ -87,7 +87,7 @@ pub enum OptionError {
 }
 
 impl OptionRow {
-    /// Refuses rows with a default of another type or out of range, at compile time.
+    /// Refuses at compile time any row whose default has the wrong type or is out of range.
     pub const fn check_all(rows: &[Self]) {
         let mut index = 0;
         while index < rows.len() {
@@ -123,7 +123,7 @@ impl OptionRow {
         }
     }
 
-    /// The value that stands for an option that is not given; `None` where it has to be given.
+    /// The default as a value. `None` if the option is required.
     pub fn default_value(&self) -> Option<OptionValue> {
         Some(match self.default {
             OptionDefault::Required => return None,
@@ -135,11 +135,11 @@ impl OptionRow {
         })
     }
 
-    /// Checks type and range of a value.
+    /// Checks the type and the range of a value.
     ///
     /// # Errors
     ///
-    /// Says what was given and what is allowed.
+    /// The error says what was given and what is allowed.
     pub fn check(&self, value: &OptionValue) -> Result<(), OptionError> {
         let name = self.name;
         match (self.shape, value) {
@@ -183,7 +183,7 @@ impl OptionRow {
         Err(OptionError::Value(format!("{name} must be {range}{space}{unit}, not {value}")))
     }
 
-    /// The error for a value of another type, which is shown as `value`.
+    /// The error for a value of the wrong type. `value` is the text that shows the value.
     pub fn wrong_type(&self, value: &str) -> OptionError {
         let (name, unit) = (self.name, if self.unit.is_empty() { "" } else { " of " });
         let wanted = match self.shape {
@@ -198,7 +198,7 @@ impl OptionRow {
     }
 }
 
-/// The words as in a sentence.
+/// Joins the words for use in a sentence.
 fn listed(words: &[&str]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
     match quoted.split_last() {
@@ -227,7 +227,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     index == one.len() && index == other.len()
 }
 
-/// Names the known word that is most like `word`, or all of them where none is like it.
+/// Names the known word that is most similar to `word`, or all known words if none is similar.
 pub fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("the nearest one is {near:?}"),
@@ -235,11 +235,12 @@ pub fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) 
     }
 }
 
-/// Puts the values that were given into the order of `rows`, with the defaults of the others.
+/// Puts the given values into the order of `rows`, and fills in the defaults of the options that were not given.
 ///
 /// # Errors
 ///
-/// An option that `owner` does not have, a required one that is missing, a value of another type or out of range.
+/// Fails for an option that `owner` does not have, for a missing required option, and for a value of the wrong type or
+/// out of range.
 pub fn ordered(
     owner: &str,
     rows: &[OptionRow],

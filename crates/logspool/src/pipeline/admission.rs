@@ -30,7 +30,7 @@ use crate::writer::NONE;
 pub enum Refusal {
     /// The lane stayed full for as long as the record's level may wait.
     QueueFull = 0,
-    /// The call interrupted another logging call of the same thread while it held the lane.
+    /// The call interrupted another logging call of the same thread while that call held the lane.
     Reentrant = 1,
     /// No lane could be made: neither tmpfs nor heap had room.
     NoLane = 2,
@@ -46,13 +46,13 @@ pub enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
-    /// The record is in the queue and survives the process.
+    /// The record is in the queue. If the queue survives the process, so does the record.
     Accepted,
-    /// As `Accepted`, but the caller must return only when the record is durable. Release the interpreter and call
-    /// [`super::await_durable`].
+    /// The record was accepted as with `Accepted`, but the logging call must not return before the record is durable.
+    /// Release the interpreter lock and call [`super::await_durable`].
     MustWaitForSync,
-    /// There is no room, no lane yet, or the process has forked. Release the interpreter, call [`make_room`] and try
-    /// again.
+    /// There is no room, the thread has no lane yet, or the process has forked. Release the interpreter lock, call
+    /// [`make_room`] and try again.
     NoRoom,
 }
 
@@ -62,7 +62,7 @@ pub enum Push {
 pub enum Room {
     /// Push again. If there is still no room, handle signals before the next wait.
     Retry,
-    /// The wait is over, and the refusal is counted.
+    /// The record is refused and the refusal is counted. Do not try again.
     Refused(Refusal),
 }
 
@@ -71,7 +71,7 @@ pub enum Room {
 pub enum Waiter {
     /// Any thread.
     Thread,
-    /// A thread with a running event loop: never waits longer than 10 ms.
+    /// A thread with a running event loop. It never waits longer than 10 ms.
     EventLoop,
 }
 
@@ -89,11 +89,12 @@ struct RoomWait {
 /// Progress of the sinks that make large records wait.
 #[derive(Debug, Clone, Copy)]
 struct SinkProgress {
-    /// Number of files of large records removed.
+    /// Number of removed files of large records.
     removed: u64,
     /// Bytes accepted by the sinks that hold back the oldest batch.
     bytes: u64,
-    /// Whether the collector, or each of these sinks, is processing a large record, within the time that this takes.
+    /// Whether the collector, or each of these sinks, is processing a large record and is still within the time that a
+    /// healthy one needs for it.
     is_at_large: bool,
 }
 
@@ -106,53 +107,54 @@ impl SinkProgress {
 
 /// Sinks that accept fewer bytes than this within a caller's patience count as stalled.
 ///
-/// Chosen: the capacity of a pipe. A healthy disk accepts it in a tenth of a millisecond; a reader that takes a few
-/// lines a second must not keep calls waiting.
+/// Chosen: the capacity of a pipe. A healthy disk accepts this many bytes in a tenth of a millisecond. A reader that
+/// takes a few lines a second must not keep calls waiting.
 const PROGRESS_BYTES: u64 = 64 * 1024;
 
-/// Least limit for the bytes of large records. A larger overflow budget raises the limit to its own size, since both
+/// Minimum limit for the bytes of large records. A larger overflow budget raises the limit to its own size, since both
 /// serve stalled sinks.
 ///
-/// Chosen: a quarter of the shared memory of a container. With half, few threads could log long tracebacks; double
-/// leaves little room for the other programs of the container.
+/// Chosen: a quarter of the shared memory of a container. With half of this limit, only few threads could log long
+/// tracebacks. Twice the limit would leave little room for the other programs of the container.
 const MIN_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How long a record below WARNING waits while the collector runs.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
-/// How long it waits if every sink is stuck and the overflow is full, or if the collector is known not to run.
+/// How long such a record waits if every sink is stuck and the overflow is full, or if the collector is known not to
+/// run.
 const STANDSTILL_TIMEOUT: Duration = Duration::from_millis(1);
-/// How much longer a WARNING waits.
+/// How much longer a WARNING waits than a record of a lower level.
 const WARNING_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest wait on a thread with a running event loop.
 const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
-/// A collector with fewer turns than this during a wait was kept from the processor.
+/// If the collector makes fewer turns than this during a wait, it is assumed to have had no processor time.
 ///
 /// Chosen: a running collector makes 50 turns or more in 50 ms.
 const MIN_TURNS: u64 = 20;
-/// How long one caller waits for a collector that makes no turns. After that, callers wait [`STANDSTILL_TIMEOUT`] until it
-/// moves.
+/// How long one caller waits for a collector that makes no turns. After that, callers wait only [`STANDSTILL_TIMEOUT`]
+/// until the collector makes a turn again.
 ///
-/// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and must not refuse the records of a healthy
-/// burst. A collector that has really stopped costs one caller this much.
+/// Chosen: on a busy machine a thread waits tens of milliseconds for the processor, and this must not cause refusals in
+/// a healthy burst. If the collector has really stopped, only one caller waits this long.
 const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
-/// Longest wait at a time. After it the caller handles signals and comes back.
+/// Longest uninterrupted wait. After it the caller handles signals and then continues to wait.
 ///
-/// Chosen: longer than any wait of the levels that do not block, so that such a wait is one piece.
+/// Chosen: it is longer than any wait of the levels that do not block, so these levels wait in a single slice.
 const MAX_WAIT_SLICE: Duration = Duration::from_millis(400);
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
 thread_local! {
-    /// This thread's producer, or null. It has no destructor, so reading it is one load.
+    /// This thread's producer, or null. The variable has no destructor, so reading it is one load.
     static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
-    /// Returns the lane when the thread ends.
+    /// Its destructor returns the lane when the thread ends.
     static OWNER: LaneOwner = const { LaneOwner };
 }
 
-/// The lane of one thread, and its wait for durability.
+/// The lane of one thread, and the table in which the thread's calls wait for durability.
 struct Pusher {
     producer: Producer,
-    /// Counts records that are not durable yet, if calls may have to wait for them.
+    /// The table of records that are not durable yet, if calls may have to wait for such records.
     pending_sync: Option<&'static PendingSync>,
 }
 
@@ -182,12 +184,13 @@ fn return_lane(producer: &mut Producer) {
     }
 }
 
-/// Tries to queue one record. Never waits, makes no system call except a wake-up, and runs no foreign code except
+/// Tries to queue one record. Never waits, makes no system call except a wake-up, and runs no code of the caller except
 /// `fill`.
 ///
 /// `value_bytes` is the exact number of bytes that `fill` stores at its pointer; `fill` may do nothing else. This
-/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::id_epoch`]:
-/// a record with other ids finds no room, and [`make_room`] refuses it.
+/// function sets `head.len` and `head.ticks` while the lane is marked as busy. The ids must be of the current
+/// [`super::id_epoch`]. For a record with other ids this function returns `NoRoom`, and [`make_room`] refuses the
+/// record.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
     let pusher = PUSHER.get();
@@ -195,7 +198,7 @@ pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push 
         return Push::NoRoom;
     }
     // SAFETY: only this thread has the pointer. A signal handler that interrupts here finds the lane busy or the
-    // producer consistent: its fields change only inside the busy window or before it.
+    // producer consistent, because the producer's fields change only inside the busy window or before it.
     let Pusher { producer, pending_sync } = unsafe { &mut *pusher };
     if let Some(pending_sync) = pending_sync {
         return push_to_wait(producer, pending_sync, head, value_bytes, fill);
@@ -206,7 +209,7 @@ pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push 
     }
 }
 
-/// As [`push`], in a process whose calls may wait until their record is durable.
+/// Works as [`push`], in a process whose calls may wait until their record is durable.
 #[inline(never)]
 fn push_to_wait(
     producer: &mut Producer,
@@ -238,7 +241,8 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
     Some((pipeline, producer.index, producer.position()))
 }
 
-/// Prepares the next [`push`] after one found no room: claims or grows the lane, restarts after a fork, waits for room.
+/// Prepares the next [`push`] after a push found no room. It claims or grows the lane, starts a new pipeline after a
+/// fork, and waits for room.
 ///
 /// May block as long as the level allows; call it without an interpreter lock. `waited` is the time that this record
 /// has waited; the caller keeps it between retries.
@@ -247,11 +251,11 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // After `renew`: a producer that took over the generation of a dying process must not push in it. Pairs with
-        // `publish` in `generation::advance`.
+        // This must come after `renew`: a producer that took over the generation of a dying process must not push in
+        // that generation. Pairs with `publish` in `generation::advance`.
         generation::observed();
         wait_for_death();
-        // Repeat if the pipeline was replaced during this generation.
+        // If the pipeline was replaced in the meantime, repeat with the new pipeline.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             break (pipeline, pusher);
         }
@@ -310,7 +314,8 @@ pub fn refuse(level: u16, reason: Refusal) {
     let _ = refused(pipeline, level, reason);
 }
 
-/// Counts a refused record when there is no queue: another copy of the library has it, or there is no memory for one.
+/// Counts a refused record when this copy has no queue: another copy of the library has the queue of the process, or
+/// there is no memory for a queue.
 fn refused_without_queue(level: u16) -> Room {
     copies::count_refusal(level);
     Room::Refused(Refusal::NoLane)
@@ -333,7 +338,8 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
             producer.generation = generation::current();
             return NonNull::new(held);
         }
-        // The producer is of the parent's pipeline: its lane is not ours, and its memory is not mapped.
+        // The producer belongs to the parent's pipeline: its lane is the parent's, and the lane's memory is not mapped
+        // in this process.
         PUSHER.set(std::ptr::null_mut());
         // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
         drop(unsafe { Box::from_raw(held) });
@@ -342,13 +348,13 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let pending_sync = pipeline.syncs.pending_sync.as_deref();
     let pusher = Box::into_raw(Box::new(Pusher { producer, pending_sync }));
     PUSHER.set(pusher);
-    // Registers the destructor. This fails at the very end of a thread; the lane then stays taken.
+    // Registers the destructor. Registration fails at the very end of a thread, and the lane then stays claimed.
     let _ = OWNER.try_with(|_| ());
     NonNull::new(pusher)
 }
 
 impl Pipeline {
-    /// Claims a lane for the calling thread, or else a shared one.
+    /// Claims a lane for the calling thread, or a shared lane if no other is available.
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
         let used = segment.header().lanes.observe() as usize;
@@ -384,7 +390,8 @@ impl Pipeline {
         }
     }
 
-    /// Most bytes of large records, for one of this level. As in a lane, a part is reserved for ERROR and above.
+    /// Maximum bytes of large records that a record of this level may bring the total to. As in a lane, a part is
+    /// reserved for ERROR and above.
     fn blob_limit(&self, level: u16) -> u64 {
         let limit = self.budget.limit().max(MIN_BLOB_BYTES);
         if level < ERROR { limit - limit / RESERVED_SHARE } else { limit }
@@ -413,7 +420,7 @@ impl Pipeline {
         }
     }
 
-    /// Total time that a record of `level` may wait, where `base` is the wait of the lowest levels.
+    /// Total time that a record of `level` may wait. `base` is the wait of a record below WARNING.
     fn patience(&self, level: u16, waiter: Waiter, base: Duration) -> Duration {
         let blocks = match &options().blocking_levels {
             Some(levels) => levels.contains(&level),
@@ -429,7 +436,7 @@ impl Pipeline {
         if waiter == Waiter::EventLoop { patience.min(EVENT_LOOP_WAIT) } else { patience }
     }
 
-    /// Wait of the lowest levels, given the number of turns that the collector made during it.
+    /// How long a record below WARNING waits, given the number of turns that the collector has made during the wait.
     fn base_patience(&self, turns: u64) -> Duration {
         if turns > 0 {
             self.standstill.store(false, Ordering::Relaxed);
@@ -458,7 +465,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits until there is no obstacle, and adds the time to the meters.
+    /// Waits until `obstacle` returns `None` or the record's patience ends, and adds the time to the meters.
     fn wait_for_room(
         &self,
         producer: &mut Producer,
@@ -506,8 +513,8 @@ impl Pipeline {
                 let before_it = progress.get_or_insert(now);
                 if now.has_advanced_since(before_it) {
                     *before_it = now;
-                    // The sinks make progress, so the patience starts again. Not at zero, which means that the call has
-                    // not waited yet.
+                    // The sinks make progress, so the patience starts again. It starts at one nanosecond, since zero
+                    // means that the call has not waited yet.
                     (before, counted_from) = (Duration::from_nanos(1), Instant::now());
                     *waited = before;
                 }

@@ -1,4 +1,4 @@
-//! The beginning of a pipeline, with the first definition or record of a process image.
+//! Begins a pipeline with the first definition or record of a process image.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -20,12 +20,12 @@ use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
 use logspool_sys::crossing::RunningFlag;
 
-/// The default overflow budget is the free tmpfs divided by this.
+/// The default overflow budget is the free tmpfs divided by this number.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The pipeline of this process; begins one if there is none. `None` if there is no memory for it, or if another copy
-/// of this library has the queue of the process.
+/// The pipeline of this process; begins one if there is none. Returns `None` if there is no memory for a pipeline, or
+/// if another copy of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
@@ -84,7 +84,7 @@ fn begin(number: u64) -> Option<Pipeline> {
     })
 }
 
-/// The sync rule of the sinks, and the table of waiting calls, as the options ask.
+/// The sync rule of the sinks and the table of waiting calls, according to the options.
 fn syncs(options: &Options) -> Syncs {
     let wait = match options.durability {
         Durability::Memory | Durability::Process | Durability::Interval => WaitRule::Levels,

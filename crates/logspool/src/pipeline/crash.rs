@@ -1,18 +1,20 @@
 //! Crash drain: on SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS the process waits until queued records
-//! are written, then ends as it would have.
+//! are written. It then ends as it would have ended without logspool.
 //!
 //! The records are in shared memory, and the next start would deliver them. The wait is for people who read the file
-//! right after the crash, so it is short. It is skipped if no thread can do the work: in the collector and the writers
-//! themselves, in a child that shares this memory, and before there is a pipeline. A fault in a thread that blocks the
-//! signal, as native threads do, does not reach the handler: the kernel ends the process at once.
+//! right after the crash, so it is short. The wait is skipped if no thread can do the work: in the collector and the
+//! writers themselves, in a child that shares this memory, and before there is a pipeline. If a thread blocks the
+//! signal, as native threads do, a fault in it does not call the handler: the kernel ends the process at once.
 //!
-//! The previous handler is called afterwards, as the kernel would have called it: on the thread's signal stack if it
-//! has one, with the signals blocked that it asked for. It may end the process, or fix the cause and return.
+//! The previous handler is called afterwards, as the kernel would have called it: on the thread's signal stack if the
+//! thread has one, and with the signals blocked that the handler asked for. The previous handler may end the process,
+//! or fix the cause and return.
 //!
-//! Everything here except installing and removing is async-signal-safe: system calls and atomics, no allocation.
+//! Everything in this file except installing and removing is async-signal-safe: it uses system calls and atomics and
+//! never allocates.
 //!
-//! Atomics outside `queue` and `stats`: the previous handlers, and the time spent, since a signal handler takes no
-//! lock.
+//! Atomics outside `queue` and `stats`: the previous handlers and the time already spent. They are atomics because a
+//! signal handler must take no lock.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,33 +32,35 @@ use super::state::Pipeline;
 pub(super) const SIGNALS: [libc::c_int; 7] =
     [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
-/// Debuggers and sandboxes handle these by the thousand in a healthy process, so they are handled only at their default
-/// disposition.
+/// Debuggers and sandboxes handle these signals by the thousand in a healthy process. So this module handles them only
+/// if the program left them at their default disposition.
 const TOOL_SIGNALS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
 
-/// Longest total wait of a process.
+/// Longest total time that a process waits in crash handlers.
 ///
 /// Chosen: a healthy disk takes the queued records in a few milliseconds, and a supervisor that restarts the program
-/// does not notice this delay. It is a total, since a runtime in the process may survive such signals by the thousand.
+/// does not notice this delay. The limit covers all crash signals together, since a language runtime in the process may
+/// survive such signals by the thousand.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long calls of other threads wait for the end while the previous handler runs.
+/// How long logging calls of other threads wait for the end of the process while the previous handler runs.
 ///
-/// Chosen: faulthandler writes the stacks of a hundred threads in less. If the previous handler leaves by a jump, there
-/// is no signal that the process continues.
+/// Chosen: faulthandler writes the stacks of a hundred threads in less time. The limit is needed because a previous
+/// handler may leave by longjmp, and then nothing tells this module that the process continues.
 const MAX_BLOCKED: Duration = Duration::from_secs(2);
 
 /// Bytes of the signal stack for a thread that has none or a smaller one.
 ///
-/// Chosen: this handler takes 2 KiB and the kernel up to 11, twice if a previous handler aborts, which may itself need
-/// more. Rust's own signal stacks have 8 KiB, too few for two signals on a processor with AVX-512.
+/// Chosen: this handler takes 2 KiB and the kernel up to 11 KiB. Both are needed twice if a previous handler aborts,
+/// and that handler may itself need more. Rust's own signal stacks have 8 KiB, too few for two signals on a processor
+/// with AVX-512.
 const STACK_BYTES: usize = 64 * 1024;
 
 /// The previous handlers, in the order of [`SIGNALS`]. Never freed, since one may be running.
 static PREVIOUS_ACTIONS: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
 
-/// Nanoseconds of [`TIMEOUT`] that are used up.
+/// Number of nanoseconds of [`TIMEOUT`] that are already used up.
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
 
 type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -73,13 +77,13 @@ fn action_of(signal: libc::c_int) -> Option<libc::sigaction> {
     }
 }
 
-/// Installs handlers that write queued records before a crash ends the process. Does nothing for signals where they are
-/// installed.
+/// Installs handlers that write queued records before a crash ends the process. Does nothing for signals that already
+/// have our handler.
 ///
 /// An existing handler is called after ours. A handler set later replaces ours, and may call it. A signal that the
 /// program ignores stays ignored. The calling thread gets a signal stack if it has none.
 pub fn install_crash_drain() {
-    // Look it up now, since the first lookup must not happen in a handler.
+    // Look up the pipeline now, since the first lookup must not happen in a handler.
     let _ = existing();
     install_signal_stack();
     for (place, signal) in PREVIOUS_ACTIONS.iter().zip(SIGNALS) {
@@ -88,8 +92,8 @@ pub fn install_crash_drain() {
         if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && TOOL_SIGNALS.contains(&signal) {
             continue;
         }
-        // Pairs with `observe` in `on_crash`. Store before the handler is installed, since it may run at
-        // once.
+        // Pairs with `observe` in `on_crash`. Store the previous handler before ours is installed, since ours may run
+        // at once.
         place.publish(Box::into_raw(Box::new(before)));
         // SAFETY: an all-zero sigaction is valid; the handler does only async-signal-safe things.
         unsafe {
@@ -113,8 +117,8 @@ pub fn remove_crash_drain() {
     }
 }
 
-/// Gives the thread a signal stack, so that a handler can run after the thread's own stack overflowed. A stack that is
-/// large enough stays; a smaller one is replaced, and the code that made it frees it.
+/// Gives the thread a signal stack, so that a handler can run after the thread's own stack overflowed. An existing
+/// signal stack that is large enough is kept. A smaller one is replaced, and the code that allocated it frees it.
 fn install_signal_stack() {
     const GUARD_BYTES: usize = 64 * 1024;
     // SAFETY: reads the current stack, maps fresh memory, makes its lower part inaccessible, and gives the upper part
@@ -174,8 +178,8 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     if left == 0 || !pipeline.collector_runs.is_running() || is_native_thread() {
         return false;
     }
-    // From here on no logging call returns, since its record would miss the wait. If the crash interrupted a push of
-    // this thread, that push does not end; its record was never accepted.
+    // From here on no logging call returns, since its record would not be covered by the wait. If the crash interrupted
+    // a push of this thread, that push never completes, and its record was never accepted.
     let patience = SIGNAL_TIMEOUT.min(Duration::from_nanos(left));
     door::shut_for_a_while(pipeline, begun + MAX_BLOCKED.as_nanos() as u64, patience);
     let ticket = pipeline.request();
@@ -187,23 +191,25 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     is_answered()
 }
 
-/// Whether this thread is the collector or a writer, which would wait for itself.
+/// Whether this thread is the collector or a writer. Such a thread would wait for itself.
 fn is_native_thread() -> bool {
-    // Compares the name, because thread-local variables of a library that was loaded late may allocate.
+    // Compare the thread's name, because access to thread-local variables of a library that was loaded late may
+    // allocate.
     let mut name = [0_u8; 16];
-    // SAFETY: the buffer has the 16 bytes that a thread's name takes.
+    // SAFETY: the buffer has the 16 bytes that the kernel writes for a thread's name.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    // SAFETY: plain system calls. The first thread may have any name, and is not one of ours.
+    // SAFETY: plain system calls without preconditions. The process's first thread may have any name, and is never one
+    // of ours.
     let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
     !is_first && matches!(&name[..length], b"logspool" | b"logspool-write")
 }
 
-/// Calls the previous handler as the kernel would have.
+/// Calls the previous handler as the kernel would have called it.
 fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passed both pointers for this call, and the program installed the handler. Its signal stays
-    // blocked even if it asked otherwise: a handler that raises it again, as faulthandler does, then returns before the
-    // process ends.
+    // SAFETY: the kernel passed both pointers for this call, and the program installed the handler. The signal stays
+    // blocked even if the program's handler asked otherwise. So a handler that raises the signal again, as faulthandler
+    // does, returns before the process ends.
     unsafe {
         if before.sa_flags & libc::SA_RESETHAND != 0 {
             libc::signal(signal, libc::SIG_DFL);
@@ -226,8 +232,8 @@ fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_
     }
 }
 
-/// Whether the process ends when the handler returns: the signal has its default action, and is either pending or comes
-/// again with the fault.
+/// Whether the process ends when the handler returns. It does if the signal has its default action and is either
+/// pending or will be raised again by the faulting instruction.
 fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     // SAFETY: an all-zero set is a valid buffer for the answer; the kernel passed `info` for this call.
     let comes_again = unsafe {
@@ -238,8 +244,8 @@ fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     comes_again && action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
 }
 
-/// Makes the signal come again with its default action when the handler returns. Passes the same `info`, so that a core
-/// dump shows the fault itself.
+/// Sends the signal again, so that its default action follows when the handler returns. Passes the same `info`, so that
+/// a core dump shows the original fault.
 fn raise_with_old_action(signal: libc::c_int, info: *const libc::siginfo_t) {
     // SAFETY: async-signal-safe calls; the kernel passed `info` for this call. A process may send itself any `info`.
     unsafe {

@@ -1,9 +1,9 @@
-//! Shutting the door: waits until no push is under way that began before a change.
+//! Shutting the door means: wait until every push that began before a change has ended.
 //!
-//! A push compares the generation (`generation.rs`) inside the window in which it writes. The closer advances the generation and
-//! waits until no window is open. Then every push of the old generation is published, and every later one takes its slow path
-//! first, where it sees the change. So a sink is closed, and the process ended, after the last record for it. This
-//! holds however long the pushing thread is kept from the processor.
+//! A push compares the generation (`generation.rs`) inside the window in which it writes. The closer advances the
+//! generation and waits until no window is open. Then every push of the old generation is published, and every later
+//! push takes its slow path first, where it sees the change. So a sink is closed, or the process is ended, only after
+//! the last record for it. This holds however long the pushing thread waits for the processor.
 //!
 //! Atomics outside `queue` and `stats`: the word that announces the end of the process, read on the slow path.
 
@@ -21,11 +21,12 @@ use super::state::Pipeline;
 
 /// How long a push that has compared the generation may take to publish.
 ///
-/// Chosen: it takes nanoseconds, or as long as its thread is kept from the processor: tens of milliseconds on a busy
-/// machine.
+/// Chosen: publishing takes nanoseconds. If the thread has to wait for the processor, it takes tens of milliseconds on
+/// a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Pause between two checks. Chosen: a running push takes less, and a thread that waits for the processor more.
+/// Pause between two checks. Chosen: a running push needs less time than this, and a thread that waits for the
+/// processor needs more.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Makes every producer take its slow path once, and waits for pushes that are under way. Async-signal-safe.
@@ -47,21 +48,21 @@ pub(super) fn settle_pushes(pipeline: &Pipeline) {
 }
 
 /// Waits until every push that began before the call is published. Each later push takes its slow path once, where a
-/// binding sees what it changed before the call. Call it without an interpreter lock.
+/// language binding sees the changes that it made before this call. Call it without an interpreter lock.
 pub fn settle() {
     if let Some(pipeline) = existing() {
         settle_pushes(pipeline);
     }
 }
 
-/// Id of the process that is about to end (upper half) and of the thread that ends it. Other callers wait while this is
-/// set.
+/// Id of the process that is about to end (upper half) and of the thread that ends it. Logging calls of other threads
+/// wait while this word is set.
 static DYING: AtomicU64 = AtomicU64::new(0);
 
-/// When other callers stop waiting for the end that a crash announced, on the monotonic clock; 0 is never.
+/// Time on the monotonic clock when logging calls stop waiting for the announced end of the process; 0 means never.
 static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Stands for no thread: every thread waits.
+/// Used in place of a thread id: every thread waits.
 const NO_THREAD: u32 = 0;
 
 fn thread_id() -> u32 {
@@ -69,7 +70,7 @@ fn thread_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Makes the pushes of all other threads wait on their slow path for ever, or until [`open`].
+/// Makes the pushes of all other threads wait on their slow path until [`open`] is called.
 pub(super) fn shut_for_good(pipeline: &Pipeline) {
     shut_until(pipeline, 0, thread_id(), TIMEOUT);
 }
@@ -84,11 +85,11 @@ pub(super) fn shut_for_all(pipeline: &Pipeline, until_ns: u64, patience: Duratio
     shut_until(pipeline, until_ns, NO_THREAD, patience);
 }
 
-/// Makes the pushes of all threads except `ender` wait on their slow path until `until_ns`; 0 is for ever.
+/// Makes the pushes of all threads except `ender` wait on their slow path until `until_ns`; 0 means for ever.
 /// Async-signal-safe.
 fn shut_until(pipeline: &Pipeline, until_ns: u64, ender: u32, patience: Duration) {
     DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
-    // Pairs with `observe` in `wait_for_death`: a reader of this word also sees until when it holds.
+    // Pairs with `observe` in `wait_for_death`: a reader of this word also sees the time until which it holds.
     DYING.publish(word(ender));
     shut(pipeline, patience);
 }
@@ -97,15 +98,15 @@ fn word(ender: u32) -> u64 {
     u64::from(std::process::id()) << 32 | u64::from(ender)
 }
 
-/// For an end that may not come: makes the pushes of all other threads wait until `until_ns` at most.
+/// Makes the pushes of all other threads wait until `until_ns` at most, for an end of the process that may not happen.
 /// Async-signal-safe.
 pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
     let own = word(thread_id());
     let dying = DYING.load(Ordering::Relaxed);
-    // If the process is ending already, the door is shut for good.
+    // If the process is ending already, pushes already wait for good, so leave the word as it is.
     if dying >> 32 != own >> 32 {
         DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
-        // Publishes as `shut_until` does.
+        // This publish has the same partner as the publish in `shut_until`.
         let _ = DYING.publish_over(dying, own);
     }
     shut(pipeline, patience);
@@ -118,11 +119,11 @@ pub(super) fn open_again() {
     }
 }
 
-/// Blocks the caller while the process ends.
+/// Blocks the caller while the process ends, unless the caller is the thread that ends it.
 pub(super) fn wait_for_death() {
     loop {
         let dying = DYING.observe();
-        // A child forked in the meantime inherits the word, but does not end.
+        // A child forked in the meantime inherits the word, but the child itself is not ending.
         if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
             return;
         }

@@ -16,15 +16,16 @@ use super::waiting::deadline;
 use crate::durable::PendingSync;
 use crate::writer::Outlet;
 
-/// Waits as [`super::Push::MustWaitForSync`] requires, at most for `durability_timeout`.
+/// Waits until the record of a push that returned [`super::Push::MustWaitForSync`] is durable, at most for
+/// `durability_timeout`.
 ///
 /// Call it after that push, on the same thread, without an interpreter lock. Returns whether the record is durable or
-/// need not be. If false, the call is counted as not durable.
+/// need not be durable. If this returns false, the call is counted as not durable.
 pub fn await_durable(level: u16) -> bool {
     DurableWait::begin(level).is_none_or(|wait| wait.wait_slice(Duration::MAX) == Some(true))
 }
 
-/// The wait of [`await_durable`] in slices, for language bindings that must check for signals in between.
+/// The wait of [`await_durable`] in slices, for language bindings that must check for signals between the slices.
 #[derive(Debug)]
 pub struct DurableWait {
     pipeline: &'static Pipeline,
@@ -36,7 +37,7 @@ pub struct DurableWait {
 }
 
 impl DurableWait {
-    /// Begins to wait for the record that this thread pushed last. `None` if it need not be durable.
+    /// Begins to wait for the record that this thread pushed last. Returns `None` if that record need not be durable.
     pub fn begin(level: u16) -> Option<Self> {
         let (pipeline, lane, position) = admission::last_push()?;
         let pending_sync = pipeline.pending_sync()?;
@@ -44,8 +45,8 @@ impl DurableWait {
         Some(Self { pipeline, pending_sync, lane, position, level, deadline })
     }
 
-    /// Waits at most for `share`. Returns whether the record is durable, or `None` if this is still open and there is
-    /// time left.
+    /// Waits at most for `share`. Returns whether the record is durable, or `None` if that is not known yet and there
+    /// is time left.
     ///
     /// After a `Some` the wait is over, and a record that is not durable has been counted. Call it without an
     /// interpreter lock.
@@ -73,10 +74,10 @@ impl DurableWait {
     }
 }
 
-/// As [`super::flush`], but waits until everything is durable.
+/// Works as [`super::flush`], but waits until all records queued before the call are durable.
 ///
-/// Records whose sync failed were counted as not durable. Those that were kept are synced once more; the others are not
-/// waited for again. Call it without an interpreter lock.
+/// Records whose sync failed were already counted as not durable. The records of these that the sink has kept are
+/// synced once more; this call does not wait for the others. Call it without an interpreter lock.
 pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let deadline = deadline(timeout);
     super::flush(sink, timeout)
@@ -87,12 +88,13 @@ pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
 #[derive(Debug)]
 pub struct SyncWait {
     pipeline: &'static Pipeline,
-    /// Outlets with the number of the requested sync.
+    /// The outlets, each with the number of its requested sync.
     asked: Vec<(Arc<Outlet>, u64)>,
 }
 
 impl SyncWait {
-    /// Requests a sync of one sink, or of all with `None`. Returns `None` if there is no such sink or no pipeline.
+    /// Requests a sync of one sink, or of all sinks if `sink` is `None`. Returns `None` if there is no such sink or no
+    /// pipeline.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
         let pipeline = existing()?;
         let outlets: Vec<_> = match sink {
@@ -102,7 +104,8 @@ impl SyncWait {
         Some(pipeline.request_sync(&outlets))
     }
 
-    /// Waits at most for `share`. Returns whether every sync has an outcome. Call it without an interpreter lock.
+    /// Waits at most for `share`. Returns whether every requested sync has succeeded or failed. Call it without an
+    /// interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
         self.wait_until(deadline(Some(share)))
     }
@@ -131,7 +134,8 @@ impl Pipeline {
         SyncWait { pipeline: self, asked: outlets.iter().filter_map(ask).collect() }
     }
 
-    /// Syncs the outlets as the durability mode promises, before a sink is closed and at the end.
+    /// If the durability mode promises syncs, syncs these outlets. Called before a sink is closed and at the end of the
+    /// process.
     pub(super) fn sync_promised(&'static self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
         if self.syncs.tracks() {
             let unsynced: Vec<_> = outlets.iter().filter(|outlet| outlet.is_unsynced()).cloned().collect();

@@ -1,4 +1,4 @@
-//! Flushes that a language binding waits for in slices, because it must check for signals in between.
+//! Flushes that a language binding waits for in slices, because the binding must check for signals between the slices.
 //!
 //! The flush is requested once, so it does not cover records that are logged during the wait.
 
@@ -33,8 +33,8 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Requests that queued records are written: to one sink, or to all with `None`. Returns `None` if they are written
-    /// already.
+    /// Requests that queued records are written to one sink, or to all sinks if `sink` is `None`. Returns `None` if
+    /// they are written already.
     ///
     /// Does not wait.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
@@ -46,7 +46,7 @@ impl Flush {
         pipeline.begin_flush(awaited)
     }
 
-    /// As [`Self::begin`] for all sinks, but does not wait for services.
+    /// Works as [`Self::begin`] for all sinks, but the flush does not wait for services.
     pub fn begin_local() -> Option<Self> {
         existing()?.begin_flush(Awaited::Local)
     }
@@ -57,7 +57,7 @@ impl Flush {
         self.wait_until(deadline(Some(share)))
     }
 
-    /// How long to wait if `timeout` covers this flush and the waits that timed out right before it.
+    /// How long to wait for this flush if `timeout` also covers the waits that timed out right before it.
     pub fn remaining(&self, timeout: Duration) -> Duration {
         match &self.awaited {
             Awaited::Sink(outlet) => outlet.lateness.remaining(timeout),
@@ -101,8 +101,8 @@ impl Pipeline {
         Some(Flush { pipeline: self, awaited, ticket: self.request() })
     }
 
-    /// Whether the lanes are empty and the awaited outlets hold no batch. `false` also while a batch is being made,
-    /// since its records are then in neither place.
+    /// Whether the lanes are empty and the awaited outlets hold no batch. Returns `false` also while a batch is being
+    /// made, since its records are then neither in a lane nor in an outlet.
     fn is_written(&self, awaited: &Awaited) -> bool {
         let Ok(_guard) = self.batching.try_lock() else { return false };
         let lanes = self.segment.header().lanes.observe() as usize;
@@ -116,7 +116,7 @@ impl Pipeline {
     }
 }
 
-/// Waits until all records queued before the call are written: to one sink, or to all with `None`.
+/// Waits until all records queued before the call are written to one sink, or to all sinks if `sink` is `None`.
 ///
 /// Returns whether this happened within `timeout` (`None` waits for ever). Call it without an interpreter lock.
 pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
@@ -128,8 +128,8 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     done
 }
 
-/// Waits until all records queued before the call are written to all sinks except services: for callers that must not
-/// wait for a network.
+/// Waits until all records queued before the call are written to all sinks except services. Use it in callers that must
+/// not wait for a network.
 ///
 /// Returns whether this happened within `timeout`. Call it without an interpreter lock.
 pub fn flush_local(timeout: Duration) -> bool {

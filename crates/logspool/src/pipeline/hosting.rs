@@ -1,4 +1,4 @@
-//! The pipeline as the host of its collector.
+//! Implements [`CollectorHost`], the interface that the collector uses, for the pipeline.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};

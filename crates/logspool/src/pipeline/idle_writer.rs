@@ -1,5 +1,5 @@
 //! A writer thread whose sink was closed waits a moment for the next sink. Otherwise a program that opens a file for
-//! each record would start and end a thread each time, which takes longer than the write.
+//! each record would start and end a thread for each record, which takes longer than the write.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,8 +66,8 @@ impl IdleWriter {
         next
     }
 
-    /// Ends the waiting thread, and all that would wait before the next outlet is given. Returns whether no thread
-    /// waits.
+    /// Ends the waiting thread. Other threads without a sink also end instead of waiting, until an outlet is assigned
+    /// again. Returns whether no thread waits.
     pub(super) fn dismiss(&self) -> bool {
         let mut state = self.lock();
         state.is_dismissed = true;

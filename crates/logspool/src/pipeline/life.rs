@@ -1,4 +1,4 @@
-//! Options, forks and the end of the process's pipeline.
+//! Sets the options, handles forks, and ends the process's pipeline.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,16 +17,17 @@ use super::{door, settings, signals};
 use crate::sidecar;
 use crate::writer::Outlet;
 
-/// How long the native threads may take to leave before a fork.
+/// How long the native threads may take to end before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
 
 /// Sets the options of the process. Starts nothing: segment and threads begin with the first record.
 ///
-/// If there is a segment, the options that it was made with cannot change; the others apply from here on.
+/// If there is a segment already, the options that are fixed by the first record cannot change. The other options apply
+/// from this call on.
 ///
 /// # Errors
 ///
-/// When a value is out of its range, or when an option that cannot change any more would change.
+/// Fails if a value is out of its range, or if it would change an option that is fixed.
 pub fn configure(options: Options) -> Result<(), OptionsError> {
     options.validate()?;
     if existing().is_some() {
@@ -37,7 +38,8 @@ pub fn configure(options: Options) -> Result<(), OptionsError> {
 }
 
 impl Pipeline {
-    /// As a flush of all sinks, but does not wait for sinks in closing, which have used up their own deadline.
+    /// Flushes all sinks, but does not wait for sinks that are closing, since those have used up their own deadline.
+    /// Returns whether the collector has answered the flush for all sinks.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         let ticket = self.request();
         let answered = || self.answered.observe() >= ticket;
@@ -51,8 +53,8 @@ impl Pipeline {
     }
 }
 
-/// Call before `fork()`. Writes queued records and asks the native threads to leave, for at most 50 ms each. Takes no
-/// lock that a thread holds across I/O. A writer in a stuck write stays.
+/// Call before `fork()`. Writes queued records, then asks the native threads to end. Each of these two steps takes at
+/// most 50 ms. Takes no lock that a thread holds across I/O. A writer in a stuck write keeps running.
 pub fn before_fork() {
     crate::sinks::compress::stop_before_fork();
     let Some(pipeline) = existing() else { return };
@@ -61,7 +63,7 @@ pub fn before_fork() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
-    // Write queued records first, since the threads come back only with the next record.
+    // Write queued records first, since the threads start again only with the next record.
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
         flush.wait_until(Some(deadline));
     }
@@ -69,7 +71,7 @@ pub fn before_fork() {
     await_thread_exit();
 }
 
-/// Waits until the kernel has removed the threads that left: it counts a thread until its very end.
+/// Waits until the kernel has removed the threads that ended, since /proc/self/task lists a thread until its very end.
 fn await_thread_exit() {
     let deadline = Instant::now() + Duration::from_millis(5);
     while Instant::now() < deadline && native_threads() > 0 {
@@ -77,7 +79,7 @@ fn await_thread_exit() {
     }
 }
 
-/// Number of threads of this process that have our name.
+/// Number of threads of this process whose name starts with `logspool`.
 fn native_threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     tasks
@@ -86,37 +88,40 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// Call after `fork()` in the parent. Threads start again with the next record, or at once if there is work.
+/// Call after `fork()` in the parent. The native threads start again with the next record, or at once if records or
+/// calls are waiting.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::resume_after_fork();
     let Some(pipeline) = existing() else { return };
     pipeline.leave.publish(false);
-    // A collector that did not leave in time is still there, but its writers may have left.
+    // A collector that did not end in time still runs, but its writers may have ended.
     pipeline.resume_writers();
-    // Threads that logged in the meantime have taken their slow path already; make them take it again.
+    // Threads that logged in the meantime have taken their slow path already, while no native thread could start. Make
+    // them take it again.
     generation::advance();
     if pipeline.left_behind() > 0 || pipeline.pending_sync().is_some_and(|pending_sync| pending_sync.has_waiters()) {
         pipeline.ensure_threads();
     }
 }
 
-/// Call some time after `fork()` in the parent. Watches for dead processes again, the new child included, even if this
-/// process logs no more.
+/// Call some time after `fork()` in the parent. Starts the watcher again, which watches for dead processes (including
+/// the new child) even if this process logs no more.
 ///
-/// Separate from [`after_fork_in_parent`], because CPython 3.13 counts threads right after that call and warns of them.
+/// This is separate from [`after_fork_in_parent`], because CPython 3.13 counts threads right after that call and warns
+/// if there are several.
 pub fn watch_after_fork() {
     if let Some(pipeline) = existing() {
         pipeline.ensure_watcher();
     }
 }
 
-/// Call after `fork()` in the child. Lets go of the parent's lanes, threads and ids.
+/// Call after `fork()` in the child. The child no longer uses the parent's lanes, threads and ids.
 ///
-/// The kernel has wiped the page that holds the generation, so the next call begins a new pipeline. This function handles the
-/// rest:
+/// The kernel has wiped the page that holds the generation, so the next logging call begins a new pipeline. This
+/// function handles everything else that the child has inherited:
 /// - two descriptors of a backup that the parent is compressing;
 /// - duplicates of pipes whose readers wait for end of file;
-/// - signals that end a child though they do not end its parent.
+/// - signals that end a child but not its parent, because the parent is the first process of a container.
 pub fn after_fork_in_child() {
     progress::forget_sleepers();
     crate::sinks::compress::close_inherited();
@@ -127,14 +132,15 @@ pub fn after_fork_in_child() {
 
 /// Writes all queued records, for at most `timeout`. Returns the number of records not written.
 ///
-/// For a process that continues: records logged later are as safe as before.
+/// Use it in a process that continues: records logged later are as safe as before.
 pub fn empty(timeout: Duration) -> u64 {
     existing().map_or(0, |pipeline| pipeline.empty(timeout))
 }
 
-/// Ends what can be ended: as [`empty`], and removes the segment's files if all records are written.
+/// Writes all queued records as [`empty`] does. If none is left, also ends the compression of backups, closes the
+/// sidecars, and removes the files of the spools and the segment. Returns the number of records not written.
 ///
-/// Logging still works after it, but a kill then loses queued records; see [`super::revert_end`].
+/// Logging still works after a drain, but a kill then loses queued records; see [`super::revert_end`].
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     let left = pipeline.empty(timeout);
@@ -142,7 +148,8 @@ pub fn drain(timeout: Duration) -> u64 {
         crate::sinks::compress::end();
         pipeline.watcher.pause(Instant::now() + LEAVE_DEADLINE);
         sidecar::close_all();
-        // The next start removes remaining files of a spool, which the segment names.
+        // If files of a spool remain, the segment must stay too: it names the spool, and the next start then removes
+        // both.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
             pipeline.remove_files();
         }
@@ -150,17 +157,18 @@ pub fn drain(timeout: Duration) -> u64 {
     left
 }
 
-/// [`drain`] at the very end of the process: from here on the logging calls of all other threads wait for the end.
+/// Drains as [`drain`] does, at the very end of the process. From this call on, logging calls of all other threads wait
+/// until the process ends.
 ///
-/// So no record is accepted after the drain, where no later start would find it. The calling thread may still log.
-/// [`revert_end`] releases all threads if the process does not end.
+/// So no other thread's record is accepted after the drain, when no later start would find it. The calling thread may
+/// still log. [`revert_end`] releases all threads if the process does not end.
 pub fn end(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     door::shut_for_good(pipeline);
     drain(timeout)
 }
 
-/// Reverts [`end`]. Ids must be defined again after it, see [`super::id_epoch`].
+/// Reverts [`end`]. After this call, all ids must be defined again, see [`super::id_epoch`].
 pub fn revert_end() {
     if let Some(pipeline) = existing() {
         pipeline.retire();
@@ -181,7 +189,7 @@ impl Pipeline {
         if done {
             self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
         }
-        // Only once, even if there are several drains.
+        // Shows the records only once, even if there are several drains.
         if left > 0 && !self.fallen_back.swap(true, Ordering::Relaxed) {
             self.outlets().iter().flatten().for_each(|outlet| self.fall_back_queued(outlet));
         }
@@ -190,15 +198,15 @@ impl Pipeline {
     }
 
     fn remove_files(&self) {
-        // A pipeline that replaced this one has files of the same names.
+        // If another pipeline has replaced this one, it has files of the same names, which must stay.
         if !self.is_past.observe() {
             self.segment.remove_files();
             self.removed.publish(self.segment.home().is_some());
         }
     }
 
-    /// Retires a pipeline whose files were removed, so that the next call begins another one, as in a forked child.
-    /// Queued records then survive again. No other thread may push meanwhile.
+    /// Retires a pipeline whose files were removed, so that the next logging call begins a new pipeline, as in a forked
+    /// child. Queued records then survive a kill again. No other thread may push meanwhile.
     ///
     /// The memory of the old pipeline stays, since other threads may still use it.
     pub(super) fn retire(&'static self) {

@@ -1,8 +1,8 @@
 //! The options of `install()`, and their rows.
 //!
-//! A row is all that an option needs: the signature of `logspool.install`, its docstring, its checks and its reference
-//! come from it (`make generated`). The bindings read `keeper` and `crash_signals`. Nothing reads `flush_interval` and
-//! `flush_records`: the collector looks so often that it keeps every value of them.
+//! Each option needs only its row. The signature of `logspool.install`, its docstring, its checks and its reference
+//! page are generated from the rows (`make generated`). The bindings read `keeper` and `crash_signals`. Nothing reads
+//! `flush_interval` and `flush_records`: the collector looks for records so often that every allowed value is met.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,8 @@ crate::options! {
         /// `"checkpoint"`: and a call waits if it would leave `checkpoint_every` accepted records not durable. `"sync"`:
         /// each call returns when its record is durable.
         pub durability: Durability = Text("process"),
-        // Chosen: below 32 KiB a lane has no room to grow; above 16 MiB four lanes fill the default of all queues.
+        // Chosen: with less than 32 KiB a lane has no room to grow. With more than 16 MiB, four lanes would exceed the
+        // default limit of all queues.
         /// Limit of one thread's queue.
         pub queue_bytes: usize ["bytes", 32768..={MAX_QUEUE_BYTES}] = Whole(262144),
         /// Limit of all queues of the process, at least `queue_bytes`. None: the lesser of 64 MiB and 1/8 of the free
@@ -30,13 +31,13 @@ crate::options! {
         pub blocking_levels: Option<Vec<u16>> = Nothing,
         /// Longest wait of a call for room. None: 0.1; `float("inf")`: for ever.
         pub blocking_timeout: BlockingTimeout [seconds 0.0..={f64::INFINITY}] = Nothing,
-        // Chosen: the collector looks every 20 ms at the latest, so that any value from there on is kept.
+        // Chosen: the collector looks for records every 20 ms at the latest, so any value of 20 ms or more is met.
         /// A record is handed to the system at most this long after its call.
         pub flush_interval: Duration [seconds 0.02..=3600.0] = Seconds(0.5),
         /// A record is handed to the system at most this many records later, to within 20 ms, also before
         /// `flush_interval` has passed.
         pub flush_records: u32 ["records", 1..=1000000000] = Whole(100),
-        // Chosen: with less, a disk is busy with syncs.
+        // Chosen: a shorter interval than 10 ms would keep a disk busy with syncs.
         /// Longest time that written records stay without a sync in `"interval"` and `"checkpoint"`.
         pub sync_interval: Duration [seconds 0.01..=3600.0] = Seconds(1.0),
         /// With `"checkpoint"`, fewer than this many accepted records of the process are not durable.
@@ -53,7 +54,7 @@ crate::options! {
         /// Folder on disk where records wait if their output stalls for more than a second, or if the tmpfs for waiting
         /// records is half full; the first of them makes it. None: records wait only in the queue.
         pub spool_dir: Option<PathBuf> = Nothing,
-        // The least is eight segments with room for a frame of 100 KiB each.
+        // The minimum is eight spool segments, each with room for a frame of 100 KiB.
         /// Limit of the spool of one output. Above it records stay on tmpfs, then are refused and counted.
         pub spool_bytes: u64 ["bytes", 1048576..=1125899906842624] = Whole(1073741824),
         /// Start a second process that delivers the records of this one after a kill.
@@ -63,7 +64,8 @@ crate::options! {
         /// handler without `install()` does so only if the option is passed.
         pub crash_signals: bool = Switch(true),
         ;
-        /// Most bytes of the overflow files of stalled sinks; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
+        /// Maximum bytes of the overflow files of stalled sinks. `None`: the lesser of 256 MiB and 1/4 of the free
+        /// tmpfs.
         pub overflow_bytes: Option<u64> = None,
     }
 }
@@ -74,7 +76,7 @@ impl Default for Options {
     }
 }
 
-/// Most bytes of one lane.
+/// Maximum bytes of one lane.
 pub const MAX_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Options that may change while the queue is in use. All others are fixed by the first record.
@@ -91,7 +93,8 @@ const CHANGEABLE: &[&str] = &[
     "crash_signals",
 ];
 
-/// How long ERROR and above, or the chosen levels, may wait for room. No value is the default.
+/// How long records of ERROR and above, or of the chosen levels, may wait for room. If no value is given, the default
+/// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockingTimeout(pub Duration);
 
@@ -120,21 +123,22 @@ impl OptionField for BlockingTimeout {
 /// How safe the record of a returned call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Lanes on the heap: queued records are lost with the process.
+    /// The lanes are on the heap: queued records are lost when the process is killed.
     Memory,
-    /// Lanes on tmpfs: queued records survive the process.
+    /// The lanes are on tmpfs: queued records survive a kill of the process.
     Process,
-    /// As `Process`, and sinks are synced every `sync_interval`: a power cut loses the records after the last sync.
+    /// Like `Process`, and sinks are synced every `sync_interval`. A power cut loses only the records after the last
+    /// sync.
     Interval,
-    /// As `Interval`. In addition a call waits for a sync if it would leave `checkpoint_every` accepted records of the
-    /// process not durable: a power cut loses fewer than that.
+    /// Like `Interval`. In addition a call waits for a sync if it would leave `checkpoint_every` accepted records of
+    /// the process not durable. So a power cut loses fewer records than `checkpoint_every`.
     Checkpoint,
-    /// As `Process`, and each call returns when its record is durable: a power cut loses nothing. Calls of several
-    /// threads share a sync.
+    /// Like `Process`, and each call returns only when its record is durable. So a power cut loses no record whose call
+    /// has returned. Calls of several threads share a sync.
     Sync,
 }
 
-/// The words for the modes.
+/// The names of the durability modes.
 const DURABILITIES: [(&str, Durability); 5] = [
     ("memory", Durability::Memory),
     ("process", Durability::Process),
@@ -160,9 +164,9 @@ impl OptionField for Durability {
 /// Where ERROR records and above are shown if no sink accepts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
-    /// Standard error, at most 10 lines a second, then a count.
+    /// They are printed on standard error, at most 10 lines a second. Further lines of the second are only counted.
     Stderr,
-    /// Nowhere; they are only counted.
+    /// They are not shown, only counted.
     None,
 }
 
@@ -191,7 +195,7 @@ impl OptionField for Fallback {
 pub enum OptionsError {
     /// A value is out of its range.
     Range(String),
-    /// The queue of the process is in use, and this option cannot change any more.
+    /// The queue of the process is in use, so this option is fixed.
     InUse(String),
 }
 
@@ -206,7 +210,7 @@ impl std::fmt::Display for OptionsError {
 impl std::error::Error for OptionsError {}
 
 impl Options {
-    /// Checks that the options that a queue is made with are the same as in `begun`.
+    /// Checks that the options that are fixed by the first record have the same values as in `begun`.
     pub(super) fn fits(&self, begun: &Self) -> Result<(), OptionsError> {
         let (now, then) = (self.values(), begun.values());
         let differs = |index: usize| now[index] != then[index] && !CHANGEABLE.contains(&Self::ROWS[index].name);
@@ -224,7 +228,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Names the option, the rejected value, and the allowed range.
+    /// The error names the option, the rejected value, and the allowed range.
     pub fn validate(&self) -> Result<(), OptionsError> {
         for (row, value) in Self::ROWS.iter().zip(self.values()) {
             row.check(&value).map_err(|error| OptionsError::Range(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Definitions and sinks of the process's pipeline.
+//! Defines sites, routes and formats, and opens and closes sinks, in the process's pipeline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -20,12 +20,14 @@ use crate::sinks::{self, Place};
 use crate::stats::DropReason;
 use crate::writer::Outlet;
 
-/// Defines a call site. `None` if the table is full: send [`logspool_record::tag::SITE`] with each record.
+/// Defines a call site. Returns `None` if the table is full. The caller then sends [`logspool_record::tag::SITE`] with
+/// each record.
 pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
-/// Defines a route. `None` if the table is full, or if a target is not of this process's queue: use the stock path.
+/// Defines a route. Returns `None` if the table is full, or if a target does not belong to this process's queue. The
+/// caller then uses Python's own logging.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     if route.targets.len() > logspool_record::definition::MAX_TARGETS {
         return None;
@@ -33,26 +35,28 @@ pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     current()?.define_route(route)
 }
 
-/// Defines a format. `None` if `Format::compile` rejects it, or if the table is full: use the stock path.
+/// Defines a format. Returns `None` if `Format::compile` rejects the format, or if the table is full. The caller then
+/// uses Python's own logging.
 pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     Format::compile(spec).ok()?;
     current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
 }
 
-/// Opens a sink. Its writer thread starts with the first record; the one of a borrowed descriptor starts now.
+/// Opens a sink. Its writer thread starts with the first record. If the sink borrows a descriptor, the thread starts
+/// now.
 ///
 /// Two handlers on one file, or on one descriptor, share a sink, so their lines keep the order of the calls. Each
 /// `open_sink` needs one [`close_sink`].
 ///
 /// # Errors
 ///
-/// When the path cannot be opened, the descriptor cannot be duplicated, or the sink table is full.
+/// Fails if the path cannot be opened, if the descriptor cannot be duplicated, or if the sink table is full.
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
     let pipeline = current().ok_or_else(no_queue)?;
     let place = sinks::shared_place(definition);
     if let Some(place) = place {
-        // A closing sink accepts no more users; an open one for the same file may follow it in the list.
+        // A closing sink accepts no more users. An open sink for the same file may follow it in the list.
         let shared = |outlet: &&Arc<Outlet>| {
             outlet.place == Some(place) && outlet.definition.is_alike(definition) && outlet.add_user()
         };
@@ -61,10 +65,10 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
         }
     }
     let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.name))?;
-    // Read the status now, before any lock: later the disk may hang.
+    // Read the file's status before any lock is taken, since the disk may hang in this call.
     let destination = sinks::place(definition);
     let status = destination.path().and_then(|path| std::fs::metadata(path).ok());
-    // While a slot changes its owner, no batch may use an outlet.
+    // No batch may use an outlet while a slot of the sink table gets another sink.
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
     let id = new.or_else(|| pipeline.reuse_closed_sink(definition)).ok_or_else(|| {
@@ -109,11 +113,12 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
 }
 
 impl Pipeline {
-    /// Gives a new sink the slot of a closed one that has nothing left to write, the one that closed first. Call it
-    /// while no batch is made.
+    /// Gives a new sink the slot of a closed sink that has nothing left to write. Among several, it takes the sink that
+    /// was closed first. Call it while no batch is being made.
     ///
-    /// Records that name the old sink may still be in lanes, held there by a stalled sink. All of them are written, or
-    /// dropped and counted, so the old sink needs them no more. The slot's checkpoint continues where it was.
+    /// Records that name the old sink may still be in lanes, held there by a stalled sink. The old sink has already
+    /// written these records, or dropped and counted them, so it no longer needs them. The slot's checkpoint continues
+    /// where it was.
     fn reuse_closed_sink(&self, definition: &SinkDefinition) -> Option<u32> {
         let closed = |outlet: &Arc<Outlet>| Some((outlet.closed_at()?, outlet.id));
         let (_, old) = self.outlets().iter().flatten().filter_map(closed).min()?;
@@ -124,29 +129,31 @@ impl Pipeline {
         self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
     }
 
-    /// Makes the sink's own writer close it after all queued records are written.
+    /// Makes the sink's writer thread close the sink after all queued records are written.
     fn close_when_written(&'static self, outlet: &Outlet) {
         self.ensure_threads();
         outlet.close_when_written(self.request());
         self.retire_routes(outlet.id);
-        // The first flush may be answered already, before the outlet was marked as closing.
+        // A flush requested earlier may have been answered before the outlet was marked as closing, so request another
+        // one.
         self.request();
     }
 }
 
-/// Counter of the files that a sink has switched to. It increases when the first record is in the new file.
+/// Counter of how often a sink has switched to another file. It increases when the first record is in the new file.
 pub fn rotation_count(sink: u32) -> Option<Arc<AtomicU64>> {
     existing()?.outlet(sink).map(|outlet| outlet.rotation_count.clone())
 }
 
 /// Waits until all queued records are written to `sink`, then releases it.
 ///
-/// Pushes of other threads that are under way count as queued before the call. A language binding must have invalidated
-/// its copies of the sink's id: a push that takes its slow path from here on sees this before it retries.
+/// Pushes of other threads that are under way count as queued before the call. Before this call, the language binding
+/// must invalidate its copies of the sink's id. A push that takes its slow path from here on then sees the invalidation
+/// before it retries.
 ///
-/// Returns whether all records were written within `timeout`. Otherwise they stay queued until the sink accepts them,
-/// or until the next start if the process ends first. For a terminal or pipe they are counted as dropped. Call it
-/// without an interpreter lock.
+/// Returns whether all records were written within `timeout`. Otherwise the records stay queued until the sink accepts
+/// them, or until the next start if the process ends first. If the sink is a terminal or pipe, they are counted as
+/// dropped. Call it without an interpreter lock.
 pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
@@ -184,10 +191,11 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     done
 }
 
-/// As [`close_sink`], without waiting: the sink's writer closes it after all queued records are written.
+/// Closes a sink as [`close_sink`] does, but without waiting: the sink's writer closes it after all queued records are
+/// written.
 ///
-/// For language bindings whose handler is freed where waiting is not allowed. A sink opened meanwhile for the same file
-/// does not share this one. [`super::flush`] waits for the remaining records.
+/// Language bindings use it when a handler is freed at a point where waiting is not allowed. A sink that is opened
+/// meanwhile for the same file does not share this sink. [`super::flush`] waits for the remaining records.
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };

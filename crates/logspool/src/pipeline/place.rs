@@ -1,8 +1,9 @@
-//! Where the queue of a process is: in its folder, else in memory that a keeper process holds, else in plain memory.
+//! Chooses the place of the process's queue: its folder, else memory that a keeper process also holds, else plain
+//! memory.
 //!
 //! A folder on tmpfs is best: the next start finds the records of a killed process, and processes that log to one file
-//! find each other there. Without such a folder, a keeper delivers the records that the process leaves. Without a
-//! keeper a kill loses the queued records. A folder on disk is used only if the user names one, since a store into a
+//! find each other there. Without such a folder, a keeper delivers the records that a killed process leaves. Without a
+//! keeper, a kill loses the queued records. A folder on disk is used only if the user names one, since a store into a
 //! mapped page may wait for the disk.
 
 use std::io::{self, ErrorKind};
@@ -20,14 +21,14 @@ use crate::copies;
 use crate::keeper;
 use crate::stats::QueuePlace;
 
-/// Least free bytes for a folder to be used.
+/// Minimum number of free bytes that a folder must have to be used.
 ///
-/// Chosen: the initial size of a process's queue, one grown lane, and a little overflow. With half, a queue would soon
-/// refuse records that one in memory accepts.
+/// Chosen: the initial size of a process's queue, one grown lane, and a little overflow. With half as many bytes, the
+/// queue would soon refuse records that a queue in memory would accept.
 pub const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
-/// Makes the segment of this process. `None` if another copy of this library has one, or if there is not even plain
-/// memory.
+/// Makes the segment of this process. Returns `None` if another copy of this library has a segment in this process, or
+/// if there is not even plain memory.
 pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, ChosenPlace)> {
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let in_memory = |reason| {
@@ -78,7 +79,7 @@ fn in_folder(path: &Path, is_named: bool, ring_limit: Option<u64>) -> io::Result
 
 /// Makes the segment in memory files (memfd), shared with a keeper process.
 fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
-    // Check before starting a process in vain.
+    // Check this first, so that no keeper process is started in vain.
     if !kernel::has_record_locks() || !kernel::has_memfd() {
         return Err(io::Error::new(ErrorKind::Unsupported, "the system refuses record locks or memfd_create"));
     }

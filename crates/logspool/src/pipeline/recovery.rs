@@ -1,4 +1,4 @@
-//! Recoveries that a process runs at its start, before its first line in a file, and on request.
+//! The recoveries that a process runs: at its start, before it writes its first line to a file, and on request.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,11 @@ use crate::recover::{self, FileAction, Orphan, RecoverOptions, Report, Retention
 use crate::sidecar;
 
 fn run(folder: &Path, is_wanted: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
-    // Closing a file that another copy of the library has locked would drop its lock.
+    // If another copy of the library has locked a file, closing that file here would release the lock.
     copies::check()?;
     let action_for = |path: &Path| if is_wanted(path) { deliver_to(path) } else { FileAction::Leave };
-    // A folder that is not this process's queue may be a folder of spools, which may be accessible to others.
+    // A folder other than this process's queue folder may be a folder of spools, and such a folder may be accessible to
+    // other users.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
     let mut report = match recover::recover_as(folder, action_for, RecoverOptions { undeliverable }) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied && by_hand.is_some_and(recover::holds_spools) => {
@@ -24,7 +25,8 @@ fn run(folder: &Path, is_wanted: impl Fn(&Path) -> bool, undeliverable: Undelive
         }
         done => done?,
     };
-    // If the shared memory is gone, only the spools are left.
+    // This process's own spool must not be recovered. If the shared memory of a dead process is gone, only its spools
+    // are left.
     let own = existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
     for spools in [options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, own, |path| action_for(path) == FileAction::Append)?);
@@ -35,8 +37,8 @@ fn run(folder: &Path, is_wanted: impl Fn(&Path) -> bool, undeliverable: Undelive
 
 /// Delivers the records that dead processes left in `folder`, for any file. `None` is this process's queue folder.
 ///
-/// Records for terminals and pipes are dropped, and counted in the report. Blocks while the files accept records; call
-/// it without an interpreter lock.
+/// Records for terminals and pipes are dropped, and counted in the report. Blocks until the files have accepted the
+/// records, so call it without an interpreter lock.
 ///
 /// # Errors
 ///
@@ -47,10 +49,10 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 }
 
 /// Delivers the records that dead processes left for these files, and removes segments without undelivered records. If
-/// tmpfs is short, first delivers their records for other files.
+/// tmpfs is short of space, it first delivers the records that dead processes left for other files.
 ///
-/// Records for terminals and pipes stay and are listed, until the orphans exceed the folder's cap. Then undeliverable
-/// records are dropped, with a line on standard error.
+/// Records for terminals and pipes are kept and listed until the orphans exceed the folder's size limit. Then
+/// undeliverable records are dropped, and a line on standard error says so.
 ///
 /// # Errors
 ///
@@ -67,8 +69,8 @@ fn run_capped(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<Re
     if over { run(folder, is_wanted, Undeliverable::Discard) } else { Ok(report) }
 }
 
-/// As [`recover_targets`] for one file, for a writer that is about to begin. Ignores errors, since files of an earlier
-/// run must never make a start fail; `orphans` lists the remaining files.
+/// Works as [`recover_targets`] for one file; a writer calls it before it begins. Ignores errors, since files of an
+/// earlier run must never make a start fail. `orphans` lists the remaining files.
 pub(super) fn recover_target(folder: &Path, target: &Path) {
     let _ = run_capped(folder, |path| path == target);
 }
@@ -84,8 +86,8 @@ pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
-/// Lists the sidecars of log files in `folder` that are in use or hold an unfinished append; removes the others. `None`
-/// is this process's queue folder.
+/// Lists the sidecars of log files in `folder` that are in use or hold an unfinished append, and removes all other
+/// sidecars. `None` is this process's queue folder.
 ///
 /// # Errors
 ///

@@ -1,6 +1,7 @@
 //! Shows a refused record on standard error.
 //!
-//! The caller renders it, after it has waited as long as the level allows. This happens ten times a second at most.
+//! The thread of the logging call renders the record, after it has waited for room as long as the level allows. At most
+//! ten records a second are shown.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     let values = values();
     let source = LiveSource { segment: &pipeline.segment, blobs: &pipeline.blobs };
     let mut first = FirstTarget { pipeline, outlet: None, chunk: Chunk::default() };
-    // Held so that no definition is replaced meanwhile.
+    // The guard is held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();
     Renderer::default().take(&source, &mut first, PeekedRecord { head, values: &values }, clock::wall_ns());
     drop(guard);
@@ -39,7 +40,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     }
 }
 
-/// Receives the line of the first target that is not standard error itself.
+/// Receives the line for the first target that is not itself standard error.
 struct FirstTarget<'a> {
     pipeline: &'a Pipeline,
     outlet: Option<Arc<Outlet>>,

@@ -1,6 +1,7 @@
 //! Delivers the records that dead processes left in the queue's folder, and counts them.
 //!
-//! Atomics outside `queue` and `stats`: counters of the records that this process recovered, whatever its pipeline.
+//! Atomics outside `queue` and `stats`: counters of the records that this process recovered, independent of its
+//! pipeline.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,8 @@ static DISCARDED: AtomicU64 = AtomicU64::new(0);
 pub struct RecoveryCounts {
     /// Records of dead processes that were appended to their files.
     pub records: u64,
-    /// Dropped records of dead processes: for terminals and pipes, and for files that this program truncated.
+    /// Records of dead processes that were dropped, because they were for a terminal, a pipe, or a file that this
+    /// program truncated.
     pub discarded: u64,
 }
 
@@ -40,12 +42,12 @@ pub(super) fn count(report: &Report) {
     }
 }
 
-/// Recovers dead processes of this pid namespace, for any file, until `stop`. Returns whether other processes use the
-/// folder, from which more may come.
+/// Delivers the records of dead processes of this pid namespace, for any file, until `stop` returns true. Returns
+/// whether other processes use the folder: these may leave more records.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read.
+/// Fails if the folder cannot be read.
 pub(super) fn deliver_relatives(folder: &Folder, which: Deliver, stop: impl Fn() -> bool) -> io::Result<bool> {
     let found = recover::deliver_relatives(folder, which, deliver_to, stop)?;
     count(&found.report);

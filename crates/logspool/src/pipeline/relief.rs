@@ -1,7 +1,7 @@
-//! A start that finds tmpfs short first delivers the records of dead processes there, for any file.
+//! If tmpfs is short of space at a start, the process first delivers the records of dead processes on it, for any file.
 //!
-//! Otherwise orphans fill tmpfs one by one, if each logs to its own file and no process is started again for that file.
-//! In the end a new process finds no room for its queue.
+//! Otherwise orphans would fill tmpfs one by one, if each logs to its own file and no process is started again for that
+//! file. In the end a new process would find no room for its queue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,23 +16,24 @@ use logspool_sys::threads::spawn;
 use super::relatives;
 use crate::recover::Deliver;
 
-/// Tmpfs is short if less than this fraction of it is free, within these bounds in bytes.
+/// Tmpfs is short of space if less than one part in `FREE_SHARE` is free. This limit is clamped to `BOUNDS`, in bytes.
 ///
-/// Chosen: a needless check costs a start one millisecond, a missing one its queue. Below the lower bound a busy
-/// process may lack room for its lanes; above the upper one its overflow files get their full budget.
+/// Chosen: a needless check costs a start one millisecond, while a missing check may cost the process its queue. Below
+/// the lower bound a busy process may lack room for its lanes; above the upper one its overflow files get their full
+/// budget.
 const FREE_SHARE: u64 = 4;
 const BOUNDS: (u64, u64) = (4 * 1024 * 1024, 256 * 1024 * 1024);
 
-/// How long a start waits for this; the first record waits too.
+/// How long a start waits for these deliveries. The first record waits as long.
 ///
-/// Chosen: the records of a hundred dead processes are delivered in less. A hanging file must not delay a start for
-/// longer.
+/// Chosen: the records of a hundred dead processes are delivered in less time. A hanging file must not delay a start
+/// for longer.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// If tmpfs is short, delivers the records of dead processes of this pid namespace. Runs on its own thread, since a
-/// file may hang, and waits at most one second for it.
+/// If tmpfs is short of space, delivers the records of dead processes of this pid namespace. The delivery runs on its
+/// own thread, since a file may hang. The caller waits at most one second for that thread.
 pub(super) fn relieve(path: &Path) {
-    // The folder of this user may be missing: then there are no orphans.
+    // The queue folder of this user may be missing. Then there are no orphans.
     let Ok(folder) = Folder::open_existing(path) else { return };
     if !is_short(&folder) {
         return;
@@ -41,9 +42,9 @@ pub(super) fn relieve(path: &Path) {
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
     let deliver = move || {
-        // After an error the files stay, and `orphans` lists them.
+        // If the delivery fails, the files stay, and `orphans` lists them.
         let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
-        // Pairs with `observe` below: the room is released when `done` is seen.
+        // Pairs with `observe` below: when the waiting thread sees `is_done`, the space is released.
         is_done.publish(true);
     };
     if spawn("logspool-relief", deliver) {

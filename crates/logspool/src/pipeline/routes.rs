@@ -1,24 +1,24 @@
-//! The routes of the process: which sinks each of them leads to, and which are retired.
+//! The routes of the process: the routes to each sink, and the routes that are retired.
 //!
-//! A route whose sink was closed is never used again. Its slot is reused when no lane holds a record that names it, so
-//! that a recoverer finds the right definition for each record.
+//! A route whose sink was closed is never used again. Its slot is reused only when no lane holds a record that names
+//! the route. So a recoverer finds the right definition for each record.
 
 use std::collections::{HashMap, VecDeque};
 
 use logspool_lanes::segment::Segment;
 
-/// See the module documentation.
+/// The routes to each sink, and the retired routes.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) by_sink: HashMap<u32, Vec<u32>>,
     pub(super) retired: VecDeque<RetiredRoutes>,
 }
 
-/// Routes that calls use no more.
+/// Routes that no logging call uses any more.
 #[derive(Debug)]
 pub(super) struct RetiredRoutes {
     pub(super) ids: Vec<u32>,
-    /// Published position of each lane when the routes were last in use.
+    /// For each lane, the published position when the routes were last in use.
     pub(super) heads: Vec<u64>,
 }
 

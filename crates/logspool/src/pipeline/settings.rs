@@ -1,4 +1,4 @@
-//! The options in force, and the queue folder that they imply.
+//! Stores the options in force, and derives the queue folder from them.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -12,9 +12,11 @@ use super::options::Options;
 
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Puts other options into force. The caller has checked that they are valid, and that they fit an existing pipeline.
+/// Replaces the options in force. The caller has checked that the new options are valid, and that they fit an existing
+/// pipeline.
 pub(super) fn set(options: Options) {
-    // The old options are never freed: a reader may hold them, and they are set only once or twice in a process.
+    // The old options are never freed, because a reader may still use them. This costs little: options are set only
+    // once or twice in a process.
     OPTIONS.publish(Box::into_raw(Box::new(options)));
 }
 
@@ -25,7 +27,7 @@ pub(super) fn options() -> &'static Options {
     unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
-/// Longest wait of a barrier: at the end of the process, and of `flush()` and `close()` of handlers.
+/// Longest time that the end of the process waits, and that `flush()` and `close()` of handlers wait.
 pub fn shutdown_timeout() -> Duration {
     options().shutdown_timeout
 }

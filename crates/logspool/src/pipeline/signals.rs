@@ -1,13 +1,13 @@
-//! Signal drain: before a signal with its default action ends the process, queued records are written. The signals of a
-//! crash are in `crash.rs`.
+//! Signal drain: before a signal with its default action ends the process, queued records are written. `crash.rs`
+//! handles the signals of a crash.
 //!
-//! The handler waits for the native threads. These may wait for the interrupted thread: for a lock of the allocator or
-//! the dynamic linker, or for one of ours. So the handler waits a while, then lets the thread run for a moment, with a
-//! timer that sends the signal again. It repeats this until everything is written or the time is up. To the program it
-//! looks as if the signal had come a few milliseconds later.
+//! The handler waits for the native threads. The native threads may themselves wait for a lock that the interrupted
+//! thread holds: one of the allocator, of the dynamic linker, or of this library. So the handler waits a while, then
+//! lets the thread run for a moment, with a timer that sends the signal again. The handler repeats this until
+//! everything is written or the time is up. To the program it looks as if the signal had come a few milliseconds later.
 //!
-//! The first process of a container does not end by these signals, since the kernel drops signals that it has no
-//! handler for. So it gets no handler, but its forked children do.
+//! The first process of a container is not ended by these signals, since the kernel drops signals for which that
+//! process has no handler. So it gets no handler, but its forked children do.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,17 +22,18 @@ use super::slot::existing;
 use super::state::Pipeline;
 use super::{crash, door};
 
-/// Duration of the first wait, and of the moment after it in which the thread runs. Each further one takes twice as
-/// long.
+/// Duration of the first wait, and of the pause after it in which the interrupted thread runs. Each later wait and
+/// pause takes twice as long as the previous one.
 ///
-/// Chosen: queued records are mostly written within the first wait, and a lock of the allocator is free within the
-/// first moment. Of five seconds the program gets less than two tenths.
+/// Chosen: queued records are mostly written within the first wait, and a lock of the allocator is released within the
+/// first pause. In a drain of five seconds, the pauses together take less than two tenths of a second.
 const FIRST_WAIT_NS: u64 = 50_000_000;
 const FIRST_RUN_NS: u64 = 2_000_000;
 
-/// How much longer than the end time logging calls are blocked.
+/// How long logging calls stay blocked after the latest end of the drain.
 ///
-/// Chosen: a program that installs its own handler during a moment has its logging back after that.
+/// Chosen: if the program installs its own handler during a pause and survives the signal, its logging works again
+/// after this time.
 const EXTRA_BLOCKED_NS: u64 = 1_000_000_000;
 
 /// Longest duration of the whole drain, in nanoseconds.
@@ -41,7 +42,8 @@ static TIMEOUT_NS: AtomicU64 = AtomicU64::new(0);
 static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
 static END_NS: AtomicU64 = AtomicU64::new(0);
 static WAIT_COUNT: AtomicU32 = AtomicU32::new(0);
-/// Whether children are to get the handler that this process did not get.
+/// Whether forked children must install the handlers, because this process is the first of its pid namespace and has
+/// none.
 static INSTALL_IN_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this is the first process of its pid namespace. Async-signal-safe.
@@ -50,7 +52,8 @@ fn is_first() -> bool {
     unsafe { libc::getpid() == 1 }
 }
 
-/// Whether this handler is for the signal: its default action ends the process, and `crash.rs` does not handle it.
+/// Whether this module handles the signal: the signal's default action ends the process, and `crash.rs` does not handle
+/// it.
 fn drains(signal: libc::c_int) -> bool {
     let cannot_be_handled = matches!(signal, libc::SIGKILL | libc::SIGSTOP);
     let stops = matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
@@ -59,7 +62,7 @@ fn drains(signal: libc::c_int) -> bool {
 }
 
 /// Installs handlers that write queued records before a signal ends the process. Changes only signals at their default
-/// disposition, so it may be called again when one has returned to that.
+/// disposition. So it may be called again when a signal has returned to its default disposition.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
     INSTALL_IN_CHILDREN.store(is_first(), Ordering::Relaxed);
@@ -68,7 +71,7 @@ pub fn install_signal_drain(timeout: Duration) {
     }
 }
 
-/// Call after a fork, in the child.
+/// Installs the handlers that the parent did not get. Call it in the child after a fork.
 pub(super) fn install_in_child() {
     if !is_first() && INSTALL_IN_CHILDREN.swap(false, Ordering::Relaxed) {
         install();
@@ -76,7 +79,7 @@ pub(super) fn install_in_child() {
 }
 
 fn install() {
-    // The C library refuses the few signals that it reserves.
+    // The C library reserves a few signals and refuses to change them.
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| drains(*signal)) {
         // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
         unsafe {
@@ -93,10 +96,11 @@ fn install() {
     }
 }
 
-/// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
+/// Drains the queue, then ends the process as the signal would have done. Uses only async-signal-safe steps.
 extern "C" fn drain_and_die(signal: libc::c_int) {
     if is_first() {
-        // The process was forked into its own pid namespace later: it continues, as without a handler.
+        // The process was forked into its own pid namespace and is the first process there, so it continues as if there
+        // were no handler.
         return;
     }
     // SAFETY: errno of this thread. A handler that returns must leave it unchanged.
@@ -132,28 +136,28 @@ enum SignalWait {
     Written,
     /// The time is up.
     Over,
-    /// Let the thread run for this number of nanoseconds, then wait again.
+    /// The interrupted thread must run for this number of nanoseconds before the next wait.
     Again(u64),
 }
 
-/// Waits until all accepted records are written, for a part of the remaining time.
+/// Waits for a part of the remaining time until all accepted records are written.
 fn write_queued(pipeline: &Pipeline) -> SignalWait {
     let now = monotonic_ns();
     let begun = ENDING_PROCESS.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
-    // The program may have survived an earlier announced end.
+    // This is a new drain: the program may have survived an earlier one.
     if !begun || now > END_NS.load(Ordering::Relaxed) + EXTRA_BLOCKED_NS {
         END_NS.store(now + TIMEOUT_NS.load(Ordering::Relaxed), Ordering::Relaxed);
         WAIT_COUNT.store(0, Ordering::Relaxed);
     }
     let end = END_NS.load(Ordering::Relaxed);
-    // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
-    // this thread either never finishes, or finishes before the next wait.
+    // From here on no logging call may return, since its record would not be covered by the drain. A push that the
+    // signal interrupted on this thread either never finishes, or finishes before the next wait.
     door::shut_for_all(pipeline, end + EXTRA_BLOCKED_NS, SIGNAL_TIMEOUT);
     if !pipeline.collector_runs.is_running() {
-        // Nothing was logged yet, or nothing since a fork.
+        // The collector does not run: nothing was logged yet, or nothing since a fork.
         return if is_queue_empty(pipeline) { SignalWait::Written } else { SignalWait::Over };
     }
-    // Request a new ticket each time, to include records that the thread pushed during its moment.
+    // Request a new ticket for each wait, to include records that the interrupted thread pushed during the pause.
     let ticket = pipeline.request();
     let shift = WAIT_COUNT.fetch_add(1, Ordering::Relaxed).min(16);
     let until = end.min(now + (FIRST_WAIT_NS << shift));
@@ -172,7 +176,8 @@ fn write_queued(pipeline: &Pipeline) -> SignalWait {
     }
 }
 
-/// Makes the signal come to this process again after `nanoseconds`. Returns whether it will. Async-signal-safe.
+/// Starts a timer that sends the signal to this process again after `nanoseconds`. Returns whether the timer was
+/// started. Async-signal-safe.
 fn raise_again_later(signal: libc::c_int, nanoseconds: u64) -> bool {
     // Direct system calls, since the C library's timer functions may allocate.
     // SAFETY: all-zero structs are valid, and the kernel reads and writes locals only.
@@ -191,7 +196,7 @@ fn raise_again_later(signal: libc::c_int, nanoseconds: u64) -> bool {
     }
 }
 
-/// Whether every record is written or dropped for every sink, judged by the segment alone. Async-signal-safe.
+/// Whether every record is written or dropped for every sink. It reads only the segment, so it is async-signal-safe.
 fn is_queue_empty(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.observe() as usize;

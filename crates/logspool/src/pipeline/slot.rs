@@ -12,14 +12,14 @@ use super::state::Pipeline;
 
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
-/// Held while a pipeline is made or replaced. Holds the pipeline that was replaced last.
+/// Locked while a pipeline is made or replaced. Its value is the pipeline that was replaced last.
 static BEGINNING: ForkSafeLock<Option<&'static Pipeline>> = ForkSafeLock::new(None);
 
-/// Number of the current pipeline, to which ids belong. It changes after a fork, and when the process continues after
-/// [`super::end`]: every id must then be defined again.
+/// Number of the current pipeline; ids are valid only under the number under which they were defined. It changes after
+/// a fork, and when the process continues after [`super::end`]. Every id must then be defined again.
 ///
-/// Two loads; the hot path compares the result with the number under which its ids were defined. 0 is never a
-/// pipeline's number.
+/// This takes two loads. The hot path compares the result with the number under which its ids were defined. 0 is never
+/// a pipeline's number.
 #[inline]
 pub fn id_epoch() -> u64 {
     // Pairs with `advance` in `retire`: a reader of the new number does not find the replaced pipeline.
@@ -48,7 +48,8 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
         return Some(pipeline);
     }
     if generation::current() == generation::WIPED {
-        // In a forked child: the parent's pipeline is left untouched, since its memory is not ours to judge.
+        // In a forked child the parent's pipeline is left untouched, since another thread may have been changing its
+        // memory during the fork.
         CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         NUMBER.fetch_add(1, Ordering::Relaxed);
         generation::advance();
@@ -58,23 +59,23 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
     Some(&*pipeline)
 }
 
-/// Removes the current pipeline. The next one begins under another number.
+/// Removes the current pipeline. The next pipeline begins under another number.
 pub(super) fn retire(pipeline: &'static Pipeline) {
     let mut last = BEGINNING.lock();
     if let Some(before) = last.replace(pipeline) {
         let _ = pipeline.before.set(before);
     }
     pipeline.is_past.publish(true);
-    // In this order: a thread that finds no pipeline begins one under the next number. A thread that reads that
-    // number does not find this pipeline.
+    // The order matters. A thread that finds no pipeline begins one under the next number. A thread that reads the next
+    // number no longer finds this pipeline.
     CURRENT.publish(std::ptr::null_mut());
     NUMBER.advance();
     generation::advance();
 }
 
 impl Pipeline {
-    /// Whether this is still the pipeline of this process. After a fork between two slices there is nothing to wait
-    /// for.
+    /// Whether this is still the pipeline of this process. If the process forked between two slices of a wait, the
+    /// child has nothing to wait for.
     pub(super) fn is_current(&self) -> bool {
         existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
     }

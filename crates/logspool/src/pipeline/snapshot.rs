@@ -13,12 +13,12 @@ use super::state::Pipeline;
 use crate::copies;
 use crate::stats::{self, PerLevel, SinkSnapshot, Snapshot};
 
-/// All counters at one moment. `None` if nothing was logged yet.
+/// All counters at one moment. Returns `None` if nothing was logged yet.
 pub fn snapshot() -> Option<Snapshot> {
     existing().map(snapshot_of).or_else(snapshot_without_queue)
 }
 
-/// Counters of a copy of the library that may have no queue in this process.
+/// Counters of a copy of the library that has no queue, because another copy has the queue of this process.
 fn snapshot_without_queue() -> Option<Snapshot> {
     let offered = copies::refused();
     let mut snapshot = Snapshot { offered, ..Snapshot::default() };

@@ -1,6 +1,7 @@
 //! Spool state of a pipeline.
 //!
-//! Atomics outside `queue` and `stats`: whether the thread runs, read by callers of `before_fork` and by the collector.
+//! Atomics outside `queue` and `stats`: flags of the spool thread, which callers of `before_fork` and the collector
+//! read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,15 +19,15 @@ pub(super) struct Spooler {
     pub(super) home: SpoolHome,
     pub(super) bell: Arc<Bell>,
     pub(super) runs: RunningFlag,
-    /// Asks the thread to leave at the end of the process. For a fork, the pipeline's `leave` does.
+    /// Asks the spool thread to end, at the end of the process. Before a fork, the pipeline's `leave` does this.
     pub(super) leave: AtomicBool,
-    /// Set when there may be files.
+    /// Set while there may be spool files.
     pub(super) has_files: AtomicBool,
 }
 
 impl Spooler {
-    /// A spooler for `folder`. `None` if the segment does not outlive the process, since spools cannot be recovered
-    /// then.
+    /// A spooler for `folder`. Returns `None` if the segment does not survive the process, since the spools could not
+    /// be recovered then.
     pub(super) fn new(folder: PathBuf, max_bytes: u64, segment: &Arc<Segment>) -> Option<Self> {
         let name = segment.home()?.1.to_owned();
         let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
@@ -39,7 +40,7 @@ impl Spooler {
         self.runs.is_running()
     }
 
-    /// Whether spools may exist: then the segment stays until they are removed.
+    /// Whether spools may exist. If so, the segment must stay until the spools are removed.
     pub(super) fn has_files(&self) -> bool {
         self.has_files.observe()
     }

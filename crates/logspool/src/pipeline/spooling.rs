@@ -1,5 +1,5 @@
 //! The thread that owns the spools of this process. It starts when a sink has kept chunks in overflow files for too
-//! long, and ends when no spool holds any.
+//! long, and ends when no spool holds any chunks.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use logspool_sys::threads::spawn;
 use super::state::Pipeline;
 use crate::writer::SpoolTurn;
 
-/// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
-/// durable.
+/// How long the thread waits for the bell while spools hold chunks. After each wait the thread makes the acks of the
+/// last second durable.
 const BELL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Pipeline {
     /// Starts the spool thread if it does not run.
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
-        // A load first, since the collector calls this in every turn.
+        // Check with a plain load first, since the collector calls this in every turn.
         if spooler.runs.is_running_relaxed() || self.leave.load(Ordering::Relaxed) || !spooler.runs.try_start() {
             return;
         }
@@ -28,7 +28,7 @@ impl Pipeline {
         // SAFETY: every pipeline is leaked when it is made, so this one lives for ever.
         let pipeline: &'static Self = unsafe { &*std::ptr::from_ref(self) };
         if !spawn("logspool-spool", move || pipeline.spool()) {
-            // The collector's next turn tries again.
+            // The thread could not be started; the collector's next turn tries again.
             spooler.runs.end();
         }
     }
@@ -49,7 +49,7 @@ impl Pipeline {
     }
 
     /// Removes the spools, after everything is written. If the thread is busy with a slow disk, waits only until
-    /// `deadline`, and the files stay. Returns whether they are removed.
+    /// `deadline` and then leaves the files. Returns whether the files are removed.
     pub(super) fn remove_spools(&self, deadline: Instant) -> bool {
         let Some(spooler) = self.spooler.as_ref().filter(|spooler| spooler.has_files()) else { return true };
         spooler.leave.publish(true);

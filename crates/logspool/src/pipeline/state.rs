@@ -1,4 +1,4 @@
-//! Fields of a process image's pipeline, with the methods that need no other module.
+//! The fields of a pipeline, and the methods that need none of the later modules.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,12 +22,12 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// The chosen place of the queue, and why a better one was not used.
+/// The chosen place of the queue, and why a better place was not used.
 #[derive(Debug)]
 pub(super) struct ChosenPlace {
     /// Where the queue is.
     pub place: QueuePlace,
-    /// Why it is not at a better place; empty for the best place, and if the user chose it.
+    /// Why the queue is not at a better place. Empty if it is at the best place, or if the user chose the place.
     pub reason: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Pipeline {
     /// Set by a caller that saw the collector make no turn for `STARVED_TIMEOUT`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set when the queued errors were shown on standard error at the end of the process.
+    /// Set when the queued records of ERROR and above were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
     /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
@@ -63,11 +63,11 @@ pub struct Pipeline {
     pub(super) waits: WaitMeters,
     /// Spools for the records of stalled sinks, if the user chose a folder.
     pub(super) spooler: Option<Spooler>,
-    /// Delivers the records of dead processes while this one lives.
+    /// Delivers the records of dead processes while this process lives.
     pub(super) watcher: Watcher,
     /// The writer thread that waits for its next sink, if any.
     pub(super) idle_writer: Arc<IdleWriter>,
-    /// When sinks are synced, and the calls that wait for a sync.
+    /// The rule for when sinks are synced, and the table of calls that wait for a sync.
     pub(super) syncs: Syncs,
     pub(super) number: u64,
     /// Id of the process that made the pipeline.
@@ -75,7 +75,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Held while a batch is made, so that a snapshot under it sees no half-made batch.
+    /// Locks the making of batches. A snapshot taken under this lock sees no half-made batch.
     pub(crate) fn batching(&self) -> MutexGuard<'_, ()> {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl Pipeline {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The outlet of a sink. `None` if there is no such sink, or if another one has its slot.
+    /// The outlet of a sink. Returns `None` if there is no such sink, or if another sink has its slot.
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
@@ -103,12 +103,12 @@ impl Pipeline {
         }
     }
 
-    /// Number under which the ids of this pipeline are defined.
+    /// The number under which the ids of this pipeline are defined.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether this is the pipeline of the parent, made before the fork.
+    /// Whether this pipeline was made by a parent process before the fork.
     pub(super) fn belongs_to_parent(&self) -> bool {
         self.process != std::process::id()
     }

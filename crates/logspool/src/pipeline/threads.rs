@@ -1,4 +1,4 @@
-//! The native threads: their start, the body of the collector's thread, and their end.
+//! Starts and stops the native threads, and contains the body of the collector thread.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -19,13 +19,15 @@ use crate::collector::{Collector, CollectorHost, CollectorTurn};
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
-/// Chosen: about four wake-ups' worth; a burst keeps it awake, a paced program does not.
+/// Chosen: about as long as four wake-ups take. A burst of records keeps the collector awake; a program that logs at a
+/// steady slow pace does not.
 const SPIN_NS: u64 = 20_000;
-/// First and longest sleep of a collector with little to do: at 5 ms it uses 0.1 to 0.4 % of a core.
+/// First and longest sleep of a collector with little to do. With sleeps of 5 ms it uses 0.1 to 0.4 % of a core.
 ///
-/// A lane that is half full, an ERROR and a flush wake it, so this bounds only the delay of a quiet record.
+/// A lane that is half full, an ERROR record or a flush wakes the collector earlier. So this limit applies only to
+/// records that wake nobody.
 const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
-/// After this time without records the collector sleeps longer, and uses some 0.3 % of a core.
+/// After this time without records the collector sleeps for [`QUIET_SLEEP_NS`], and uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
 
@@ -35,7 +37,7 @@ impl Pipeline {
         if self.leave.load(Ordering::Relaxed) {
             return;
         }
-        // Pairs with the end of `collect`.
+        // Pairs with `stop_unless` at the end of `collect`.
         if !self.collector_runs.try_start() {
             return;
         }
@@ -65,9 +67,10 @@ impl Pipeline {
             let Some(mut collector) = slot.take() else { return };
             self.collect_until_leave(&mut collector);
             *slot = Some(collector);
-            // The resuming thread clears `leave` and then begins the collector. Either it finds no collector and starts
-            // one, or this one finds that it may stay (model: `a_thread_is_never_left_out`). Otherwise a record that
-            // came in between would wait until the next flush.
+            // The thread that resumes the native threads clears `leave` and then starts the collector if none runs.
+            // Either that thread finds no collector and starts one, or this collector finds `leave` cleared and stays
+            // (model: `a_thread_is_never_left_out`). Otherwise a record pushed in between would wait until the next
+            // flush.
             let is_to_leave = || {
                 progress::note();
                 self.leave.load(Ordering::Relaxed)
@@ -81,7 +84,7 @@ impl Pipeline {
 
     fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
-        // Not at once: a child that logs and ends within this time needs no watcher.
+        // The watcher is not started at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.observe() {
@@ -120,8 +123,8 @@ impl Pipeline {
         }
     }
 
-    /// As [`Self::wait`], for work of the native threads. If they left for a fork of another thread and nothing is
-    /// queued, this call starts them again.
+    /// Works as [`Self::wait`], but for a condition that the native threads bring about. If they ended for a fork of
+    /// another thread and nothing is queued, this call starts them again.
     pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         self.wait(deadline, || {
             let is_done = done();
@@ -132,8 +135,8 @@ impl Pipeline {
         })
     }
 
-    /// Asks the native threads to leave, and waits until `deadline`. After it every push takes its slow path, which
-    /// starts the threads again if that is allowed.
+    /// Asks the native threads to end, and waits for them until `deadline`. Afterwards every push takes its slow path,
+    /// which starts the threads again if that is allowed.
     pub(super) fn stop_threads(&self, deadline: Instant) {
         self.leave.publish(true);
         generation::advance();

@@ -1,4 +1,4 @@
-//! Requests a flush, and waits for work of the native threads.
+//! Requests flushes, and waits until the native threads have done their work.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use logspool_sys::published::{Counted, Published};
 
 use super::state::Pipeline;
 
-/// How long a waiting caller stays awake and yields its processor to other threads.
+/// How long a waiting caller stays awake, yielding its processor to other threads, before it sleeps.
 ///
 /// Chosen: the collector and a writer need this long to wake and write a line. Sleeping and being woken would take the
 /// caller about as long again.
@@ -16,11 +16,13 @@ const AWAKE: Duration = Duration::from_micros(40);
 /// First and longest pause of a waiting caller between two checks, if no event wakes it. Each pause is twice the
 /// previous one.
 ///
-/// Chosen: usually an event wakes it. A sync and a spool do not, and take longer than the first pause.
+/// Chosen: usually an event wakes the caller, so the pauses matter little. Syncs and spool work send no event, and they
+/// take longer than the first pause.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const MAX_PAUSE: Duration = Duration::from_millis(1);
 
-/// Deadline `timeout` from now. `None` if there is no timeout, or if it is beyond the range of the clock.
+/// The deadline that is `timeout` from now. `None` if there is no timeout, or if the deadline is beyond the range of
+/// the clock.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
@@ -42,9 +44,10 @@ impl Pipeline {
         let mut pause = FIRST_PAUSE;
         let awake_until = Instant::now() + AWAKE;
         loop {
-            // Read the step before the check, so that a step between check and sleep ends the sleep.
+            // Read the progress counter before the check, so that progress made between the check and the sleep ends
+            // the sleep.
             let seen = progress::steps();
-            // A replaced pipeline has written everything, and has no threads left to report it.
+            // A replaced pipeline has written everything, and no thread is left to report this.
             if done() || self.is_past.observe() {
                 return true;
             }

@@ -3,12 +3,13 @@
 //! Relatives are the processes of the same user with the same queue folder. Examples are killed workers of this
 //! program, a child that logged between fork and exec, and other programs.
 //!
-//! Each process with a pipeline has a watcher. In each period the first one that wakes looks for all of them, and notes
-//! this in the folder's access time. So there is no lock whose holder could be stopped or hang, and 200 processes do
-//! not check 200 lock files each. A process that is alone in its folder looks only after a name in the folder changed.
+//! Each process with a pipeline has a watcher. In each period the first watcher that wakes looks on behalf of all
+//! processes, and notes this in the folder's access time. So there is no lock whose holder could be stopped or hang,
+//! and 200 processes do not check 200 lock files each. A process that is alone in its folder looks only after a name in
+//! the folder changed.
 //!
-//! The watcher leaves for a fork like the other native threads. It comes back even if the process logs no more, since
-//! the child may be killed. The end of the process waits for it at most 50 ms.
+//! The watcher ends for a fork like the other native threads. It starts again even if the process logs no more, since
+//! the child may be killed. At the end of the process, the drain waits for the watcher for at most 50 ms.
 
 use std::io;
 use std::time::Duration;
@@ -24,14 +25,14 @@ use super::settings::{options, queue_folder};
 use super::state::Pipeline;
 use crate::recover::Deliver;
 
-/// Time between two looks of one process.
+/// Time between two looks of one process into the folder.
 ///
-/// Chosen: the records of a killed process are in their file within a second. A look of a process that is not alone
-/// takes some 5 us for each relative, shared by all.
+/// Chosen: the records of a killed process are in their file within a second. A look takes some 5 us for each relative,
+/// and all processes share one look per period.
 pub(super) const TURN: Duration = Duration::from_millis(500);
 
-/// A look of another process within this time counts, in nanoseconds. It is less than a period, since otherwise two
-/// processes that wake alternately would both skip every second look.
+/// If another process has looked within this many nanoseconds, this process skips its own look. The time is less than a
+/// period, since otherwise two processes that wake alternately would both skip every second look.
 const RECENT_LOOK_NS: i64 = 450_000_000;
 
 /// Result of the last look.
@@ -44,14 +45,14 @@ struct LastLook {
 }
 
 impl LastLook {
-    /// Whether no other process can have left records in the folder since.
+    /// Whether no other process can have left records in the folder since the last look.
     fn is_alone(&self, modified_ns: i64) -> bool {
         !self.has_others && modified_ns == self.modified_ns && self.looked_ns > modified_ns + CLOCK_TICK_NS
     }
 }
 
 impl Pipeline {
-    /// Starts the watcher, if it does not run and the queue survives a process.
+    /// Starts the watcher if it does not run and the queue survives the process.
     pub(super) fn ensure_watcher(&'static self) {
         if self.is_to_leave() || options().durability == Durability::Memory {
             return;
@@ -70,12 +71,13 @@ impl Pipeline {
                 watcher.bell.wait(TURN);
                 let look = || self.look(&mut seen);
                 if watcher.looks.begin_work(monotonic_ns()) {
-                    // An unreadable folder is reported by the code that needs it.
+                    // Errors are ignored: the code that needs the folder reports that it is unreadable.
                     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
                 }
                 watcher.looks.end_work();
             }
-            // As in the collector: a thread that resumes the native threads clears `leave` and then begins it.
+            // As in the collector, a thread that resumes the native threads clears `leave` and then starts the watcher
+            // if none runs.
             if !watcher.runs.stop_unless(|| self.is_to_leave()) {
                 return;
             }
@@ -86,7 +88,7 @@ impl Pipeline {
         self.leave.observe() || self.is_past.observe()
     }
 
-    /// Looks for dead relatives, unless there can be none or another process has just looked.
+    /// Delivers the records of dead relatives, unless there can be none or another process has just looked.
     fn look(&self, seen: &mut LastLook) -> io::Result<()> {
         let stop = || self.is_to_leave() || self.watcher.is_paused();
         if stop() {

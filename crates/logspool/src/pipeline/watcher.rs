@@ -1,6 +1,7 @@
 //! State of a pipeline's watcher (`watch.rs`).
 //!
-//! Forks and the end of the process wait for whether it runs or looks.
+//! A fork waits a limited time until the watcher thread has ended. The end of the process waits a limited time until no
+//! look is under way.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ use logspool_sys::sleep::sleep_interruptibly;
 
 use crate::writer::Bell;
 
-/// How long it pauses after a drain: in that time the process ends, or it continues to run.
+/// How long the watcher pauses after a drain. If the process still runs after this time, it has not ended and needs the
+/// watcher again.
 const PAUSE_NS: u64 = 2_000_000_000;
 
 /// Watcher state of a pipeline.
@@ -18,7 +20,7 @@ const PAUSE_NS: u64 = 2_000_000_000;
 pub(super) struct Watcher {
     pub(super) bell: Bell,
     pub(super) runs: RunningFlag,
-    /// Looks, and the rest in which none may begin.
+    /// Tracks looks that are under way, and the pause during which no look may begin.
     pub(super) looks: WorkPause,
 }
 
@@ -28,15 +30,16 @@ impl Watcher {
         self.runs.is_running()
     }
 
-    /// Wakes the thread, so that it sees the request to leave.
+    /// Wakes the thread, so that it sees the request to end.
     pub(super) fn wake(&self) {
         self.bell.ring();
     }
 
-    /// Starts no more looks at the end of the process, so that no sidecar is opened after the last one was closed.
-    /// Waits until `deadline` for a look under way. Other processes do what it left undone.
+    /// Prevents further looks at the end of the process, so that no sidecar is opened after the last one was closed.
+    /// Waits until `deadline` for a look that is under way. Other processes deliver what that look has not delivered.
     pub(super) fn pause(&self, deadline: Instant) {
-        // Either the look sees the rest, or this thread sees the look (model: `no_work_begins_in_a_pause`).
+        // Either the watcher sees the pause before it looks, or this thread sees the look (model:
+        // `no_work_begins_in_a_pause`).
         self.looks.pause_until(monotonic_ns() + PAUSE_NS);
         while self.looks.is_working() && Instant::now() < deadline {
             sleep_interruptibly(Duration::from_micros(100));

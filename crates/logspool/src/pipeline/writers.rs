@@ -1,4 +1,4 @@
-//! Writer threads: one for each sink that has records. A thread whose sink was closed waits for the next, see
+//! Writer threads: one for each sink that has records. A thread whose sink was closed waits for another sink, see
 //! `idle_writer.rs`.
 
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::settings::queue_folder;
 use super::state::Pipeline;
 use crate::writer::Outlet;
 
-/// How long a thread without a sink waits for one.
+/// How long a thread without a sink waits for another sink.
 ///
-/// Chosen: programs that constantly open and close files do so more often than this. Half would do, too; double keeps a
-/// thread longer that most programs never need again.
+/// Chosen: programs that constantly open and close files do so more often than this. Halving it would also work.
+/// Doubling it would only keep a thread longer that most programs never need again.
 const IDLE: Duration = Duration::from_millis(500);
 
 impl Pipeline {
@@ -31,8 +31,8 @@ impl Pipeline {
                 next = idle.wait(IDLE);
             }
         }) {
-            // Without a thread the records stay queued, on tmpfs, and are counted so. The next record or flush tries
-            // again.
+            // Without a thread the records stay queued on tmpfs, and are counted as queued. The next record or flush
+            // tries again.
             spare.note_failed_start();
         }
     }
@@ -47,8 +47,8 @@ fn write(outlet: &Outlet) {
             recover_target(&queue_folder(), Path::new(path));
         }
     };
-    // The records of a dead process come before this process's first line in the file. For a service, recovery waits
-    // until the service is known to be reachable.
+    // The records of a dead process come before this process's first line in the file. If the sink is a service,
+    // recovery waits until the service is known to be reachable.
     if !outlet.confirms() {
         recover();
     }
