@@ -1,18 +1,20 @@
 //! The keeper: a process next to the program that delivers the program's records when it is killed.
 //!
-//! Stop on the line: beside *recover*. A language binding executes a process for it, with a pidfd of the program
-//! (pidfd_open(2)) and the queue's folder. [`keep`] makes that process independent, and sleeps until the program has
-//! ended or has released its queue (`keeper/wait.rs`). Then it recovers as a later start would. It takes the same
-//! claims, so starts, other keepers and `recover` may work at the same time.
+//! Pipeline stage: keeper, which starts a recovery (see ARCHITECTURE.md). A language binding executes a process for the
+//! keeper, with a pidfd of the program (pidfd_open(2)) and the queue's folder. [`keep`] makes that process independent,
+//! and sleeps until the program has ended or has released its queue (`keeper/wait.rs`). Then the keeper recovers the
+//! records as a later start of the program would. It takes the same claims, so starts, other keepers and `recover` may
+//! work at the same time.
 //!
-//! It has its own session, no terminal, the root as its working directory, and all signals blocked. Its only
+//! The keeper has its own session, no terminal, the root as its working directory, and all signals blocked. Its only
 //! descriptors are the program's pidfd and three of /dev/null. So a signal to the program's process group does not end
-//! it early, and no process that reads a pipe of the program waits for it.
+//! it early. No process that reads a pipe of the program waits for it.
 //!
-//! Records that it cannot deliver stay, and `doctor` reports why; the keeper itself has no output.
+//! Records that the keeper cannot deliver stay in the folder, and `doctor` reports why. The keeper itself has no
+//! output.
 //!
 //! A queue in memory has another kind of keeper ([`keep_memory`]), which holds descriptors of the queue's files. The
-//! program itself starts it with its first record (`keeper/spawn.rs`).
+//! program itself starts that keeper with its first record (`keeper/spawn.rs`).
 
 mod independent;
 mod memory;
@@ -37,22 +39,23 @@ use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 
 /// How long the keeper looks for further dead processes after the program has ended.
 ///
-/// Chosen: a kill of a whole group reaches the last process within milliseconds. A worker that checks for its parent
-/// each second ends by itself, and needs no recovery. Double keeps the keeper of a cleanly ended program longer if
-/// other processes use the same folder.
+/// Chosen: a kill of a whole process group ends its last process within milliseconds. A worker that checks for its
+/// parent each second ends by itself, and needs no recovery. Doubling it keeps the keeper of a cleanly ended program
+/// longer if other processes use the same folder.
 const MAX_SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// First and longest pause between two looks.
+/// First and longest pause between two recoveries of the folder.
 const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(100);
 
-/// Forks the keeper of the process that `watched` is a pidfd of. Returns in the child, the keeper, when its work is
-/// done; the caller then ends the process.
+/// Forks the keeper of the process that `watched` is a pidfd of. The function returns only in the child, which is the
+/// keeper, when the keeper's work is done. The caller then ends the process.
 ///
-/// The parent ends at once, so its starter has nothing to wait for. The calling process must have one thread.
+/// The parent ends at once, so the process that started it has nothing to wait for. The calling process must have one
+/// thread.
 ///
 /// # Errors
 ///
-/// When fork fails, or a system call on /dev/null or the descriptor does. Then there is no keeper.
+/// Returns an error if fork fails, or a system call on /dev/null or on `watched`. Then there is no keeper.
 pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     become_independent(watched, None)?;
     fork()?;
@@ -61,7 +64,7 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Delivers the records of the program, and of other processes that end with it.
+/// Delivers the records of the program, and of other processes that end at the same time.
 fn deliver_after_end(folder: &Path) {
     let end = Instant::now() + MAX_SEARCH_TIME;
     let mut pause = *PAUSES.start();
