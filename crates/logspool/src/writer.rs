@@ -178,7 +178,8 @@ impl Outlet {
     fn publish_fronts(&self, state: &mut OutletState) {
         let front = state.entries.first_batch().unwrap_or(NONE);
         let unspilled = state.entries.unstored().map_or(NONE, |entry| entry.batch);
-        // Pairs with `observe` above: the collector frees lane space up to these batches, whose bytes were read or stored before.
+        // Pairs with `observe` above. The collector frees lane space up to these batches; their bytes were read or
+        // stored before this.
         self.front_batch.publish(front);
         self.unspilled_batch.publish(unspilled);
         if self.bell.is_some() {

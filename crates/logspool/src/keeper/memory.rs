@@ -57,7 +57,7 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the limit of open files: each large record and each piece of overflow is a file.
+/// Raises the limit of open files to its maximum: each large record and each piece of overflow is a file.
 fn allow_many_files() {
     // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid buffer.
     unsafe {
@@ -151,7 +151,7 @@ fn next(names: &[String], report: &Report) -> NextTry {
         return NextTry::Later;
     }
     let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
-    // Files without a reason in the report have a living owner.
+    // If the report gives no reason for some files, their owner is alive.
     let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
     let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
     if reasons().any(is_passing) || names.iter().any(is_alive) { NextTry::Soon } else { NextTry::End }

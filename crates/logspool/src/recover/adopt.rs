@@ -24,8 +24,8 @@ use super::run;
 ///
 /// # Errors
 ///
-/// Returns an error if the folder is missing, cannot be read, is accessible to others, or belongs to a user whom this
-/// process does not serve.
+/// Returns an error if the folder is missing, cannot be read or is accessible to others. Also returns an error if it
+/// belongs to a user whom this process does not serve.
 pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     let folder = Folder::open_of_any_user(folder)?;
     let options = RecoverOptions { undeliverable: Undeliverable::Discard };

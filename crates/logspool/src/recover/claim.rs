@@ -70,7 +70,7 @@ impl<'a> Claim<'a> {
         if self.word(offset as usize)? < word { self.set_word(offset, word) } else { Ok(()) }
     }
 
-    /// See [`Work::alone`].
+    /// Runs `work` while no other thread of this process works on the orphan, see [`Work::alone`].
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         self.work.alone(work)
     }
@@ -95,22 +95,23 @@ impl<'a> Claim<'a> {
         Ok(())
     }
 
-    /// See [`Work::take_sink`].
+    /// Takes a sink for this thread. Returns whether it was taken, see [`Work::take_sink`].
     pub fn take_sink(&mut self, sink: usize) -> bool {
         self.work.take_sink(sink)
     }
 
-    /// See [`Work::is_taken_by_another`].
+    /// Whether another thread of this process holds a sink, see [`Work::is_taken_by_another`].
     pub fn is_taken_by_another(&self, sink: usize) -> bool {
         self.work.is_taken_by_another(sink)
     }
 
-    /// See [`Work::close`]. Call it before the files are removed.
+    /// Leaves the recovery, or keeps other threads from joining it if this thread is the last, see [`Work::close`].
+    /// Call it before the files are removed.
     pub fn close_to_others(self) -> Option<Self> {
         self.with_work(Work::close)
     }
 
-    /// See [`Work::finish`].
+    /// Leaves the recovery. The last of several threads gets the claim back, see [`Work::finish`].
     pub fn leave(self) -> Option<Self> {
         self.with_work(Work::finish)
     }

@@ -37,7 +37,7 @@ impl Decoded {
     ///
     /// # Errors
     ///
-    /// See [`UnreadableSegment`].
+    /// Returns the reason if no part of the segment can be read.
     pub fn read(folder: &Folder, leftover: &Leftover, segment: &File) -> Result<Self, UnreadableSegment> {
         let image = Image::copy(segment)?;
         let spilled = Spilled::index(folder, leftover).map_err(|error| UnreadableSegment::Broken(error.to_string()))?;

@@ -152,7 +152,7 @@ pub struct Delivery<'a> {
 /// Result of a delivery.
 #[derive(Debug)]
 pub struct DeliveryOutcome {
-    /// The outputs, with the counts of their delivered records.
+    /// The outputs. Each has the counts of its delivered records.
     pub outputs: Vec<Output>,
     /// Number of records and bytes that the delivery found to be unreadable.
     pub damage: Damage,

@@ -57,7 +57,7 @@ pub struct Numbering {
     pub stream: Stream,
     /// Record number of the last record of the last batch that has arrived.
     pub number: u64,
-    /// See [`SinkHead::message_batch`].
+    /// Batch that ends with a message on dropped records, see [`SinkHead::message_batch`].
     pub message_batch: u64,
 }
 
@@ -80,7 +80,7 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// See [`UnreadableSegment`].
+    /// Returns the reason if no part of the segment can be read.
     pub fn copy(file: &File) -> Result<Self, UnreadableSegment> {
         let broken = |error: io::Error| UnreadableSegment::Broken(error.to_string());
         let status = file.metadata().map_err(broken)?;

@@ -22,7 +22,7 @@ use super::spilled::Spilled;
 use super::work;
 use crate::sidecar::{self, IntentVerdict};
 
-/// Delivers the records that dead processes of this user left in `folder` to the files that `action_for` accepts. Removes
+/// Delivers the records that dead processes of this user left in `folder`, if `action_for` accepts their file. Removes
 /// files that hold no undelivered records.
 ///
 /// `action_for` gets each path as the dead process configured it. The module documentation states the guarantees. The
@@ -113,7 +113,7 @@ pub(super) fn recover_one(
     Ok(report)
 }
 
-/// Result for the files of one dead process.
+/// Result of the recovery of one dead process.
 #[derive(Default)]
 struct OrphanOutcome {
     /// Why the files stay. The list is empty if they may be removed.

@@ -26,8 +26,8 @@ use crate::writer::{BacklogRead, SinkSpool};
 /// after a kill between delivery and ack.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Delivers the records of spools below `folder` whose segment is gone, if `is_wanted` accepts their destination. Removes
-/// spools without undelivered records.
+/// Delivers the records of those spools below `folder` whose segment is gone, if `is_wanted` accepts their destination.
+/// Removes spools without undelivered records.
 ///
 /// `own` names the folder of this process's spools, which is skipped. A record lock excludes only other processes, and
 /// is dropped when the file is closed a second time.

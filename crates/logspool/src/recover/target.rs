@@ -98,7 +98,7 @@ pub struct RecoveredPiece<'a> {
 /// Function that is called with the number of written bytes of a piece, before other processes may write.
 pub type NoteProgress<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
 
-/// The last bytes of a file.
+/// The bytes that were read from the end of a file.
 #[derive(Debug, Default)]
 struct FileTail {
     bytes: Vec<u8>,

@@ -20,7 +20,7 @@ use super::image::Image;
 /// Number of the pseudo batch that contains the records that were never batched. No real batch has this number.
 pub const REST: u64 = u64::MAX;
 
-/// Receives the records of a walk.
+/// Receives the records that [`WalkPlan::walk`] visits.
 pub trait RecordVisitor {
     /// Called before the records of batch `number`.
     fn begin(&mut self, number: u64) -> ControlFlow<()>;

@@ -157,7 +157,7 @@ pub struct ListedSidecar {
     pub path: Option<PathBuf>,
     /// Bytes of memory that the sidecar occupies.
     pub bytes: u64,
-    /// How long a process has held the lock; zero if that is unknown, `None` if no process holds it.
+    /// How long a process has held the lock. Zero if the time is unknown, `None` if no process holds the lock.
     pub inside: Option<Duration>,
     /// Whether there is an intent that no process is finishing.
     pub unfinished: bool,

@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_millis(5);
 /// First pause between two tries to take the lock.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
-/// See the module documentation.
+/// A log file that several processes append to. The module documentation says how to use it.
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,

@@ -167,7 +167,7 @@ impl Sidecar {
         Ok(true)
     }
 
-    /// The head, if it is valid.
+    /// Reads the head. Returns `None` if it is not valid.
     pub fn head(&self) -> Option<Head> {
         let mut bytes = [0; HEAD_BYTES];
         self.file.read_exact_at(&mut bytes, 0).ok()?;
@@ -203,7 +203,7 @@ impl Sidecar {
             buffer.clear();
             buffer.extend_from_slice(&intent.encode());
             buffer.extend_from_slice(bytes);
-            // One write inside one page: a kill cannot cut it.
+            // This is one write inside one page, so a kill cannot cut it.
             self.file.write_all_at(buffer, INTENT)?;
         } else {
             let copied = self.file.write_all_at(bytes, LARGE_COPY).is_ok();
@@ -219,7 +219,7 @@ impl Sidecar {
         self.file.write_all_at(&intent.encode(), INTENT)
     }
 
-    /// The copy of an intent's bytes, if it is complete.
+    /// Reads the copy of an intent's bytes. Returns `None` if there is no complete copy.
     pub fn copy(&self, intent: &Intent) -> io::Result<Option<Vec<u8>>> {
         let file_bytes = self.file.metadata()?.len();
         if intent.copy == 0 || intent.copy.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
@@ -244,7 +244,7 @@ impl Sidecar {
         }
     }
 
-    /// Counts a torn line.
+    /// Adds one to the number of torn lines in the sidecar.
     pub fn count_torn(&self) -> io::Result<()> {
         self.file.write_all_at(&(self.word(TORN)? + 1).to_ne_bytes(), TORN)
     }

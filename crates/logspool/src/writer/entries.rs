@@ -150,7 +150,7 @@ impl Entries {
         front.or(backlog).or_else(|| self.rest.front().map(|entry| entry.queued_at))
     }
 
-    /// The oldest chunk that is only in lanes and on the heap.
+    /// Returns the oldest chunk that is only in lanes and on the heap.
     pub fn unstored(&self) -> Option<&QueuedChunk> {
         self.rest.get(self.stored)
     }

@@ -81,7 +81,7 @@ pub struct Outlet {
     pub(super) budget: Arc<Budget>,
     /// Wakes the spool's thread, if the process has spools.
     pub(super) bell: Option<Arc<Bell>>,
-    /// Locked by the spool's thread only.
+    /// State of this sink's spool. Only the spool's thread locks it; `close_spool` does so after that thread has ended.
     pub(super) spool: Mutex<SpoolSlot>,
     /// Whether the destination confirms records after they were sent.
     pub(super) confirms: bool,

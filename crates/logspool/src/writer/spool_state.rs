@@ -117,6 +117,6 @@ pub enum SpoolTurn {
     Idle,
     /// The outlet has a spool, or needs one, but there is nothing to do now.
     Waits,
-    /// There may be more to do at once.
+    /// The turn did some work, and there may be more to do at once.
     Worked,
 }

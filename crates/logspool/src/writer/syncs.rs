@@ -23,7 +23,7 @@ pub enum SyncRule {
 pub struct Syncs {
     /// When to sync although no call requested it.
     pub rule: SyncRule,
-    /// Calls that wait for durability, if the options allow such waits.
+    /// The calls that wait for durability. `None` if the options allow no such calls.
     pub pending_sync: Option<Arc<PendingSync>>,
 }
 
