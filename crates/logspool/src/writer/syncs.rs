@@ -10,7 +10,7 @@ use crate::durable::PendingSync;
 /// When a sink is synced although no call requested a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncRule {
-    /// Never: a sink is synced only when a call waits for it.
+    /// Never. A sink is then synced only when a call waits for it.
     Asked,
     /// This long after the oldest unsynced write, and when a call waits for it.
     Every(Duration),
