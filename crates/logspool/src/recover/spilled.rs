@@ -174,7 +174,7 @@ impl Spilled {
         self.of(sink).binary_search_by_key(&batch, |entry| entry.batch).is_ok()
     }
 
-    /// Amount of unreadable bytes. In overflow files only bytes that are followed by other entries count.
+    /// Amount of unreadable bytes. The end of a sink's last overflow file does not count.
     pub fn damage(&self) -> Damage {
         self.damage
     }

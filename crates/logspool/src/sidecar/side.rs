@@ -45,7 +45,8 @@ pub struct Sidecar {
     name: String,
     inside: AtomicBool,
     retired: AtomicBool,
-    /// Whether this process has released its shared lock on byte [`USE`], since it is about to end or has nothing queued.
+    /// Whether this process has released its shared lock on byte [`USE`]. It does so when it is about to end or has
+    /// nothing queued.
     let_go: AtomicBool,
     /// Whether the head was already compared with the log file.
     known: AtomicBool,
