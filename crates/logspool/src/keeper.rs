@@ -2,19 +2,19 @@
 //!
 //! Pipeline stage: keeper, which starts a recovery (see ARCHITECTURE.md). A language binding executes a process for the
 //! keeper, with a pidfd of the program (pidfd_open(2)) and the queue's folder. [`keep`] makes that process independent,
-//! and sleeps until the program has ended or has released its queue (`keeper/wait.rs`). Then the keeper recovers as a
-//! later start would. It takes the same claims as a start does. So starts, other keepers and `recover` may work at the
-//! same time.
+//! and sleeps until the program has ended or has released its queue (`keeper/wait.rs`). Then the keeper recovers the
+//! records as a later start of the program would. It takes the same claims, so starts, other keepers and `recover` may
+//! work at the same time.
 //!
 //! The keeper has its own session, no terminal, the root as its working directory, and all signals blocked. Its only
-//! descriptors are the program's pidfd and three descriptors of /dev/null. So a signal to the program's process group
-//! does not end the keeper early. No process that reads a pipe of the program waits for the keeper.
+//! descriptors are the program's pidfd and three of /dev/null. So a signal to the program's process group does not end
+//! it early. No process that reads a pipe of the program waits for it.
 //!
-//! Records that the keeper cannot deliver stay in the folder, and `doctor` reports why. The keeper itself prints
-//! nothing.
+//! Records that the keeper cannot deliver stay in the folder, and `doctor` reports why. The keeper itself has no
+//! output.
 //!
 //! A queue in memory has another kind of keeper ([`keep_memory`]), which holds descriptors of the queue's files. The
-//! program itself starts it with its first record (`keeper/spawn.rs`).
+//! program itself starts that keeper with its first record (`keeper/spawn.rs`).
 
 mod independent;
 mod memory;
@@ -37,25 +37,25 @@ use independent::{WATCHED, become_independent, fork};
 
 use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 
-/// How long the keeper looks for more dead processes after the program has ended.
+/// How long the keeper looks for further dead processes after the program has ended.
 ///
-/// Chosen: a kill of a whole group reaches the last process within milliseconds. A worker that checks for its parent
-/// each second ends by itself, and needs no recovery. Doubling it would keep the keeper of a cleanly ended program
-/// alive for longer if other processes use the same folder.
+/// Chosen: a kill of a whole process group ends its last process within milliseconds. A worker that checks for its
+/// parent each second ends by itself, and needs no recovery. Doubling it keeps the keeper of a cleanly ended program
+/// longer if other processes use the same folder.
 const MAX_SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// First and longest pause between two looks into the folder.
+/// First and longest pause between two recoveries of the folder.
 const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(100);
 
-/// Forks the keeper of the process to which the pidfd `watched` belongs. Returns only in the child, which is the
-/// keeper, when its work is done. The caller then ends that process.
+/// Forks the keeper of the process that `watched` is a pidfd of. The function returns only in the child, which is the
+/// keeper, when the keeper's work is done. The caller then ends the process.
 ///
-/// The calling process ends right after the fork, so the process that started it need not wait. The calling process
-/// must have one thread.
+/// The parent ends at once, so the process that started it has nothing to wait for. The calling process must have one
+/// thread.
 ///
 /// # Errors
 ///
-/// Fails if fork fails, or if a system call on /dev/null or on the pidfd fails. There is no keeper then.
+/// Returns an error if fork fails, or a system call on /dev/null or on `watched`. Then there is no keeper.
 pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     become_independent(watched, None)?;
     fork()?;
@@ -64,7 +64,7 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Delivers the records of the program, and of other processes that end at about the same time.
+/// Delivers the records of the program, and of other processes that end at the same time.
 fn deliver_after_end(folder: &Path) {
     let end = Instant::now() + MAX_SEARCH_TIME;
     let mut pause = *PAUSES.start();
@@ -80,13 +80,13 @@ fn deliver_after_end(folder: &Path) {
     }
 }
 
-/// Whether the folder has no files left whose records another recovery could deliver.
+/// Whether the folder has no files left that another recovery could deliver.
 fn is_settled(folder: &Path, report: &Report) -> bool {
     let Ok(names) = Folder::open_existing(folder).and_then(|folder| folder.names()) else { return true };
     let is_stuck = |reason: &Reason| !matches!(reason, Reason::InWork | Reason::OwnerUnknown);
     let stays = |name: &str| report.kept.iter().any(|kept| kept.name == name && kept.reasons.iter().all(is_stuck));
     names.iter().all(|name| match name.split_once('.') {
-        // Ignore sidecars: a sidecar is removed together with the files that it belongs to.
+        // A sidecar is removed with the files that it belongs to.
         Some((_, "side")) => true,
         Some((owner, _)) => stays(owner),
         None => true,

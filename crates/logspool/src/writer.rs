@@ -1,27 +1,27 @@
-//! Each sink has one writer thread. It takes finished chunks in batch order and writes them, retrying as long as
-//! needed.
+//! One thread per sink: takes finished chunks in batch order and writes them, retrying as long as needed.
 //!
-//! Pipeline stage: writer (see ARCHITECTURE.md). An [`Outlet`] is the queue between the collector and one sink. The
-//! collector never waits for a sink. Chunks that a writer does not accept within 20 ms move to overflow files on tmpfs.
-//! This includes the chunk of a stuck write. An overflow file holds each chunk under its batch number; a recoverer
-//! skips batches up to the sink's checkpoint.
+//! Pipeline stage: *writer (sink)* (see ARCHITECTURE.md). An [`Outlet`] is the queue between the collector and one
+//! sink. The collector never waits for a sink. Chunks that a writer does not accept within 20 ms move to overflow files
+//! on tmpfs. The chunk of a stuck write moves too. The overflow file holds it under its batch number; a recoverer skips
+//! batches up to the sink's checkpoint.
 //!
 //! Invariants:
 //! - Entries are in batch order.
-//! - The lane space of a batch may be reused when its entry is written or spilled.
+//! - The lane space of a batch may be reused after its entry is written or spilled.
 //! - Counters change only under the outlet's lock, so a snapshot under the lock is consistent.
 //!
-//! Atomics outside `queue` and `stats`. The collector reads them in every turn and must not take the outlet's lock for
-//! this: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`.
+//! Atomics outside `queue` and `stats`: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`,
+//! `flushed_ticket`, `error_number`. The collector reads these words in every turn and must not take the lock to read
+//! them.
 //!
 //! This file is the collector's side of an outlet. The other files:
-//! - `outlet.rs`: the parts of an outlet, with `spool_state.rs` and `syncs.rs`;
+//! - `outlet.rs`: the fields of an outlet; `spool_state.rs` and `syncs.rs` hold more of its state;
 //! - `thread.rs`: the writer's side;
-//! - `delivery.rs`: the writer's side for sinks whose destination confirms records later;
+//! - `delivery.rs`: the writer's side for sinks whose destination confirms later;
 //! - `syncing.rs`: durability of batches;
-//! - `spooling.rs`: the spool thread's side;
+//! - `spooling.rs`: the side of the spool's thread;
 //! - `closing.rs`: the end of a sink;
-//! - `entries.rs`: the queue itself, with chunks on the heap, in overflow files and in the spool.
+//! - `entries.rs`: the queue itself, in all places where chunks are stored.
 
 mod closing;
 mod delivery;
@@ -60,60 +60,59 @@ pub const STUCK_NS: u64 = 20_000_000;
 
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
 ///
-/// Chosen: in this time a healthy service makes a hundred commits. Doubling it would alert an operator later; halving
-/// it would report busy disks as stuck.
+/// Chosen: a healthy service makes a hundred commits in this time. Doubling it would alert an operator later; halving
+/// it would report busy disks.
 const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 
-/// If a write takes longer than this, another chunk waits, and the chunks have at least [`SPILL_ABOVE_BYTES`] in total,
-/// they move to overflow.
+/// If a write takes longer than this while another chunk waits, the waiting chunks move to overflow. The queued chunks
+/// on the heap must also hold at least [`SPILL_ABOVE_BYTES`].
 ///
 /// Chosen: a healthy write of a batch takes a tenth of this time. A lane at 200,000 records a second fills in 15 ms, so
-/// callers do not notice the delay. Halving it would move chunks to overflow on a disk that is merely busy. Doubling it
-/// would lengthen the longest call of a burst.
+/// callers do not notice the delay. Halving it would spill on a busy disk; doubling it lengthens the longest call of a
+/// burst.
 const SPILL_AFTER_NS: u64 = 500_000;
-/// Minimum bytes on the heap for [`SPILL_AFTER_NS`]. Chosen: half a batch, so that a lane never waits for a second
-/// batch.
+/// The number of queued bytes for [`SPILL_AFTER_NS`]. It is half a batch, so that a lane never waits for a second one.
 const SPILL_ABOVE_BYTES: usize = 32 * 1024;
 
-/// If overflow files hold earlier chunks, a chunk on the heap moves to overflow too after this time, even while the
-/// writer works. A chunk on the heap occupies lane space until it is written, and the earlier chunks delay its write.
+/// If overflow files hold earlier chunks, a chunk on the heap moves there too after this time, even while the writer
+/// works. Until the chunk is written it occupies lane space, and the earlier chunks delay its write.
 ///
 /// Chosen: a lane at 200,000 records a second fills in 13 ms. A writer that has nearly caught up writes a chunk in less
-/// time than this.
+/// time than that.
 const LAG_NS: u64 = 1_000_000;
 
-/// If unconfirmed batches on the heap have at least this many bytes, they move to overflow. Such batches occupy lane
-/// space until they are confirmed or moved to overflow.
+/// Number of bytes of unconfirmed batches on the heap from which on they are spilled. Until they are confirmed or
+/// spilled, they occupy lane space.
 ///
-/// Chosen: this is a batch or two, so that records in transit never fill a lane. [`UNCONFIRMED_NS`] is long enough that
-/// a quiet program needs no overflow file. It is short enough that unaccepted records soon leave the lanes.
+/// Chosen, with [`UNCONFIRMED_NS`]: a batch or two, so that records in transit never fill a lane. The time is long
+/// enough that a quiet program needs no overflow file. It is short enough that unaccepted records soon leave the lanes.
 const UNCONFIRMED_BYTES: usize = 64 * 1024;
-/// How long unconfirmed batches may stay on the heap, in nanoseconds, see [`UNCONFIRMED_BYTES`].
+/// How long unconfirmed batches may stay on the heap before they are spilled, in nanoseconds. See
+/// [`UNCONFIRMED_BYTES`].
 const UNCONFIRMED_NS: u64 = 1_000_000_000;
 
-/// Replaces [`UNCONFIRMED_NS`] while calls wait until their record is durable. A spool on disk can make such a record
-/// durable.
+/// Replaces [`UNCONFIRMED_NS`] while calls wait until their record is durable, if the process has a spool, which can
+/// make it durable.
 ///
-/// Chosen: a commit of a busy service takes less time. If the service is unreachable, a waiting call is delayed by this
+/// Chosen: a commit of a busy service takes less. If the service is unreachable, a waiting call is delayed by this
 /// much.
 const AWAITED_NS: u64 = 100_000_000;
 
-/// Bytes of finished chunks on the heap at which the queue of one sink is full.
+/// Maximum number of bytes of finished chunks on the heap for one sink.
 ///
-/// Chosen: room for ten batches. Halving it makes the collector wait for the writer more often; doubling it gains
-/// nothing.
+/// Chosen: ten batches. Halving it makes the collector wait for the writer more often; doubling it gains nothing.
 const HEAP_BYTES: usize = 1024 * 1024;
 
 /// A chunk of at least this many bytes is large: it contains a large record, and takes longer than [`STUCK_NS`] on a
 /// slow disk.
 ///
-/// Chosen: twice the size of a batch of ordinary records.
+/// Chosen: it is twice the size of a batch of ordinary records.
 const LARGE_BYTES: usize = 256 * 1024;
 
 /// Whether an outlet can accept another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
-    /// The outlet can accept a chunk.
+    /// The outlet can accept another chunk.
     Free,
     /// The outlet cannot accept a chunk now, but its writer makes progress.
     Busy,
@@ -122,29 +121,29 @@ pub enum Capacity {
 }
 
 impl Outlet {
-    /// Batch of the oldest chunk that is not written yet, or [`NONE`].
+    /// Number of the batch of the oldest chunk that is not written yet, or [`NONE`].
     pub fn front_batch(&self) -> u64 {
         self.front_batch.observe()
     }
 
-    /// Batch of the oldest chunk that is only in lanes and on the heap, or [`NONE`].
+    /// Number of the batch of the oldest chunk that is only in lanes and on the heap, or [`NONE`].
     pub fn unspilled_batch(&self) -> u64 {
         self.unspilled_batch.observe()
     }
 
-    /// Sets whether the writer wakes the collector after each write, and whether it sends records at once instead of
-    /// gathering more.
+    /// If `notify` is true, the writer wakes the collector after each write, and sends records at once instead of
+    /// gathering them.
     pub fn set_notify(&self, notify: bool) {
         self.notify.store(notify, Ordering::Relaxed);
         if notify && self.confirms {
-            // Take the lock once. A writer that checked `notify` before the store is waiting when this thread has had
-            // the lock, and is woken.
+            // Take the lock once. A writer that checked `notify` before this point is waiting by now, so the next call
+            // wakes it.
             drop(self.lock());
             self.changed.notify_all();
         }
     }
 
-    /// Error of the last write, if it failed.
+    /// The error of the last write. `None` if the last write succeeded.
     pub fn error(&self) -> Option<String> {
         match self.error_number.load(Ordering::Relaxed) {
             0 => None,
@@ -164,23 +163,23 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > nanoseconds
     }
 
-    /// Whether a large chunk is being written and the write is still within the time that a healthy sink needs.
+    /// Whether a large chunk is being written, within the time that a healthy sink needs.
     pub fn is_at_large_chunk(&self, now: u64) -> bool {
         now < self.large_until.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the sink has accepted.
+    /// Number of bytes that the sink has accepted.
     pub fn bytes_taken(&self) -> u64 {
         self.head().bytes_written.load(Ordering::Relaxed)
     }
 
     /// Publishes the sink's progress for the collector and for waiting flushes. Call it after every change of the
-    /// entries, when the counters have been updated for the change.
+    /// entries, when the counters include the change.
     fn publish_fronts(&self, state: &mut OutletState) {
         let front = state.entries.first_batch().unwrap_or(NONE);
         let unspilled = state.entries.unstored().map_or(NONE, |entry| entry.batch);
-        // Pairs with `observe` above. The collector frees lane space of batches before these two. The bytes of those
-        // batches were written or stored before this publish.
+        // Pairs with `observe` above. The collector frees lane space up to these batches; their bytes were read or
+        // stored before this.
         self.front_batch.publish(front);
         self.unspilled_batch.publish(unspilled);
         if self.bell.is_some() {
@@ -191,7 +190,7 @@ impl Outlet {
         }
     }
 
-    /// A chunk to fill, with reused buffers if there are any.
+    /// Returns a chunk to fill. It has reused buffers if there are any.
     pub fn spare_chunk(&self) -> Chunk {
         self.lock().spare.pop().unwrap_or_default()
     }
@@ -200,8 +199,7 @@ impl Outlet {
     pub fn push(&self, chunk: Chunk, now: u64) -> bool {
         let mut state = self.lock();
         count(&self.head().accepted, chunk.counts);
-        // The sink was closed after these records had been accepted and before they were queued here. Python's logging
-        // would have raised an error for them.
+        // The sink was closed while these records were in the pipeline. Python's logging would have raised for them.
         if state.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
             self.settle(&[chunk.batch], SyncOutcome::Failed);
@@ -232,7 +230,7 @@ impl Outlet {
         start
     }
 
-    /// Counts a batch's records for this sink as dropped without queueing them.
+    /// Counts a batch's records for this sink as dropped, without queueing the batch.
     pub fn drop_chunk(&self, chunk: &Chunk, reason: DropReason) {
         let mut state = self.lock();
         state.transit_facts = TransitFacts { follows_dropped: true, ends_with_message: false };
@@ -241,7 +239,7 @@ impl Outlet {
         self.settle(&[chunk.batch], SyncOutcome::Failed);
     }
 
-    /// Notes that the last record of the next chunk is a message about dropped records.
+    /// Notes that the last record of the next chunk is a message that reports dropped records.
     pub fn note_message(&self) {
         self.lock().transit_facts.ends_with_message = true;
     }
@@ -266,8 +264,8 @@ impl Outlet {
             let pressing = state.entries.len() > 1
                 && heap_bytes >= SPILL_ABOVE_BYTES
                 && self.writes_longer_than(SPILL_AFTER_NS, now);
-            // For this long the writer has finished no entry, and the oldest entry has waited. So the write hangs, or
-            // the thread gets no processor time.
+            // The writer neither finished an entry nor got a new one for this long. Its write hangs, or the thread gets
+            // no processor time.
             (pressing, now.saturating_sub(oldest.max(state.finished_at)) > STUCK_NS)
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
@@ -298,7 +296,7 @@ impl Outlet {
         }
     }
 
-    /// The counters and the state of the queue at one moment.
+    /// Returns the counters and the queue, all read at one moment.
     pub fn counts(&self) -> SinkCounts {
         let state = self.lock();
         let OutletState { entries, spool, .. } = &*state;
@@ -312,22 +310,22 @@ impl Outlet {
         }
     }
 
-    /// Metrics for operators.
+    /// Returns the metrics of this sink for operators.
     pub fn reading(&self) -> SinkReading {
         let oldest = self.lock().entries.oldest().map_or(0, |queued_at| monotonic_ns().saturating_sub(queued_at));
         self.meters.read(oldest as f64 / 1e9)
     }
 
-    /// Number of records that were ever batched for this sink.
+    /// Number of records that this sink has ever been given.
     pub fn head_accepted(&self) -> u64 {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Calls `show` with each queued chunk, except chunks that are only in the spool.
+    /// Calls `show` with each queued chunk, except the chunks that are only in the spool.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
         let parts = |entry: &QueuedChunk| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
         let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
-        // Release the lock first, since the collector needs it.
+        // The lock is released here, since the collector needs it.
         for (batch, counts, heap, place) in queued {
             let stored = || place?.read(batch, counts).ok().map(Arc::new);
             if let Some(chunk) = heap.or_else(stored) {
@@ -337,7 +335,7 @@ impl Outlet {
     }
 }
 
-/// Adds the records of a chunk to counters of a sink.
+/// Adds the records of a chunk to the counters of a sink.
 fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
     for (counter, count) in counters.iter().zip(counts) {
         counter.fetch_add(u64::from(count), Ordering::Relaxed);
@@ -371,8 +369,8 @@ mod tests {
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink accepts records again: the writer has finished the first chunk and must write two more before chunk
-        // 4.
+        // The sink accepts records again: the writer has finished the first chunk, and two more chunks precede the next
+        // one.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);

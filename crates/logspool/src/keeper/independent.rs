@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-/// Descriptor of the program's pidfd, after the three of /dev/null.
+/// Descriptor of the program's pidfd. It follows the three descriptors of /dev/null.
 pub(super) const WATCHED: RawFd = 3;
 
 /// Descriptor of the socket by which the program hands over its files, if the queue is in memory.
@@ -13,8 +13,8 @@ pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Closes all inherited descriptors except `watched`, which moves to [`WATCHED`], and a socket that is at [`HANDOVER`].
-/// Takes the keeper's process name, by which its starter may look for it.
+/// Closes all inherited descriptors except `watched`, which moves to [`WATCHED`], and the socket, if one is given,
+/// which is already at [`HANDOVER`]. Also sets the keeper's process name, by which its starter may look for it.
 pub(super) fn become_independent(watched: RawFd, socket: Option<RawFd>) -> io::Result<()> {
     // SAFETY: prctl has no preconditions, and the name ends with a NUL.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"logspool-keeper".as_ptr()) };
@@ -23,7 +23,7 @@ pub(super) fn become_independent(watched: RawFd, socket: Option<RawFd>) -> io::R
         let mut all = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
-        // Move it above the fixed descriptors first, so that it is not overwritten.
+        // Move `watched` above the fixed descriptors first, so that it is not overwritten.
         let kept = check(libc::fcntl(watched, libc::F_DUPFD_CLOEXEC, HANDOVER + 1))?;
         let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC))?;
         for descriptor in 0..WATCHED {
@@ -45,7 +45,7 @@ pub(super) fn become_independent(watched: RawFd, socket: Option<RawFd>) -> io::R
 pub(super) fn fork() -> io::Result<()> {
     // SAFETY: the process has one thread, so the child may do everything the parent could; _exit runs no exit handlers.
     unsafe {
-        // Fails if the starter has already made this process a session leader.
+        // setsid(2) fails if the starter has already made this process a session leader; the error does not matter.
         libc::setsid();
         if check(libc::fork())? != 0 {
             libc::_exit(0);

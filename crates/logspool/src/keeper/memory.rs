@@ -1,8 +1,8 @@
 //! The keeper of a queue in memory: holds the program's files, and delivers their records when the program has ended.
 //!
-//! Records that it cannot deliver are lost when it ends. So it stays while a later try may succeed, such as with a full
-//! disk or an unreachable service. It does not stay for undeliverable records: those for a terminal, a pipe or a file
-//! whose folder is gone, or damaged ones.
+//! Undelivered records are lost when the keeper ends. So it keeps running while a later try may succeed, for example
+//! when a disk is full or a service is unreachable. It does not keep running for undeliverable records. These are
+//! damaged records, and records for a terminal, a pipe or a file whose folder is gone.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -21,25 +21,26 @@ use crate::sinks;
 
 /// Longest pause between two tries to deliver to an output that accepts nothing.
 ///
-/// Chosen: a try costs milliseconds; double would make a repaired disk wait longer than a person does.
+/// Chosen: a try costs milliseconds. Doubling the pause would make a repaired disk wait longer than a person does.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long the keeper stays for an output that accepts nothing.
+/// How long the keeper keeps running for an output that accepts nothing.
 ///
-/// Chosen: a full disk is noticed within a day; after that it is no longer clear why the process exists.
+/// Chosen: a full disk is noticed within a day. After a day, an operator no longer knows why the process exists.
 const MAX_STAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Pause between two checks of a program that is alive but has closed the socket, in milliseconds.
+/// Pause between two checks of a program that still runs but has closed the socket, in milliseconds.
 const LOOK_MS: i32 = 100;
 
-/// Turns this process into the keeper of `program`. Descriptor 3 is a pidfd of it, and descriptor 4 the socket by which
-/// it hands over its files. Returns when its work is done; the caller then ends the process.
+/// Turns this process into the keeper of the process `program`. Descriptor 3 is a pidfd of the program. Descriptor 4 is
+/// the socket by which the program hands over its files. The function returns when the keeper's work is done; the
+/// caller then ends the process.
 ///
-/// It must have one thread.
+/// The calling process must have one thread.
 ///
 /// # Errors
 ///
-/// When a system call on the descriptors fails. Then there is no keeper.
+/// Returns an error if a system call on the descriptors fails. Then there is no keeper.
 pub fn keep_memory(program: u32) -> io::Result<()> {
     become_independent(WATCHED, Some(HANDOVER))?;
     allow_many_files();
@@ -56,7 +57,7 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the limit of open files: each large record and each piece of overflow is a file.
+/// Raises the limit of open files to its maximum: each large record and each piece of overflow is a file.
 fn allow_many_files() {
     // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid buffer.
     unsafe {
@@ -79,7 +80,7 @@ fn collect(socket: BorrowedFd<'_>, held: &MemoryFiles) -> io::Result<()> {
                 error => return Err(error),
             }
         }
-        // Read before the socket: if the program has ended, all its messages have arrived.
+        // Read this flag before the socket: if the program has ended, all its messages have arrived.
         let is_gone = polled[1].revents & libc::POLLIN != 0;
         loop {
             match handover::receive(socket) {
@@ -87,7 +88,7 @@ fn collect(socket: BorrowedFd<'_>, held: &MemoryFiles) -> io::Result<()> {
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The process cannot take more descriptors, or the socket is broken: deliver from the files received
+                // The process cannot take more descriptors, or the socket is broken. Deliver from the files received
                 // until now.
                 Err(_) => return Ok(()),
             }
@@ -98,14 +99,14 @@ fn collect(socket: BorrowedFd<'_>, held: &MemoryFiles) -> io::Result<()> {
     }
 }
 
-/// Whether the program has ended. Waits for that at most `timeout` milliseconds.
+/// Whether the program has ended. Waits for its end at most `timeout` milliseconds.
 fn is_gone(timeout: i32) -> bool {
     let mut poll = libc::pollfd { fd: WATCHED, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.
     unsafe { libc::poll(&mut poll, 1, timeout) > 0 && poll.revents & libc::POLLIN != 0 }
 }
 
-/// Whether the program still maps its segment: then it has closed its descriptors, as daemons do, but lives.
+/// Whether the program still maps its segment. If so, it still runs and has only closed its descriptors, as daemons do.
 fn is_mapped(program: u32, held: &MemoryFiles) -> bool {
     let names = held.names();
     let segments = names.iter().filter(|name| name.ends_with(".seg"));
@@ -117,14 +118,14 @@ fn is_mapped(program: u32, held: &MemoryFiles) -> bool {
     })
 }
 
-/// Next action after a try.
+/// What to do after a try to deliver.
 #[derive(Debug, PartialEq, Eq)]
 enum NextTry {
-    /// No deliverable record is left.
+    /// End the keeper: no deliverable record is left.
     End,
-    /// Another recoverer is at work, or a process is about to end.
+    /// Try again soon: another recoverer is at work, or a process is about to end.
     Soon,
-    /// An output does not accept its records.
+    /// Try again later: an output does not accept its records.
     Later,
 }
 
@@ -150,7 +151,7 @@ fn next(names: &[String], report: &Report) -> NextTry {
         return NextTry::Later;
     }
     let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
-    // Files without a reason in the report have a living owner.
+    // If the report gives no reason for some files, their owner is alive.
     let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
     let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
     if reasons().any(is_passing) || names.iter().any(is_alive) { NextTry::Soon } else { NextTry::End }

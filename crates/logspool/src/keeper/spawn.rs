@@ -1,9 +1,9 @@
 //! Starts a keeper for a queue in memory, from the program itself: with the first record, also in a forked child.
 //!
 //! The language binding sets the command line once (see [`set_command`]). The keeper is a grandchild whose parent ends
-//! at once, so the program gets no child to wait for. Both share the program's memory until the command is executed, as
-//! in posix_spawn(3), and make only system calls. waitpid(2) for any child does not return the process between them,
-//! and it sends no SIGCHLD.
+//! at once, so the program gets no child to wait for. Parent and grandchild share the program's memory until the
+//! command is executed, as in posix_spawn(3), and make only system calls. A waitpid(2) of the program for any child
+//! does not return the parent. The parent sends no SIGCHLD.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -15,10 +15,11 @@ use logspool_sys::published::Published;
 
 use super::independent::{HANDOVER, WATCHED};
 
-/// Bytes of stack for each of the two processes. Chosen: their calls need a few hundred bytes.
+/// Bytes of stack for each of the two processes. Chosen: the system calls of these processes need a few hundred bytes.
 const STACK_BYTES: usize = 32 * 1024;
 
-/// A command line that becomes a keeper. It finds a pidfd of the program at descriptor 3 and the socket at 4.
+/// A command line that becomes a keeper. The started command finds a pidfd of the program at descriptor 3 and the
+/// socket at 4.
 #[derive(Debug)]
 pub struct Command {
     /// The program file and its arguments. The id of the program is appended as the last argument.
@@ -29,7 +30,7 @@ pub struct Command {
 
 static COMMAND: AtomicPtr<Result<Command, String>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets how a keeper is started, or why none can be.
+/// Sets the command that starts a keeper, or the reason why none can be started.
 pub fn set_command(command: Result<Command, String>) {
     // The old command is never freed: a thread may read it, and it is set only once or twice in a process.
     COMMAND.publish(Box::into_raw(Box::new(command)));
@@ -39,7 +40,7 @@ pub fn set_command(command: Result<Command, String>) {
 ///
 /// # Errors
 ///
-/// When the language binding has set no command, or a system call fails.
+/// Returns an error if the language binding has set no command, or if a system call fails.
 pub fn start() -> io::Result<Handover> {
     // SAFETY: stored by `set_command`, never freed, never changed.
     let command = match unsafe { COMMAND.observe().as_ref() } {
@@ -64,7 +65,8 @@ fn pointers<'a>(words: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> 
     words.map(|word| word.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// A descriptor that shows the end of this process. Before Linux 5.3 one that shows nothing; then only the socket does.
+/// A descriptor that becomes readable when this process ends. Before Linux 5.3 it is an eventfd that never does; then
+/// only the socket shows the end.
 fn watched() -> io::Result<OwnedFd> {
     // SAFETY: plain system calls; the descriptor is new and has no other owner.
     unsafe {
@@ -76,7 +78,7 @@ fn watched() -> io::Result<OwnedFd> {
     }
 }
 
-/// Input of the two processes, and the error of the second one.
+/// Input of the parent and the keeper, and the error number of the process that failed.
 struct KeeperStart {
     arguments: *const *const c_char,
     environment: *const *const c_char,
@@ -86,7 +88,7 @@ struct KeeperStart {
     error: c_int,
 }
 
-/// A zeroed stack, which grows down from its end.
+/// A zeroed stack. The stack pointer starts at its end and moves down.
 fn stack() -> Vec<u128> {
     vec![0; STACK_BYTES / size_of::<u128>()]
 }
@@ -95,7 +97,7 @@ fn end_of(stack: &mut [u128]) -> *mut c_void {
     stack.as_mut_ptr_range().end.cast()
 }
 
-/// Clone flags with exit signal 0, so that the program does not see the process when it waits for any child.
+/// Clone flags with exit signal 0. So the program does not see the process when it waits for any child.
 const SHARED: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
 
 fn spawn(arguments: &[*const c_char], environment: &[*const c_char], watched: RawFd, socket: RawFd) -> io::Result<()> {
@@ -150,7 +152,7 @@ extern "C" fn second(start: *mut c_void) -> c_int {
         let start = start.cast::<KeeperStart>();
         // A new session, so that signals to the program's group do not reach it.
         libc::setsid();
-        // Move them above all descriptors that are overwritten below.
+        // Move both descriptors above all descriptors that are overwritten below.
         let watched = libc::fcntl((*start).watched, libc::F_DUPFD_CLOEXEC, HANDOVER + 1);
         let socket = libc::fcntl((*start).socket, libc::F_DUPFD_CLOEXEC, HANDOVER + 1);
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);

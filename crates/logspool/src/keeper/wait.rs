@@ -1,8 +1,8 @@
-//! Waits for the program to end. If the program releases its queue before that, delivers its records at once.
+//! Waits for the program to end. If the program releases its queue before it ends, delivers its records at once.
 //!
 //! `execv` called from C replaces the program without running any hook, and the process continues. But the kernel frees
-//! the lock of the queue on exec as on exit. So the keeper blocks on that lock, without polling. Only while there is no
-//! lock it polls for one, ten times a second.
+//! the lock of the queue on exec as on exit. So the keeper blocks on that lock, without polling. While the program has
+//! no lock, the keeper polls for one, ten times a second.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,24 +18,25 @@ use logspool_sys::identity::ProcessIdentity;
 use super::independent::check;
 use crate::recover::{self, Reason, RecoverOptions, Report, Undeliverable};
 
-/// Pause between two looks for the lock, in milliseconds. Chosen: records of such a program are delivered within 200.
+/// Pause between two looks for the lock, in milliseconds. Chosen: records of a program that calls `execv` are delivered
+/// within 200 ms.
 const PAUSE_MS: libc::c_int = 100;
 
-/// Returns when the process of `pidfd` has ended, with all its threads and locks.
+/// Returns when the process of `pidfd` has ended, and all its threads and locks are gone.
 ///
 /// # Errors
 ///
-/// When a system call on the descriptor fails.
+/// Returns an error if a system call on the descriptor fails.
 pub(super) fn await_end(pidfd: RawFd, folder: &Path) -> io::Result<()> {
     let mut queue = ProgramQueue::of(pidfd);
     while !has_ended(pidfd, if queue.is_some() { PAUSE_MS } else { -1 })? {
-        // After an error it is tried again, for the last time when the program has ended.
+        // After an error the wait is tried again, for the last time when the program has ended.
         let _ = queue.as_mut().map(|queue| queue.await_release(folder));
     }
     Ok(())
 }
 
-/// Waits for the end of a process, for at most this many milliseconds.
+/// Waits for the end of a process, for at most `milliseconds` (-1: no limit). Returns whether it has ended.
 fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.
@@ -51,9 +52,9 @@ fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
 /// The queue of the program: the files in the folder that have its process id.
 struct ProgramQueue {
     prefix: String,
-    /// Identity and times of the folder at the last look, to skip looks while nothing has changed.
+    /// Identity and times of the folder at the last look. While they have not changed, further looks are skipped.
     seen: Option<((u64, u64), Times)>,
-    /// Names of queues whose files stay, whatever is tried.
+    /// Names of queues whose files stay, because their delivery was tried and failed.
     stuck: HashSet<String>,
 }
 
@@ -71,10 +72,11 @@ impl ProgramQueue {
         let Some((name, lock)) = self.find(path)? else { return Ok(()) };
         await_lock(&lock)?;
         let is_removed = lock.metadata()?.nlink() == 0;
-        // Close it before it is opened again, since closing it later would drop the lock of a recovery.
+        // Close the lock file before the recovery opens it again. Closing it later would drop the lock of that
+        // recovery.
         drop(lock);
         self.seen = None;
-        // If the program removed the lock file, no records were left.
+        // If the program removed the lock file, there are no records to deliver.
         if !is_removed {
             let report = recover::recover(path, |_| true, RecoverOptions { undeliverable: Undeliverable::Keep })?;
             if is_stuck(&report, &name) {
@@ -96,11 +98,12 @@ impl ProgramQueue {
                 continue;
             };
             if !self.stuck.contains(owner) {
-                // A segment is made while its lock is held, so a free lock was released.
+                // A segment is created while its lock is held. So a free lock means that the program has released it.
                 return Ok(Some((owner.to_owned(), folder.open_file(&format!("{owner}.lock"))?)));
             }
         }
-        // A later change within the same tick of the kernel's clock would have the same time.
+        // Another change within the same tick of the kernel's clock would have the same time. So remember only older
+        // times.
         self.seen = Some(now).filter(|(_, times)| clock::wall_ns() > times.modified + folder::CLOCK_TICK_NS);
         Ok(None)
     }

@@ -1,11 +1,11 @@
 //! Adoption: a service takes over the records that dead processes left for it, without a connection. It also delivers
-//! their other records for them.
+//! the other records of these processes.
 //!
 //! Adoption is a recovery with three differences:
 //! - Records for the service are passed to it inside this process.
-//! - As root it may read the folders of other users. It opens no path and no address that such a segment names; the
-//!   service takes all records itself.
-//! - It runs repeatedly, so the adopter decides which orphans it has already seen and skips.
+//! - If the service runs as root, it may read the folders of other users. It opens no path and no address that a
+//!   segment of another user names; it takes all records of that segment itself.
+//! - Adoption runs repeatedly, so the adopter decides which orphans it has already seen and skips.
 
 use std::io;
 use std::path::Path;
@@ -18,14 +18,14 @@ use super::report::Report;
 use super::run;
 
 /// Delivers the records that dead processes left in `folder`, and removes files that hold nothing undelivered. Records
-/// for terminals and pipes are dropped, and counted in the report.
+/// for terminals and pipes are dropped, and the report counts them.
 ///
 /// Blocks while files and services accept the records. Skips orphans that another process is recovering.
 ///
 /// # Errors
 ///
-/// When the folder is missing, cannot be read, is accessible to others, or belongs to a user whom this process does not
-/// serve.
+/// Returns an error if the folder is missing, cannot be read or is accessible to others. Also returns an error if it
+/// belongs to a user whom this process does not serve.
 pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     let folder = Folder::open_of_any_user(folder)?;
     let options = RecoverOptions { undeliverable: Undeliverable::Discard };
@@ -38,7 +38,7 @@ pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
 ///
 /// # Errors
 ///
-/// As for [`adopt`].
+/// Returns the errors of [`adopt`].
 pub fn check(folder: &Path) -> io::Result<()> {
     Folder::open_of_any_user(folder).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! The interface of a service that adopts orphans, and the records that are passed to it.
+//! The interface of a service that adopts orphans, and the type of the records that are passed to it.
 
 use std::io;
 use std::path::Path;
@@ -11,29 +11,29 @@ pub trait Adopter {
     /// Whether to process the orphan with this name, see [`Kept::name`](super::Kept::name).
     fn looks_at(&self, name: &str) -> bool;
 
-    /// What to do with records for a file or service, for orphans of this user. Records of other users' orphans are
-    /// always taken.
+    /// What to do with records for the file or service `place`. It is asked only for orphans of this user. Records of
+    /// other users' orphans are always taken.
     fn action(&self, place: &Path) -> FileAction;
 
-    /// Takes records, and returns when they are safe. The same records come again, under the same numbers, if this
-    /// process or the next one dies before their arrival is noted.
+    /// Takes records, and returns when they are safe. If this process or the next one dies before their arrival is
+    /// noted, the same records are passed again, under the same numbers.
     ///
     /// # Errors
     ///
-    /// When the records are not safe. They come again with a later adoption.
+    /// Returns an error if the records are not safe. A later adoption then passes them again.
     fn take(&self, taken: &AdoptedRecords<'_>) -> io::Result<()>;
 }
 
-/// Records of one sink, passed to the service.
+/// Records of one sink that are passed to the service.
 #[derive(Debug, Clone, Copy)]
 pub struct AdoptedRecords<'a> {
     /// Destination that the dead process configured: the path of a file, or the address of a service.
     pub place: &'a Path,
-    /// Stream of the records. Stream and number together identify a record.
+    /// Stream of the records. Stream and number together identify one record.
     pub stream: Stream,
-    /// Number of the first record.
+    /// Number of the first record in the stream.
     pub first: u64,
-    /// Forward entries if `place` is a service, lines if it is a file.
+    /// The encoded records. They are Forward entries if `place` is a service, and lines if it is a file.
     pub bytes: &'a [u8],
     /// End of each record in `bytes`. Never empty.
     pub marks: &'a [Mark],

@@ -2,7 +2,7 @@
 //!
 //! The lock excludes other processes; the threads of this process share it (`work.rs`). POSIX drops the lock when any
 //! code in this process closes another descriptor of the lock file. Therefore each delivering step also compares the
-//! segment's fencing token: a later claimer has changed it, and we stop.
+//! segment's fencing token. If a later claimer has changed the token, this recovery stops.
 
 use std::fs::File;
 use std::io;
@@ -16,11 +16,11 @@ use logspool_sys::folder::Folder;
 use super::leftover::Leftover;
 use super::work::Work;
 
-/// See the module documentation.
+/// An orphan that this process has claimed. The module documentation describes its lock and its token.
 #[derive(Debug)]
 pub struct Claim<'a> {
     folder: &'a Folder,
-    /// Files of the orphan, listed while the lock is held.
+    /// Files of the orphan, listed after the lock was taken.
     pub leftover: Leftover,
     segment: Option<File>,
     fencing_token: u64,
@@ -28,12 +28,12 @@ pub struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Takes the lock of a dead process, or a share in it. Returns `None` if another process holds the lock, or if a
-    /// thread of this process is removing the files.
+    /// Takes the lock of a dead process, or joins the threads of this process that hold it. Returns `None` if another
+    /// process holds the lock, or if a thread of this process is removing the files.
     ///
     /// # Errors
     ///
-    /// When the lock cannot be taken or the segment cannot be opened.
+    /// Returns an error if the lock cannot be taken or the segment cannot be opened.
     pub fn take(folder: &'a Folder, leftover: &Leftover) -> io::Result<Option<Self>> {
         let Some(work) = Work::join(folder, &leftover.name, Some(&leftover.lock_name()))? else { return Ok(None) };
         // Another recoverer may have changed the files since they were listed.
@@ -61,32 +61,32 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Raises the word at `offset` of the segment to `word`, if it is lower.
+    /// Stores `word` at `offset` of the segment, if the word there is lower.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn raise(&self, offset: u64, word: u64) -> io::Result<()> {
         if self.word(offset as usize)? < word { self.set_word(offset, word) } else { Ok(()) }
     }
 
-    /// See [`Work::alone`].
+    /// Runs `work` while no other thread of this process works on the orphan, see [`Work::alone`].
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         self.work.alone(work)
     }
 
-    /// Takes a new fencing token, shared by all threads of this process that work on the orphan. Call it before reading
-    /// anything that is delivered later.
+    /// Takes a new fencing token, which all threads of this process that work on the orphan share. Call it before
+    /// reading data that is delivered later.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn begin(&mut self) -> io::Result<()> {
         self.fencing_token = self.work.fencing_token(|| {
             let mut random = [0_u8; 8];
             // SAFETY: the buffer is valid for eight bytes, and `getrandom` never shortens requests this small.
             unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-            // Differs from the stored fencing token, even if the kernel has no random bytes yet.
+            // The new token differs from the stored one, even if the kernel has no random bytes yet.
             let before = self.word(offset_of!(Header, recoverer))?;
             let fencing_token = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
             self.set_word(offset_of!(Header, recoverer) as u64, fencing_token)?;
@@ -95,22 +95,23 @@ impl<'a> Claim<'a> {
         Ok(())
     }
 
-    /// See [`Work::take_sink`].
+    /// Takes a sink for this thread. Returns whether it was taken, see [`Work::take_sink`].
     pub fn take_sink(&mut self, sink: usize) -> bool {
         self.work.take_sink(sink)
     }
 
-    /// See [`Work::is_taken_by_another`].
+    /// Whether another thread of this process holds a sink, see [`Work::is_taken_by_another`].
     pub fn is_taken_by_another(&self, sink: usize) -> bool {
         self.work.is_taken_by_another(sink)
     }
 
-    /// See [`Work::close`]. Call it before the files are removed.
+    /// Leaves the recovery, or keeps other threads from joining it if this thread is the last, see [`Work::close`].
+    /// Call it before the files are removed.
     pub fn close_to_others(self) -> Option<Self> {
         self.with_work(Work::close)
     }
 
-    /// See [`Work::finish`].
+    /// Leaves the recovery. The last of several threads gets the claim back, see [`Work::finish`].
     pub fn leave(self) -> Option<Self> {
         self.with_work(Work::finish)
     }
@@ -120,14 +121,14 @@ impl<'a> Claim<'a> {
         end(work).map(|work| Self { folder, leftover, segment, fencing_token, work })
     }
 
-    /// Checks that this is still the newest claim. Also signals progress to threads that wait for a sink.
+    /// Checks that this claim is still the newest one. Also signals progress to threads that wait for a sink.
     ///
     /// # Errors
     ///
-    /// `ResourceBusy` if a newer claim has replaced the token; also when a system call fails.
+    /// `ResourceBusy` if a newer claim has replaced the token, or the error of a failed system call.
     pub fn check(&self) -> io::Result<()> {
         self.work.step();
-        // Before `begin` nothing is delivered, and there may not even be a header.
+        // Before `begin` no record is delivered, and there may not even be a header.
         if self.fencing_token != 0 && self.word(offset_of!(Header, recoverer))? != self.fencing_token {
             return Err(io::Error::from(io::ErrorKind::ResourceBusy));
         }
@@ -138,7 +139,7 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn uuid(&self) -> io::Result<[u8; 16]> {
         let mut uuid = [0; 16];
         if let Some(segment) = &self.segment {
@@ -147,23 +148,23 @@ impl<'a> Claim<'a> {
         Ok(uuid)
     }
 
-    /// Notes that delivery of a batch to a sink begins, with no byte written. A kill between these two stores leaves a
-    /// valid checkpoint: it claims neither more nor less than was written. The same holds for the other `note_`
-    /// methods.
+    /// Notes that delivery of a batch to a sink begins and that no byte of the batch is written. A kill between the two
+    /// stores leaves a valid checkpoint, which claims neither more nor less than was written. The same is true for the
+    /// other `note_` methods.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn note_begin(&self, sink: usize, batch: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, 0)?;
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, writing) as u64, batch)
     }
 
-    /// Notes that `offset` bytes of the batch begun last are written.
+    /// Notes that `offset` bytes of the batch whose delivery began last are written.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn note_offset(&self, sink: usize, offset: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, offset)
     }
@@ -172,17 +173,17 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn note_batch(&self, sink: usize, batch: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, batch) as u64, batch)
     }
 
-    /// Notes that a batch is completely written and that its last record has `number`. Stores the words in the order of
-    /// [`SinkHead::note_arrival`].
+    /// Notes that a batch is completely written and that its last record has the number `number`. Stores the words in
+    /// the same order as [`SinkHead::note_arrival`].
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn note_arrival(&self, sink: usize, batch: u64, number: u64) -> io::Result<()> {
         let head = sink_offset(sink);
         let pair = |index: usize| offset_of!(SinkHead, numbered) + index * size_of::<BatchNumber>();
@@ -199,26 +200,26 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn close(&self, sink: usize) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, closed) as u64, 1)
     }
 
-    /// Adds to the count of unreadable records, so that the next recovery keeps the segment too.
+    /// Adds `records` to the count of unreadable records, so that the next recovery keeps the segment too.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn note_unreadable(&self, records: u64) -> io::Result<()> {
         let offset = offset_of!(Header, unreadable);
         self.set_word(offset as u64, self.word(offset)?.saturating_add(records))
     }
 
-    /// Removes all files, the lock file last, and releases the lock.
+    /// Removes all files of the orphan, the lock file last, and releases the lock.
     ///
     /// # Errors
     ///
-    /// When a system call fails. Another call can remove the remaining files.
+    /// Returns an error if a system call fails. Another call can then remove the remaining files.
     pub fn remove(self) -> io::Result<()> {
         let leftover = &self.leftover;
         for (sink, number) in &leftover.overflow {

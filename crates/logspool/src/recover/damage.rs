@@ -1,27 +1,27 @@
-//! Damage of a segment: the amount of its unreadable data.
+//! Damage of a segment, as the amount of unreadable data.
 
 use std::io::{self, ErrorKind};
 
 /// Amount of unreadable data in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// Bytes that are no valid records or entries.
+    /// Number of bytes that are not part of a valid record or entry.
     pub bytes: u64,
-    /// Records whose definitions or values are missing.
+    /// Number of records whose definitions or values are missing.
     pub records: u64,
 }
 
 impl Damage {
-    /// Whether there is any damage.
+    /// Whether any data is unreadable.
     pub fn is_any(self) -> bool {
         self != Self::default()
     }
 
-    /// Runs `read`, and returns `None` if the data is damaged.
+    /// Runs `read`. Returns `None` if the data that it reads is damaged.
     ///
     /// # Errors
     ///
-    /// Transient errors: the data is still there and may be readable later.
+    /// Returns transient errors. The data is still there and may be readable later.
     pub(super) fn in_read<T>(read: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
         let is_of_disk = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG));
         let is_damage = |error: &io::Error| {
@@ -30,7 +30,8 @@ impl Damage {
         let mut found = read();
         if found.as_ref().is_err_and(is_of_disk) {
             found = read();
-            // A disk that fails twice will always fail, and the data after that place would never be delivered.
+            // A disk that fails twice is assumed to fail always. Otherwise the data after that place would never be
+            // delivered.
             if found.as_ref().is_err_and(is_of_disk) {
                 return Ok(None);
             }
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs reads with these results. Returns the outcome and the number of reads.
+    /// Calls `in_read` with a read that returns `results` one by one. Returns the outcome and the number of reads.
     fn in_reads(results: &[Result<u8, i32>]) -> (Result<Option<u8>, Option<i32>>, usize) {
         let left = RefCell::new(results.iter());
         let read = || left.borrow_mut().next().unwrap().map_err(io::Error::from_raw_os_error);

@@ -1,4 +1,4 @@
-//! All that is known of an orphan's segment and overflow files, read once.
+//! All data of an orphan's segment and overflow files that the recovery needs. It is read once.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,12 @@ use super::walk::WalkPlan;
 /// Name of the sink that discards its records.
 const NULL_SINK: &str = "null";
 
-/// See the module documentation.
+/// The decoded files of one orphan.
 #[derive(Debug)]
 pub struct Decoded {
     /// Copy of the segment.
     pub image: Image,
-    /// Batches of the segment, and its records that were never batched.
+    /// Batches of the segment, and the records that were never batched.
     pub plan: WalkPlan,
     /// Index of the overflow files and spools.
     pub spilled: Spilled,
@@ -33,11 +33,11 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Reads an orphan.
+    /// Reads the files of an orphan.
     ///
     /// # Errors
     ///
-    /// See [`UnreadableSegment`].
+    /// Returns the reason if no part of the segment can be read.
     pub fn read(folder: &Folder, leftover: &Leftover, segment: &File) -> Result<Self, UnreadableSegment> {
         let image = Image::copy(segment)?;
         let spilled = Spilled::index(folder, leftover).map_err(|error| UnreadableSegment::Broken(error.to_string()))?;
@@ -52,15 +52,15 @@ impl Decoded {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn refresh(&mut self, segment: &File) -> io::Result<()> {
         self.image.refresh_sinks(segment)?;
-        // The first read counted the damage of the checkpoints.
+        // Ignore the damage of the checkpoints: the first read has counted it.
         (self.progress, _) = SinkCheckpoints::of(&self.image, &self.plan, &self.spilled);
         Ok(())
     }
 
-    /// Undelivered records by destination. A null sink has none.
+    /// Returns the undelivered records by destination. A null sink has none.
     pub fn pending(&self) -> Vec<PendingRecords> {
         let entries = self.survey.pending.iter().filter_map(|(&sink, &records)| {
             let place = match self.image.sink(sink) {

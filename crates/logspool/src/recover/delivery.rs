@@ -1,11 +1,11 @@
 //! Delivers the undelivered records of one orphan to their sinks.
 //!
-//! Each wanted sink gets its overflow entries and the batches of the manifests in order of batch number, then the
-//! records that were never batched. After every append the segment notes the progress; for a log file, before the
-//! sidecar's lock is released.
+//! Each wanted sink gets its overflow entries and the batches of the manifests, in order of batch number. Then it gets
+//! the records that were never batched. After every append the segment notes the progress. For a log file this note is
+//! stored before the sidecar's lock is released.
 //!
 //! Records for a service continue the numbers of its stream, after the last record noted as arrived. So records that
-//! the dead process had sent already get the same numbers again (`writer/delivery.rs` says why).
+//! the dead process had already sent get the same numbers again (`writer/delivery.rs` says why).
 
 use std::io;
 use std::ops::ControlFlow;
@@ -32,30 +32,32 @@ use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
 use crate::sink::{Mark, Origin, Stream};
 
-/// Bytes of rendered lines of one sink that are held in memory.
+/// Maximum number of bytes of one sink's rendered lines that are held in memory.
 ///
-/// Chosen: ten batches of short records; half makes more appends and marks, double more memory.
+/// Chosen: ten batches of short records. Halving it makes more appends and more notes of progress; doubling it takes
+/// more memory.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// The same for the first batch of a sink, which is appended in one piece. Without a sidecar, the kill may have torn
-/// any line of this batch. Only lines in memory can be compared with the end of the file.
+/// Replaces [`PIECE_BYTES`] for the first batch of a sink, which is appended in one piece. Without a sidecar, the kill
+/// may have torn any line of this batch. Only lines in memory can be compared with the end of the file.
 ///
-/// Chosen: as long as the longest record. In a larger batch a torn line may remain in the file.
+/// Chosen: it is as long as the longest record. In a larger batch a torn line may remain in the file.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 
-/// The same for records that were never batched, which can be many. Without a sidecar, a kill between an append and its
-/// note repeats one piece.
+/// Replaces [`PIECE_BYTES`] for records that were never batched, which can be many. Without a sidecar, a kill between
+/// an append and its note repeats one piece.
 ///
-/// Chosen: about the lines of a batch of short records, so that a kill repeats no more than a kill of a writer does.
+/// Chosen: about the lines of a batch of short records. So a kill of a recovery repeats no more records than a kill of
+/// a writer does.
 const REST_PIECE_BYTES: usize = 16 * 1024;
 
-/// Most bytes that all lines of one record may take; more counts as damage. A hostile segment could refer to one large
-/// record thousands of times.
+/// Maximum number of bytes that all lines of one record may take. More bytes count as damage: a hostile segment could
+/// refer to one large record thousands of times.
 ///
-/// Chosen: the longest record for four files; double is more memory than a small machine has.
+/// Chosen: it holds the longest record for four files. Doubling it takes more memory than a small machine has.
 const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
 
-/// A sink whose records are delivered.
+/// A sink whose undelivered records are delivered.
 #[derive(Debug)]
 pub struct Output {
     /// Index in the segment's sink table.
@@ -64,24 +66,24 @@ pub struct Output {
     pub id: u32,
     /// Destination of the sink: a path or an address.
     pub path: PathBuf,
-    /// Records appended.
+    /// Number of records appended.
     pub records: u64,
-    /// Bytes appended.
+    /// Number of bytes appended.
     pub bytes: u64,
-    /// Error that stopped the delivery.
+    /// Error that stopped the delivery, if one did.
     pub error: Option<io::Error>,
-    /// Stream of the sink, with the number of the last record before `chunk`.
+    /// Stream of the sink, and the number of the last record before `chunk`.
     numbering: Option<Numbering>,
     /// Whether the adopter takes the records instead of `target`.
     pub is_taken: bool,
     target: Option<Target>,
     chunk: Chunk,
-    /// Bytes of the current batch that were rendered before `chunk`.
+    /// Number of bytes of the current batch that were rendered before `chunk`.
     base: u64,
 }
 
 impl Output {
-    /// An output with nothing delivered yet.
+    /// Makes an output to which nothing is delivered yet.
     pub fn new(id: u32, path: PathBuf, numbering: Option<Numbering>) -> Self {
         let (records, bytes, base) = (0, 0, 0);
         let sink = Table::Sinks.slot(id);
@@ -89,12 +91,12 @@ impl Output {
         Self { sink, id, path, records, bytes, error: None, numbering, is_taken: false, target: None, chunk, base }
     }
 
-    /// An output whose records the adopter takes.
+    /// Makes an output whose records the adopter takes.
     pub fn for_adopter(id: u32, path: PathBuf) -> Self {
         Self { is_taken: true, ..Self::new(id, path, None) }
     }
 
-    /// Skips the numbers of `records` that cannot be read.
+    /// Skips the numbers of `records` records that cannot be read.
     fn skip_numbers(&mut self, records: u32) {
         if let Some(numbering) = &mut self.numbering {
             numbering.number += u64::from(records);
@@ -109,12 +111,12 @@ impl Output {
         self.error = Some(io::Error::new(error.kind(), format!("they cannot be read now: {error}")));
     }
 
-    /// Opens the target if it is closed, and waits until no other process writes to it. From then on only the newest
-    /// recoverer of this orphan appends its records.
+    /// Opens the target if it is closed, and waits until no other process writes to it. From then on, only the newest
+    /// recoverer of this orphan appends the orphan's records.
     ///
     /// # Errors
     ///
-    /// As for [`Target::open`]; also when another writer does not finish in time.
+    /// Returns the errors of [`Target::open`], or an error if another writer does not finish in time.
     pub fn open(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<()> {
         if self.is_taken {
             return Ok(());
@@ -133,7 +135,7 @@ impl Output {
     }
 }
 
-/// State of one delivery.
+/// State of the delivery of one orphan's records.
 pub struct Delivery<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
@@ -150,14 +152,14 @@ pub struct Delivery<'a> {
 /// Result of a delivery.
 #[derive(Debug)]
 pub struct DeliveryOutcome {
-    /// The outputs, with the counts of their delivered records.
+    /// The outputs. Each has the counts of its delivered records.
     pub outputs: Vec<Output>,
-    /// Records and bytes that turned out to be unreadable.
+    /// Number of records and bytes that the delivery found to be unreadable.
     pub damage: Damage,
 }
 
 impl<'a> Delivery<'a> {
-    /// A delivery to `outputs`.
+    /// Makes a delivery to `outputs`.
     pub fn new(
         folder: &'a Folder,
         claim: &'a Claim<'a>,
@@ -165,7 +167,7 @@ impl<'a> Delivery<'a> {
         mut outputs: Vec<Output>,
         adopter: Option<&'a dyn Adopter>,
     ) -> Self {
-        // The checkpoints were read again after the outputs were made.
+        // The checkpoints were read again after the outputs were made, so use their newer numbers.
         for output in &mut outputs {
             let message_batch = decoded.progress.numbering(output.sink);
             output.numbering = match output.is_taken {
@@ -187,9 +189,9 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Delivers all records and notes the progress.
+    /// Delivers all records and notes the progress in the segment.
     pub fn run(mut self) -> DeliveryOutcome {
-        // The survey has already counted the unreadable bytes.
+        // Ignore the number of unreadable bytes: the survey has already counted them.
         self.decoded.plan.walk(&self.decoded.image, &mut self);
         for at in 0..self.outputs.len() {
             self.deliver_spilled(at, u64::MAX);
@@ -202,7 +204,7 @@ impl<'a> Delivery<'a> {
         DeliveryOutcome { outputs: self.outputs, damage: self.damage }
     }
 
-    /// Delivers the overflow entries of an output up to and including batch `up_to`.
+    /// Delivers the overflow and spool entries of an output up to and including batch `up_to`.
     fn deliver_spilled(&mut self, at: usize, up_to: u64) {
         let sink = self.outputs[at].sink;
         let spilled = &self.decoded.spilled;
@@ -228,7 +230,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Appends the held lines of a batch to an output, and notes the progress.
+    /// Appends the rendered lines of a batch that are held in memory to an output, and notes the progress.
     fn append(&mut self, at: usize, batch: u64) {
         let Self { folder, claim, adopter, progress, outputs, .. } = self;
         let output = &mut outputs[at];
@@ -268,15 +270,15 @@ impl<'a> Delivery<'a> {
         output.base = base + length;
     }
 
-    /// Stops all outputs that lack the current batch, since the unreadable record may belong to any of them.
+    /// Stops all outputs that lack the current batch. The record that cannot be read now may belong to any of them.
     fn stop(&mut self, error: &io::Error) {
         let Self { outputs, progress, decoded, batch, .. } = self;
         let lacks = |output: &&mut Output| progress.lacks(output.sink, *batch, &decoded.spilled);
         outputs.iter_mut().filter(lacks).for_each(|output| output.stop(error));
     }
 
-    /// Adds the message on dropped records after the current batch, if the dead process may have sent one there. The
-    /// number of dropped records was lost with the process.
+    /// Adds a message that reports dropped records after the current batch, if the dead process may have sent one
+    /// there. The number of dropped records was lost with the process.
     fn repeat_message(&mut self, at: usize) {
         let Self { outputs, progress, decoded, claim, batch, .. } = self;
         let output = &mut outputs[at];
@@ -287,8 +289,8 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Notes that a batch is completely written, unless its output was stopped. A failed note stops the output, since
-    /// continuing would deliver records twice.
+    /// Notes that a batch is completely written, unless its output was stopped. If the note fails, the output is
+    /// stopped, since continuing would deliver records twice.
     fn note_written(&mut self, at: usize, batch: u64) {
         let output = &mut self.outputs[at];
         let held = std::mem::replace(&mut output.base, 0) > 0;
@@ -329,7 +331,7 @@ impl RecordVisitor for Delivery<'_> {
         for at in 0..self.outputs.len() {
             let output = &self.outputs[at];
             let piece_bytes = match (self.batch, &output.target) {
-                // No writer was given these records, so no kill tore their lines.
+                // No writer ever got these records, so no kill tore their lines.
                 (REST, _) => REST_PIECE_BYTES,
                 _ if output.is_taken => PIECE_BYTES,
                 (_, Some(target)) if target.has_begun() => PIECE_BYTES,
@@ -354,7 +356,7 @@ impl RecordVisitor for Delivery<'_> {
     }
 }
 
-/// Passes the remaining records of a piece to the adopter. A partly written record is passed again as a whole.
+/// Passes the remaining records of a piece to the adopter. A partly written record is passed as a whole.
 fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &RecoveredPiece<'_>) -> io::Result<()> {
     let RecoveredPiece { chunk, written, .. } = *piece;
     let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);

@@ -1,7 +1,7 @@
-//! A copy of a dead process's segment, with bounds checks on all that is read from it.
+//! A copy of a dead process's segment. All data that is read from it is bounds-checked.
 //!
-//! Of the fixed part, the allocated pages are copied (usually some 50 KB of 2.6 MB); of the rings, those with
-//! undelivered records.
+//! Only the allocated pages of the fixed part are copied (usually some 50 KB of 2.6 MB). Rings are copied only if they
+//! hold undelivered records.
 
 use std::fs::File;
 use std::io;
@@ -29,22 +29,22 @@ pub enum UnreadableSegment {
     Unfinished,
     /// The segment has another major version of the layout.
     OtherVersion(u32),
-    /// Any other reason, in words.
+    /// There is another reason, described by this text.
     Broken(String),
 }
 
-/// Checkpoint of a sink, stored by its last writer or recoverer.
+/// Checkpoint of a sink, stored by the last process that wrote or recovered its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checkpoint {
-    /// Last batch that is completely written.
+    /// Number of the last batch that is completely written.
     pub batch: u64,
-    /// Bytes written of the chunk of batch `writing`.
+    /// Number of bytes of the chunk of batch `writing` that are written.
     pub offset: u64,
-    /// Batch to which `offset` refers.
+    /// Number of the batch to which `offset` refers.
     pub writing: u64,
-    /// Last batch whose chunk is in an overflow file.
+    /// Number of the last batch whose chunk is in an overflow file.
     pub overflowed: u64,
-    /// Whether the sink has no undelivered records.
+    /// Whether the sink is closed, so that it has no undelivered records.
     pub closed: bool,
     /// Numbering of the sink's records at a service, if the process stored it.
     pub numbering: Option<Numbering>,
@@ -55,32 +55,32 @@ pub struct Checkpoint {
 pub struct Numbering {
     /// Stream of the records.
     pub stream: Stream,
-    /// Number of the last record of the last batch that has arrived.
+    /// Record number of the last record of the last batch that has arrived.
     pub number: u64,
-    /// See [`SinkHead::message_batch`].
+    /// Batch that ends with a message on dropped records, see [`SinkHead::message_batch`].
     pub message_batch: u64,
 }
 
-/// Larger numbers are treated as damage, since counting on from them could overflow.
+/// Larger record numbers are treated as damage, since counting further from them could overflow.
 const MAX_NUMBER: u64 = u64::MAX / 2;
 
-/// See the module documentation.
+/// A copy of one dead process's segment.
 #[derive(Debug)]
 pub struct Image {
     fixed: Vec<u8>,
     points: Vec<CalibrationPoint>,
-    /// Lanes with undelivered records, by index.
+    /// Lanes with undelivered records, sorted by index.
     pub lanes: Vec<Lane>,
-    /// Bytes and records that could not be read until now.
+    /// Bytes and records that were found to be unreadable until now.
     pub damage: Damage,
 }
 
 impl Image {
-    /// Copies a segment.
+    /// Copies the segment in `file`.
     ///
     /// # Errors
     ///
-    /// See [`UnreadableSegment`].
+    /// Returns the reason if no part of the segment can be read.
     pub fn copy(file: &File) -> Result<Self, UnreadableSegment> {
         let broken = |error: io::Error| UnreadableSegment::Broken(error.to_string());
         let status = file.metadata().map_err(broken)?;
@@ -107,7 +107,7 @@ impl Image {
             return Err(UnreadableSegment::Broken("it is cut short".to_owned()));
         }
         image.read_points()?;
-        // Rings are allocated when they are created, but a copied segment file may have holes in their place.
+        // Rings are allocated when they are created. But a copied segment file may have holes in their place.
         let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
         image.copy_lanes(&mut RingCopier::new(file, status.len(), limit)).map_err(broken)?;
         image.damage.records += image.header(offset_of!(Header, unreadable));
@@ -118,25 +118,25 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn refresh_sinks(&mut self, file: &File) -> io::Result<()> {
         let sinks = SINKS as usize..INDEXES as usize;
         file.read_exact_at(&mut self.fixed[sinks], SINKS)
     }
 
-    /// The 64-bit word at an offset of the fixed part.
+    /// Returns the 64-bit word at an offset of the fixed part.
     pub fn word(&self, offset: u64) -> u64 {
         let at = offset as usize;
         u64::from_ne_bytes(self.fixed[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// The 32-bit word at an offset of the fixed part.
+    /// Returns the 32-bit word at an offset of the fixed part.
     pub fn word32(&self, offset: u64) -> u32 {
         let at = offset as usize;
         u32::from_ne_bytes(self.fixed[at..at + 4].try_into().expect("four bytes"))
     }
 
-    /// The 64-bit word at an offset of the header.
+    /// Returns the 64-bit word at an offset of the header.
     pub fn header(&self, offset: usize) -> u64 {
         self.word(offset as u64)
     }
@@ -167,13 +167,13 @@ impl Image {
         Ok(())
     }
 
-    /// Wall time of a stamp, in nanoseconds since the epoch. The collector computes the same value.
+    /// Wall time of the stamp `ticks`, in nanoseconds since the epoch. The collector computes the same value.
     pub fn wall_ns(&self, ticks: u64) -> i64 {
         self.points[point_index(&self.points, ticks)].wall_ns_at(ticks)
     }
 
     fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) -> io::Result<()> {
-        // Reads all lanes and ignores the count in the header; a lane that was never made is zero.
+        // Read all lanes and ignore the count in the header: a lane that was never made is zero.
         for index in 0..MAX_LANES as u32 {
             let at = lane_offset(index as usize);
             let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier)?;
@@ -183,17 +183,18 @@ impl Image {
         Ok(())
     }
 
-    /// Position after the last record that lane `index`, below [`MAX_LANES`], published.
+    /// Position after the last record that was published in lane `index`, which is below [`MAX_LANES`].
     pub fn published(&self, index: u32) -> u64 {
         self.word(lane_offset(index as usize) + offset_of!(LaneHead, producer.head) as u64)
     }
 
-    /// Position in lane `index`, below [`MAX_LANES`]: all records before it are written or spilled for every sink.
+    /// Position in lane `index`, which is below [`MAX_LANES`]. All records before it are written or spilled for every
+    /// sink.
     pub fn released(&self, index: u32) -> u64 {
         self.word(lane_offset(index as usize) + offset_of!(LaneHead, consumer.tail) as u64)
     }
 
-    /// Checkpoint of the sink in slot `id`, below `MAX_SINKS`.
+    /// Checkpoint of the sink in slot `id`, which is below `MAX_SINKS`.
     pub fn checkpoint(&self, id: usize) -> Checkpoint {
         let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
         Checkpoint {
@@ -214,8 +215,8 @@ impl Image {
         Some(Numbering { stream, number, message_batch: field(offset_of!(SinkHead, message_batch)) })
     }
 
-    /// Numbering for an adopter if the process stored no stream. The stream is made of the identities of segment and
-    /// sink, and numbers start after the last record noted as arrived.
+    /// Numbering for an adopter, for a sink whose process stored no stream. The stream is made of the identities of the
+    /// segment and the sink. The numbers start after the last record noted as arrived.
     pub fn numbering_by_adoption(&self, id: usize) -> Numbering {
         let at = offset_of!(Header, uuid);
         let uuid = u128::from_ne_bytes(self.fixed[at..at + 16].try_into().expect("sixteen bytes"));
@@ -223,7 +224,7 @@ impl Image {
         Numbering { stream, number: self.number(id).unwrap_or(0), message_batch: 0 }
     }
 
-    /// Number of the last record noted as arrived.
+    /// Record number of the last record that is noted as arrived.
     fn number(&self, id: usize) -> Option<u64> {
         let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
         let batch = field(offset_of!(SinkHead, batch));
@@ -234,7 +235,8 @@ impl Image {
             .filter(|number| *number <= MAX_NUMBER)
     }
 
-    /// The items of a definition's tuple. `None` if the id is unknown, or if its offset points outside the definitions.
+    /// Returns the items of a definition's tuple. `None` if the id is unknown, or if its offset is outside the
+    /// definitions.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
         let word = self.index_word(table, id);
         if word >> 32 != table.generation(id) {
@@ -263,7 +265,7 @@ impl Image {
         }
     }
 
-    /// The slot of a sink, if it still has one.
+    /// Returns the slot of a sink, if the sink still has one.
     pub fn place_of(&self, sink: u32) -> SinkSlot {
         let now = self.index_word(Table::Sinks, sink) >> 32;
         match Table::Sinks.generation(sink) {
@@ -273,14 +275,14 @@ impl Image {
         }
     }
 
-    /// Id of the sink that now has slot `place`, below `MAX_SINKS`.
+    /// Id of the sink that now has slot `place`, which is below `MAX_SINKS`.
     pub fn sink_id(&self, place: usize) -> u32 {
         let generation = self.word(Table::Sinks.index_offset() + 8 * place as u64) >> 32;
         (generation as u32).wrapping_mul(Table::Sinks.capacity() as u32).wrapping_add(place as u32)
     }
 
-    /// Path (if any) and name of the sink in slot `place`, below `MAX_SINKS`. `None` if the slot was never used, or if
-    /// the definition cannot be read.
+    /// Returns the path (if any) and the name of the sink in slot `place`, which is below `MAX_SINKS`. `None` if the
+    /// slot was never used, or if the definition cannot be read.
     pub fn sink(&self, place: usize) -> Option<(Option<String>, String)> {
         let mut items = self.definition_at(u64::from(self.word32(Table::Sinks.index_offset() + 8 * place as u64)))?;
         let path = SinkDefinition::decode_path(items)?;
@@ -306,7 +308,7 @@ fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
     while end < bytes {
         let start = match seek(end, libc::SEEK_DATA) {
             Ok(start) => start.min(bytes),
-            // The rest of the file is a hole.
+            // There is only a hole up to the end of the file.
             Err(Some(libc::ENXIO)) => return Ok(()),
             // The file system does not support SEEK_DATA.
             Err(_) => end,
@@ -317,12 +319,13 @@ fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Destination of records that name a sink.
+/// Where the records of a sink id belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SinkSlot {
     /// The sink still has this slot.
     Own(usize),
-    /// No destination: the sink was closed with nothing left to write, and another sink has its slot.
+    /// The records have no destination: their sink was closed with nothing left to write, and another sink has its
+    /// slot.
     Another,
     /// No sink ever had this id.
     Unknown,

@@ -1,6 +1,6 @@
-//! The lanes of an image: copies their rings and checks their positions.
+//! The lanes of an image. Copies their rings and checks their positions.
 //!
-//! The size of a ring must be a power of two; the ring must be inside the file and not overlap another one. So the
+//! The size of a ring must be a power of two. The ring must be inside the file and not overlap another ring. So the
 //! copies are never larger than the file.
 
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::pipeline::MAX_QUEUE_BYTES;
 pub struct Lane {
     /// Index of the lane in the segment.
     pub index: u32,
-    /// Incarnation of the last owner.
+    /// Incarnation of the last owner: the number of owners before it.
     pub incarnation: u32,
-    /// Position up to which the collector released the space.
+    /// Position up to which the collector released the lane space.
     pub released: u64,
     /// Position up to which the collector noted records as batched.
     pub batched: u64,
-    /// First readable position.
+    /// Position of the first readable record.
     pub from: u64,
     /// Position after the last readable published record.
     pub to: u64,
@@ -34,12 +34,12 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Copies lane `index`; `word` reads the words of its head. Returns the lane if a part of it is readable, and the
-    /// number of bytes that are not.
+    /// Copies lane `index`. The function `word` reads the words of the lane's head. Returns the lane if a part of it is
+    /// readable, and the number of unreadable bytes.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn copy(
         index: u32,
         word: impl Fn(usize) -> u64,
@@ -51,7 +51,7 @@ impl Lane {
             return Ok((None, 0));
         }
         let switch = word(offset_of!(LaneHead, producer.switch));
-        // Two 32-bit words: the owner of the lane, and the number of owners before it.
+        // `state` consists of two 32-bit words: the owner of the lane, and the number of owners before it.
         let state = word(offset_of!(LaneHead, state)).to_ne_bytes();
         let incarnation = u32::from_ne_bytes([state[4], state[5], state[6], state[7]]);
         let mut ring = |offset, bytes| copier.copy(word(offset), word(bytes)).map(Option::unwrap_or_default);
@@ -72,7 +72,7 @@ impl Lane {
         if head > switch {
             lane.second = ring(offset_of!(LaneHead, second_offset), offset_of!(LaneHead, second_bytes))?;
         }
-        // If one ring cannot be read, the lane keeps the part that is in the other ring.
+        // If one ring cannot be read, the lane keeps the records that are in the other ring.
         if lane.first.is_empty() && released < switch {
             lane.from = switch.min(head);
         }
@@ -85,14 +85,14 @@ impl Lane {
         Ok((fits.then_some(lane), held.saturating_sub(readable)))
     }
 
-    /// A reader of the readable part of `[from, to)`. `None` if no part is readable.
+    /// Makes a reader of the readable part of `[from, to)`. Returns `None` if no part is readable.
     pub fn reader(&self, from: u64, to: u64) -> Option<LaneReader<'_>> {
         let rings = Rings { first: &self.first, second: &self.second, switch: self.switch };
         LaneReader::from_copies(rings, from.max(self.from), to.min(self.to))
     }
 }
 
-/// Copies rings and checks that they do not overlap.
+/// Copies rings, and checks that they do not overlap.
 #[derive(Debug)]
 pub struct RingCopier<'a> {
     file: &'a File,
@@ -102,12 +102,12 @@ pub struct RingCopier<'a> {
 }
 
 impl<'a> RingCopier<'a> {
-    /// A copier for a file of `file_bytes` that copies at most `limit` bytes.
+    /// Makes a copier for a file of `file_bytes` bytes. It copies at most `limit` bytes.
     pub fn new(file: &'a File, file_bytes: u64, limit: u64) -> Self {
         Self { file, file_bytes, left: limit, taken: Vec::new() }
     }
 
-    /// Copies one ring. `None` if there cannot be a ring at this place.
+    /// Copies one ring. Returns `None` if a ring with this offset and size is not possible.
     fn copy(&mut self, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(end) = offset.checked_add(bytes) else { return Ok(None) };
         let sensible = bytes.is_power_of_two() && (64..=MAX_QUEUE_BYTES as u64).contains(&bytes);

@@ -8,20 +8,20 @@ use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::{Folder, is_locked};
 use logspool_sys::identity::ProcessIdentity;
 
-/// Files of one process, which share the beginning of their names.
+/// Files of one process. Their names all begin with the name of the process.
 #[derive(Debug, Clone, Default)]
 pub struct Leftover {
-    /// See [`ProcessIdentity`].
+    /// Name of the process, see [`ProcessIdentity`].
     pub name: String,
     /// Whether there is a segment.
     pub segment: bool,
     /// Whether there is a lock file.
     pub lock: bool,
-    /// Sink and number of each overflow file, sorted.
+    /// Sink and number of each overflow file, in sorted order.
     pub overflow: Vec<(usize, u32)>,
     /// Numbers of the blob files.
     pub blobs: Vec<u64>,
-    /// Whether there is a file that names the folder of its spools.
+    /// Whether there is a file that names the folder of the process's spools.
     pub spool: bool,
     /// Bytes of memory that the segment occupies.
     pub segment_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Leftover {
     pub overflow_bytes: u64,
     /// Bytes of memory that the blob files occupy.
     pub blob_bytes: u64,
-    /// Latest modification time of all files. Writes through a mapping do not change it.
+    /// Latest modification time of all these files. Writes through a mapping do not change it.
     pub modified: Option<SystemTime>,
 }
 
@@ -44,7 +44,7 @@ pub enum OwnerState {
     Unknown,
 }
 
-/// Kind of a file, by its name.
+/// Kind of a file, as its name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeftoverKind {
     Segment,
@@ -70,18 +70,18 @@ fn kind(suffix: &str) -> Option<LeftoverKind> {
     }
 }
 
-/// Lists the files of all other processes in the folder, oldest first. Skips files that are not logspool's, and the
-/// files of this process. The kernel does not show a process its own locks, and closing its own lock file would drop
-/// the lock.
+/// Lists the files of all other processes in the folder, oldest first. Skips files that are not logspool's. Skips the
+/// files of this process too: the kernel does not show a process its own locks, and closing its own lock file would
+/// drop the lock.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
     Ok(list_of(folder, &folder.names()?))
 }
 
-/// As [`list`], from the sorted `names`.
+/// Does the same as [`list`], for the sorted file names `names`.
 pub fn list_of(folder: &Folder, names: &[String]) -> Vec<Leftover> {
     list_where(folder, names, |_| true)
 }
@@ -110,11 +110,11 @@ fn list_where(folder: &Folder, names: &[String], which: impl Fn(&str) -> bool) -
 }
 
 impl Leftover {
-    /// Lists the current files of one process.
+    /// Lists the current files of the process `name`.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn find(folder: &Folder, name: &str) -> io::Result<Self> {
         let none = Self { name: name.to_owned(), ..Self::default() };
         Ok(list_where(folder, &folder.names()?, |each| each == name).pop().unwrap_or(none))
@@ -143,7 +143,7 @@ impl Leftover {
         self.modified = self.modified.max(Some(modified));
     }
 
-    /// Whether any file exists.
+    /// Whether at least one of the files exists.
     pub fn is_there(&self) -> bool {
         self.segment || self.lock || self.modified.is_some()
     }
@@ -153,7 +153,7 @@ impl Leftover {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }
 
-    /// The same, measured now: a part may have been released since the listing.
+    /// Number of bytes of memory that all files occupy now. Some memory may have been released since the listing.
     pub fn bytes_now(&self, folder: &Folder) -> u64 {
         let overflow = self.overflow.iter().map(|(sink, number)| self.overflow_name(*sink, *number));
         let blobs = self.blobs.iter().map(|number| self.blob_name(*number));
@@ -186,13 +186,14 @@ impl Leftover {
         format!("{}.blob-{number}", self.name)
     }
 
-    /// Whether the process was in this pid namespace. If so, a path most likely means the same file for both.
+    /// Whether the process was in this pid namespace. If so, a path most likely means the same file for that process
+    /// and this one.
     pub fn is_of_this_namespace(&self) -> bool {
         ProcessIdentity::parse(&self.name)
             .is_some_and(|identity| identity.namespace == ProcessIdentity::current().namespace)
     }
 
-    /// Whether the process runs and has the segment mapped. A program that closes all its descriptors loses its lock
+    /// Whether the process runs and still maps the segment. A program that closes all its descriptors loses its lock
     /// but not its mappings; `exec` drops both.
     fn is_mapped_by_owner(&self) -> bool {
         let maps = || std::fs::read(format!("/proc/{}/maps", self.pid()));
@@ -200,7 +201,7 @@ impl Leftover {
             && maps().is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.segment_name()))
     }
 
-    /// State of the owner, found without changing anything.
+    /// Finds out whether the owner still runs, without changing anything.
     pub fn owner(&self, folder: &Folder) -> OwnerState {
         if self.lock {
             return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
@@ -210,7 +211,8 @@ impl Leftover {
                 Err(_) => OwnerState::Unknown,
             };
         }
-        // The owner may have removed the lock and continued. In our own pid namespace the process id shows it.
+        // The owner may have removed the lock file and continued to run. In our own pid namespace, its process id shows
+        // whether it runs.
         match ProcessIdentity::parse(&self.name) {
             Some(identity) if identity.namespace == ProcessIdentity::current().namespace => {
                 if identity.is_running() {

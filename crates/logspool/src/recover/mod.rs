@@ -1,8 +1,8 @@
 //! Recovery: delivers the records that dead processes left on tmpfs and on disk.
 //!
-//! Stop on the line: beside *collector* and *writer*, for processes that no longer run. A start (or `doctor`) lists
-//! orphans with [`scan`] and delivers their records with [`recover`]. Both work on copies made by `pread` and treat
-//! every byte as hostile.
+//! Pipeline stage: recovery (see ARCHITECTURE.md). It does the work of *collector* and *writer* for processes that no
+//! longer run. A start (or `doctor`) lists orphans with [`scan`] and delivers their records with [`recover`]. Both work
+//! on copies made by `pread` and treat every byte as hostile.
 //!
 //! ```text
 //! folder -> leftovers (files by NAME) -> claim (lock, token) -> image (copy, bounds)
@@ -12,24 +12,26 @@
 //! ```
 //!
 //! Promise: **every accepted record of a wanted file is in the file once, on a line of its own, and the lines of a
-//! thread are in order**. This holds whichever step of a write or recovery a kill interrupts, and for any number of
-//! processes that append or recover (`sidecar.rs` says how). It is weaker in two cases:
-//! - A program without sidecars appends to the same file: no record is lost. A kill leaves at most one torn line, which
+//! thread are in order**. This holds whichever step of a write or recovery a kill interrupts. It holds for any number
+//! of processes that append or recover (`sidecar.rs` says how). The promise is weaker in two cases:
+//! - A program without sidecars appends to the same file. No record is lost. A kill leaves at most one torn line, which
 //!   is ended and counted.
-//! - There was no sidecar (no room for one, or a pipe instead of a file): each kill may repeat the chunk of one batch.
+//! - The sink had no sidecar (no room for one, or a pipe instead of a file). Each kill may repeat the chunk of one
+//!   batch.
 //!
 //! Invariants:
 //! - No file with undelivered or unread records is removed, unless the caller chose [`Undeliverable::Discard`]. The
 //!   report lists all remaining files with the reasons.
-//! - A segment is touched only under its owner's lock, and every delivering step checks the fencing token.
+//! - A segment is changed only under its owner's lock, and every delivering step checks the fencing token.
 //! - Lock files of this process are never opened, since closing one would drop the lock. The lock file of a dead
 //!   process is opened once for all threads of this process (`work.rs`).
 //!
-//! Records for a service continue the stream of the dead process, from the oldest batch that it did not know to have
-//! arrived. Each record gets the number that it had or would have had, so the service stores it once. If the segment
-//! stores no stream (an older core made it), the remaining records are sent in a new stream: at least once.
+//! Records for a service continue the stream of the dead process. They start at the oldest batch that the process did
+//! not know to have arrived. Each record gets the number that it had or would have had, so the service stores it once.
+//! If the segment stores no stream (an older core made it), the remaining records are sent in a new stream. They are
+//! then delivered at least once.
 //!
-//! Spools on disk belong to the files of a dead process; after a reboot they are all that is left (`spools.rs`).
+//! Spools on disk belong to the files of a dead process. After a reboot only the spools remain (`spools.rs`).
 //! Timestamps are rendered in the time zone of this process, not of the dead one.
 
 mod adopt;

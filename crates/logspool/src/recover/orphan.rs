@@ -15,10 +15,11 @@ use super::leftover::{self, Leftover, OwnerState};
 use super::pending::PendingRecords;
 use super::work;
 
-/// Most bytes that the orphans of a folder should occupy; never more than an eighth of its file system.
+/// Maximum number of bytes that the orphans of a folder should occupy. The cap is never more than an eighth of the
+/// folder's file system.
 ///
-/// Chosen: a quarter of the default overflow of four processes. Half would evict what one frozen sink left; double
-/// takes memory that the programs of a small container need.
+/// Chosen: it is a quarter of the default overflow of four processes. Halving it would evict the records that one
+/// frozen sink left; doubling it takes memory that the programs of a small container need.
 pub const MAX_ORPHAN_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Files of one dead process.
@@ -40,16 +41,16 @@ pub struct Orphan {
     pub blob_bytes: u64,
     /// Sinks with undelivered records.
     pub pending: Vec<PendingRecords>,
-    /// How much of it is readable.
+    /// How much of the orphan is readable.
     pub condition: Condition,
-    /// Whether the cap of the folder leaves room for it.
+    /// Whether the orphan fits into the cap of the folder.
     pub retention: Retention,
 }
 
 /// How much of an orphan is readable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// All of it is readable.
+    /// All parts of the orphan are readable.
     Whole,
     /// Some parts are not readable.
     Damaged(Damage),
@@ -60,7 +61,7 @@ pub enum Condition {
     },
     /// No part of the segment is readable.
     Unreadable {
-        /// What was wrong.
+        /// Text that describes what was wrong.
         why: String,
     },
     /// There are overflow, blob or lock files, but no finished segment.
@@ -72,19 +73,20 @@ pub enum Condition {
 /// Whether an orphan fits into the cap of its folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
-    /// The orphan fits.
+    /// The orphan fits into the cap.
     Stay,
-    /// Newer orphans fill the cap. `doctor` reports it; living processes drop its records for terminals and pipes.
+    /// Newer orphans fill the cap. `doctor` reports it. Living processes drop the orphan's records for terminals and
+    /// pipes.
     ToBeEvicted,
 }
 
 /// Lists the orphans of this user in `folder`, oldest first.
 ///
-/// Changes nothing, takes no lock and does not wait.
+/// The function changes nothing, takes no lock and does not wait.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is accessible to others. A missing folder counts as empty.
+/// Returns an error if the folder cannot be read or is accessible to others. A missing folder counts as empty.
 pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -96,7 +98,7 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
             OwnerState::Alive => continue,
             OwnerState::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
             OwnerState::Dead => match Orphan::look(&folder, &leftover) {
-                // A recoverer may have released memory between two reads.
+                // Read it again: a recoverer may have released memory while the orphan was read.
                 Orphan { condition: Condition::Damaged(_), .. } => Orphan::look(&folder, &leftover),
                 orphan => orphan,
             },
@@ -115,18 +117,18 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
     Ok(orphans)
 }
 
-/// Whether another process or thread is removing the files or has removed them. Missing files are then no damage.
+/// Whether another process or thread is removing the files or has removed them. If so, missing files are no damage.
 fn is_passing(folder: &Folder, leftover: &Leftover) -> io::Result<bool> {
     let now = Leftover::find(folder, &leftover.name)?;
     Ok(!now.is_there() || work::owner(folder, &now) == OwnerState::Alive)
 }
 
-/// Most bytes that the orphans of a folder may occupy.
+/// Maximum number of bytes that the orphans of a folder may occupy.
 pub(super) fn cap(folder: &Folder) -> u64 {
     folder.total_bytes().map_or(MAX_ORPHAN_BYTES, |bytes| (bytes / 8).min(MAX_ORPHAN_BYTES))
 }
 
-/// Retention of an orphan, where `taken` is the bytes of it and all newer ones.
+/// Retention of an orphan. `taken` is the number of bytes of this orphan and all newer ones.
 pub(super) fn retention(taken: u64, cap: u64) -> Retention {
     if taken <= cap { Retention::Stay } else { Retention::ToBeEvicted }
 }

@@ -1,4 +1,4 @@
-//! Undelivered records of a dead process, by destination.
+//! Undelivered records of a dead process, grouped by destination.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct PendingRecords {
     /// Destination of the records.
     pub place: PendingPlace,
-    /// Number of records. The first few may be written already.
+    /// Number of undelivered records. The first few may be written already.
     pub records: u64,
     pub(super) sink: usize,
 }
@@ -17,7 +17,7 @@ pub struct PendingRecords {
 pub enum PendingPlace {
     /// The path of a file, as the process configured it, or the address of a service.
     File(PathBuf),
-    /// A destination that ended with the process, by the name of the sink.
+    /// The destination ended with the process. The text is the name of the sink.
     Gone(String),
     /// The sink's definition cannot be read.
     Unknown,

@@ -1,4 +1,4 @@
-//! Progress of each sink of a dead process: its checkpoint, advanced by the delivery.
+//! Progress of each sink of a dead process. It starts with the sink's checkpoint and grows during the delivery.
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 
@@ -7,7 +7,7 @@ use super::image::{Checkpoint, Image, Numbering};
 use super::spilled::Spilled;
 use super::walk::{REST, WalkPlan};
 
-/// Checkpoints of all sinks.
+/// The checkpoints of all sinks, by slot.
 #[derive(Debug, Clone)]
 pub struct SinkCheckpoints {
     checkpoints: Vec<Checkpoint>,
@@ -20,8 +20,8 @@ impl SinkCheckpoints {
         let checkpoints = (0..MAX_SINKS).map(|id| {
             let mut checkpoint = image.checkpoint(id);
             if checkpoint.batch > plan.last_batch() {
-                // No writer stored this value, so nothing counts as written: records twice are better than records
-                // lost.
+                // No writer stored this value, so no record counts as written. Delivering records twice is better than
+                // losing them.
                 damage.bytes += size_of::<u64>() as u64;
                 checkpoint.batch = 0;
                 checkpoint.writing = 0;
@@ -51,7 +51,7 @@ impl SinkCheckpoints {
         !self.checkpoints[sink].closed && batch > self.checkpoints[sink].batch
     }
 
-    /// Bytes of a batch's chunk that are written.
+    /// Number of bytes of a batch's chunk that are already written.
     pub fn written(&self, sink: usize, batch: u64) -> u64 {
         let checkpoint = &self.checkpoints[sink];
         if checkpoint.writing == batch { checkpoint.offset } else { 0 }
@@ -62,7 +62,7 @@ impl SinkCheckpoints {
         self.checkpoints[sink].writing == batch
     }
 
-    /// Numbering of a sink's records, with the number of the last one that has arrived.
+    /// Numbering of a sink's records, with the number of the last record that has arrived.
     pub fn numbering(&self, sink: usize) -> Option<Numbering> {
         self.checkpoints[sink].numbering
     }

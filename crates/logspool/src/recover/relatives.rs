@@ -1,11 +1,11 @@
 //! A living process delivers the records that dead processes of its user left, for any file.
 //!
-//! Every process with a pipeline looks for them each half a second (`pipeline/watch.rs`). A look must therefore be
-//! cheap, and the processes must not all retry the same failed delivery. The time of the next try is kept in the
-//! folder: in the timestamps of the dead process's lock file, which mean nothing else.
+//! Every process with a pipeline looks for such records each half a second (`pipeline/watch.rs`). A look must therefore
+//! be cheap, and the processes must not all retry the same failed delivery. So the time of the next try is kept in the
+//! folder: it is stored in the timestamps of the dead process's lock file, which have no other meaning.
 //!
-//! Only processes of the same pid namespace count. Another container may share the folder, but there a path means
-//! another file. Its records wait for its own next start with the same file.
+//! Only processes of the same pid namespace count. Another container may share the folder, but a path in that container
+//! means another file. The records of its dead processes wait for its own next start with the same file.
 
 use std::cell::RefCell;
 use std::io;
@@ -25,29 +25,29 @@ use crate::sidecar;
 
 /// The first and the longest pause before the next try, in nanoseconds.
 ///
-/// Chosen: when a full disk has room again, waiting records are delivered within a minute. A segment that can never be
+/// Chosen: after a full disk has room again, waiting records are delivered within a minute. A segment that can never be
 /// delivered is read once a minute.
 const PAUSES_NS: RangeInclusive<i64> = 1_000_000_000..=60_000_000_000;
 
 /// Age at which a lock file without a segment is examined, in nanoseconds.
 ///
-/// Chosen: a starting process makes its segment within milliseconds, and must not find its new lock taken. The file
-/// holds nothing and takes no memory.
+/// Chosen: a starting process makes its segment within milliseconds. Its new lock must not be taken before that. A lock
+/// file alone holds no records and takes no memory.
 const LOCK_ALONE_NS: i64 = 10_000_000_000;
 
-/// Selects the dead processes to recover.
+/// Which dead processes to recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deliver {
-    /// Processes that were never tried or whose next try is due.
+    /// Recover processes that were never tried or whose next try is due.
     Due,
-    /// All of them.
+    /// Recover all dead processes.
     All,
 }
 
-/// Result of a look.
+/// Result of one look for dead processes.
 #[derive(Debug, Default)]
 pub struct FoundRelatives {
-    /// Report of the recoveries.
+    /// Report of all recoveries of this look.
     pub report: Report,
     /// Whether another process of this pid namespace has files in the folder.
     pub has_others: bool,
@@ -55,12 +55,12 @@ pub struct FoundRelatives {
 
 /// Recovers dead processes of this pid namespace in `folder`, and removes files without undelivered records.
 ///
-/// `action_for` is asked for each file. When `stop` returns true, no further process is recovered. Records for terminals and
-/// pipes stay while the folder's cap has room for them.
+/// `action_for` is called for each file. After `stop` returns true, no further process is recovered. Records for
+/// terminals and pipes stay while the folder's cap has room for them.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read. The report lists failures on single processes.
+/// Returns an error if the folder cannot be read. The report lists failures on single processes.
 pub fn deliver_relatives(
     folder: &Folder,
     which: Deliver,
@@ -86,7 +86,7 @@ pub fn deliver_relatives(
                 _ => None,
             };
             failed.borrow_mut().extend(each.reasons.iter().filter_map(unwritable));
-            // The recoverer at work on it decides about the next try.
+            // If a recoverer is working on this process, that recoverer decides when the next try is due.
             if !each.reasons.contains(&Reason::InWork) {
                 postpone(folder, leftover);
                 kept.push(leftover.name.clone());
@@ -103,7 +103,7 @@ pub fn deliver_relatives(
     Ok(found)
 }
 
-/// Lists the dead processes, oldest first.
+/// Lists the dead processes of this pid namespace, oldest first.
 fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
     let now = clock::wall_ns();
     let mut found = leftover::list(folder)?;
@@ -117,7 +117,7 @@ fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
-/// Drops undeliverable records of the orphans in `kept` for which the folder's cap has no room.
+/// Drops undeliverable records of those orphans in `kept` for which the folder's cap has no room.
 fn evict(
     folder: &Folder,
     kept: &[String],
@@ -140,18 +140,18 @@ fn status_times(folder: &Folder, leftover: &Leftover) -> Option<Times> {
     folder.status(&leftover.lock_name()).ok().map(|status| Times::of(&status))
 }
 
-/// Whether a try is due: the lock file was never postponed, its stored time has passed, or the clock was set back.
+/// Whether a try is due: no earlier try has postponed it, its stored time has passed, or the clock was set back.
 fn is_due(folder: &Folder, leftover: &Leftover) -> bool {
     let now = clock::wall_ns();
     status_times(folder, leftover).is_none_or(|times| now >= times.accessed || now < times.modified)
 }
 
-/// Records a failed try: it was now, and the next one is due after twice the previous pause.
+/// Stores in the lock file's times that a try failed now, and that the next try is due after twice the previous pause.
 fn postpone(folder: &Folder, leftover: &Leftover) {
     let Some(times) = status_times(folder, leftover) else { return };
     let pause = times.accessed.saturating_sub(times.modified).saturating_mul(2);
     let pause = pause.clamp(*PAUSES_NS.start(), *PAUSES_NS.end());
     let now = clock::wall_ns();
-    // If this fails, the next look tries again.
+    // If this fails, the next look tries the delivery again.
     let _ = folder.set_times(&leftover.lock_name(), Times { modified: now, accessed: now.saturating_add(pause) });
 }

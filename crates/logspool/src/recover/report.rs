@@ -1,4 +1,4 @@
-//! What a recovery delivered and removed, and why it kept the rest.
+//! What a recovery delivered and removed, and why it kept the other files.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,35 +6,36 @@ use std::path::PathBuf;
 use super::damage::Damage;
 use super::orphan::Retention;
 
-/// Result of [`recover`](super::recover()), in the order in which orphans were processed.
+/// Result of [`recover`](super::recover()). The lists are in the order in which orphans were processed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Records appended, one entry for each path.
+    /// Delivered records, one entry for each path.
     pub delivered: Vec<Delivered>,
     /// Orphans whose files stay in the folder.
     pub kept: Vec<Kept>,
     /// Orphans whose files were removed.
     pub removed: Vec<Removed>,
-    /// Dropped records for files that were truncated by a later open, see [`FileAction::DropOlder`](super::FileAction::DropOlder).
+    /// Number of dropped records for files that were truncated by a later open, see
+    /// [`FileAction::DropOlder`](super::FileAction::DropOlder).
     pub done_away: u64,
-    /// Lines torn by kills whose rest is unknown: they were ended with a line feed.
+    /// Number of lines torn by kills whose remaining bytes are unknown. Each was ended with a line feed.
     pub torn_lines: u64,
 }
 
 /// Records appended to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
-    /// The file.
+    /// Path of the file, or address of the service.
     pub path: PathBuf,
-    /// Records appended.
+    /// Number of records delivered.
     pub records: u64,
-    /// Bytes appended.
+    /// Number of bytes delivered.
     pub bytes: u64,
-    /// Whether an [`Adopter`](super::Adopter) took the records instead.
+    /// Whether an [`Adopter`](super::Adopter) took the records, so that they were not appended to the file.
     pub taken: bool,
 }
 
-/// Files of one dead process that stay.
+/// The files of one dead process, which stay in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of the file names.
@@ -49,25 +50,25 @@ pub struct Kept {
     pub retention: Retention,
 }
 
-/// Files of one dead process that were removed.
+/// The files of one dead process, which were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// As [`Kept::name`].
+    /// Name of the process, as in [`Kept::name`].
     pub name: String,
-    /// As [`Kept::pid`].
+    /// Process id, as in [`Kept::pid`].
     pub pid: u32,
     /// Bytes of memory that the files occupied.
     pub bytes: u64,
-    /// Records for terminals and pipes that were dropped with the files, as the caller chose.
+    /// Number of records for terminals and pipes that were dropped with the files, as the caller chose.
     pub discarded: u64,
 }
 
-/// Why files stay.
+/// Why files of a dead process stay in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// There are records for a file that the caller does not want.
     Unwanted {
-        /// The file.
+        /// Path of the unwanted file.
         path: PathBuf,
         /// Number of records.
         records: u64,
@@ -81,9 +82,9 @@ pub enum Reason {
     },
     /// Records for a wanted file could not be written.
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error.
+        /// Text of the error.
         error: String,
         /// Number of records that remain.
         records: u64,
@@ -97,21 +98,21 @@ pub enum Reason {
     },
     /// No part of the segment is readable.
     Unreadable {
-        /// What was wrong.
+        /// Text that describes what was wrong.
         why: String,
     },
     /// There are overflow or blob files without their segment, so their destination is unknown.
     NoSegment,
     /// The lock file is gone, and the process may still run, perhaps in another pid namespace.
     OwnerUnknown,
-    /// Another process, or another thread of this process, is recovering it.
+    /// Another process, or another thread of this process, is recovering the records.
     InWork,
-    /// Recovery panicked on it, which is a bug.
+    /// The recovery of these files panicked, which is a bug.
     Failed,
 }
 
 impl Report {
-    /// Adds the report of another recovery.
+    /// Adds the contents of another report to this one.
     pub fn add(&mut self, other: Self) {
         for Delivered { path, records, bytes, taken } in other.delivered {
             self.add_delivered(path, records, bytes, taken);

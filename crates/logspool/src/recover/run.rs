@@ -1,4 +1,5 @@
-//! One recovery: claims each orphan, delivers the wanted records, removes empty orphans and reports the rest.
+//! One recovery. It claims each orphan, delivers the wanted records, removes empty orphans and reports the other
+//! orphans.
 
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,26 +22,26 @@ use super::spilled::Spilled;
 use super::work;
 use crate::sidecar::{self, IntentVerdict};
 
-/// Delivers the records that dead processes of this user left in `folder` to the files that `action_for` accepts. Removes
+/// Delivers the records that dead processes of this user left in `folder`, if `action_for` accepts their file. Removes
 /// files that hold no undelivered records.
 ///
-/// `action_for` gets each path as the dead process configured it. The module documentation states the guarantees. Blocks
-/// while the files accept records. Waits for another thread of this process that delivers the same records, while that
-/// thread makes progress; skips orphans that another process is recovering.
+/// `action_for` gets each path as the dead process configured it. The module documentation states the guarantees. The
+/// function blocks while the files accept records. It waits for another thread of this process that delivers the same
+/// records, while that thread makes progress. It skips orphans that another process is recovering.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is accessible to others. A missing folder counts as empty. The report lists
-/// failures on single orphans.
+/// Returns an error if the folder cannot be read or is accessible to others. A missing folder counts as empty. The
+/// report lists failures on single orphans.
 pub fn recover(folder: &Path, action_for: impl Fn(&Path) -> bool, options: RecoverOptions) -> io::Result<Report> {
     recover_as(folder, |path| if action_for(path) { FileAction::Append } else { FileAction::Leave }, options)
 }
 
-/// As [`recover`], with a finer choice for each file.
+/// Does the same as [`recover`], but `action_for` chooses a [`FileAction`] for each file.
 ///
 /// # Errors
 ///
-/// As for [`recover`].
+/// Returns the errors of [`recover`].
 pub fn recover_as(
     folder: &Path,
     action_for: impl Fn(&Path) -> FileAction,
@@ -56,12 +57,12 @@ pub fn recover_as(
 ///
 /// # Errors
 ///
-/// When the folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub(crate) fn recover_in(folder: &Folder, options: RecoverOptions) -> io::Result<Report> {
     run(folder, |_| FileAction::Append, options, None)
 }
 
-/// Recovers an open folder.
+/// Recovers the orphans of an open folder.
 pub(super) fn run(
     folder: &Folder,
     action_for: impl Fn(&Path) -> FileAction,
@@ -97,7 +98,7 @@ pub(super) fn run(
     Ok(report)
 }
 
-/// As [`recover_as`] for one dead process. The kept files are not compared with the folder's cap.
+/// Does the same as [`recover_as`] for one dead process. The kept files are not compared with the folder's cap.
 pub(super) fn recover_one(
     folder: &Folder,
     leftover: &Leftover,
@@ -112,14 +113,14 @@ pub(super) fn recover_one(
     Ok(report)
 }
 
-/// Result for the files of one dead process.
+/// Result of the recovery of one dead process.
 #[derive(Default)]
 struct OrphanOutcome {
-    /// Why the files stay; empty if they may be removed.
+    /// Why the files stay. The list is empty if they may be removed.
     reasons: Vec<Reason>,
-    /// Records that are dropped when the files are removed.
+    /// Number of records that are dropped when the files are removed.
     given_up: u64,
-    /// The decoded files, if no part is damaged.
+    /// The decoded files. `None` if a part of them is damaged.
     decoded: Option<Decoded>,
 }
 
@@ -138,11 +139,11 @@ struct Recovery<'a, W> {
 }
 
 impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
-    /// Recovers one process if it is dead, and reports why its files stay.
+    /// Recovers one process if it is dead. Adds to the report why its files stay.
     fn recover_process(&mut self, leftover: &Leftover) -> io::Result<()> {
         let reasons = match work::owner(self.folder, leftover) {
             OwnerState::Alive => return Ok(()),
-            // Another recoverer has removed the files.
+            // Another recoverer has removed the files in the meantime.
             OwnerState::Unknown if !Leftover::find(self.folder, &leftover.name)?.is_there() => return Ok(()),
             // Creating a lock file here would disturb the user who owns the folder.
             _ if !leftover.lock && !self.folder.is_own() => vec![Reason::OwnerUnknown],
@@ -160,13 +161,13 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         Ok(())
     }
 
-    /// Recovers one dead process. Returns why its files stay; empty if they are gone.
+    /// Recovers one dead process. Returns why its files stay. The list is empty if the files are removed.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
         let OrphanOutcome { mut reasons, given_up, mut decoded } = self.deliver(&mut claim)?;
         while !reasons.is_empty() {
             if let Some(decoded) = &mut decoded {
-                // A failure only leaves memory allocated, and the next recovery tries again.
+                // An error has one effect: memory stays allocated. The next recovery tries again.
                 let _ = shrink::shrink(self.folder, &claim, decoded);
             }
             let Some(last) = claim.leave() else { return Ok(reasons) };
@@ -178,7 +179,7 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         }
         match claim.close_to_others() {
             Some(claim) => self.remove(claim, given_up),
-            // The last thread that leaves removes the files.
+            // Other threads are still at work. The last thread that leaves removes the files.
             None => Ok(vec![Reason::InWork]),
         }
     }
@@ -248,11 +249,12 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
                 decoded.refresh(segment)?;
             }
             let outcome = Delivery::new(self.folder, claim, &decoded, outputs, self.adopter).run();
-            // The survey has counted some of these records already.
+            // The survey has already counted some of these records.
             let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
             damage.records = damage.records.saturating_add(more);
             claim.check()?;
-            // Store this note before the sinks are closed: a closed sink without it would let the segment be removed.
+            // Store this note before the sinks are closed. If all sinks were closed without it, the segment could be
+            // removed.
             claim.note_unreadable(more)?;
             self.close(claim, &decoded, outcome.outputs, &mut reasons)?;
         }
@@ -268,7 +270,7 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         Ok(OrphanOutcome { reasons, given_up, decoded: is_whole.then_some(decoded) })
     }
 
-    /// Decides about an append that the dead process had begun for a sink.
+    /// Decides what to do with an append that the dead process had begun for sink `id`.
     fn decide_intent(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> IntentVerdict {
         let place = match decoded.image.place_of(id) {
             SinkSlot::Own(place) if claim.is_taken_by_another(place) => return IntentVerdict::Leave,
@@ -283,15 +285,15 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         }
     }
 
-    /// Files without a finished segment: a lock file alone is removed. Overflow and blob files stay, since their
-    /// destination is unknown.
+    /// Handles the files of a process without a finished segment. A lock file alone is removed. Overflow and blob files
+    /// stay, since their destination is unknown.
     fn without_segment(&self, claim: &Claim<'_>) -> io::Result<OrphanOutcome> {
         let spilled = Spilled::index(self.folder, &claim.leftover)?;
         let is_empty = spilled.is_empty() && claim.leftover.blobs.is_empty();
         Ok(if is_empty { OrphanOutcome::default() } else { OrphanOutcome::kept(Reason::NoSegment) })
     }
 
-    /// Closes delivered sinks in the segment and adds them to the report.
+    /// Closes the delivered sinks in the segment, and adds them to the report.
     fn close(
         &mut self,
         claim: &Claim<'_>,

@@ -1,15 +1,17 @@
-//! Releases the memory of a dead process that holds nothing undelivered.
+//! Releases the memory of a dead process that contains no undelivered data.
 //!
-//! A dead process is kept while one of its files cannot be written, or while its records are not wanted. It should then
-//! take about as much tmpfs as its undelivered records, not the full size of its rings. Three steps, in this order:
+//! A dead process's files are kept while one of its log files cannot be written, or while its records are not wanted.
+//! The kept files should take about as much tmpfs as the undelivered records, not the full size of the rings. There are
+//! three steps, in this order:
 //!
 //! 1. Batches that every sink has written are removed from their lanes, as the collector of the process would have
 //!    done.
 //! 2. Pages of the segment without undelivered data become holes.
 //! 3. Overflow files of sinks with no undelivered records, and blob files without a remaining reference, are removed.
 //!
-//! The rest reads as before, even after a kill between two steps: the segment first notes that data is no longer
-//! needed, then the space is released. If any part of the orphan is damaged, `run.rs` keeps all of it for inspection.
+//! The remaining data can be read as before, even after a kill between two steps: the segment first notes that data is
+//! no longer needed, and only then is the space released. If any part of the orphan is damaged, `run.rs` keeps all of
+//! it for inspection.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -29,16 +31,17 @@ use super::image::Image;
 use super::walk::{RecordVisitor, WrittenBatches};
 use crate::render::blob_number;
 
-/// Fewer releasable bytes than this are not worth making holes.
+/// Holes are made only if they release more than this number of bytes.
 ///
-/// Chosen: more than the tables of a small program; every start looks at every dead process.
+/// Chosen: it is more than the tables of a small program take. Every start examines every dead process.
 const MIN_HOLE_BYTES: u64 = 64 * 1024;
 
-/// See the module documentation. Does nothing while other threads of this process work on the same orphan.
+/// Does the steps of the module documentation. Does nothing while other threads of this process work on the same
+/// orphan.
 ///
 /// # Errors
 ///
-/// When a system call fails; `ResourceBusy` if another recoverer has begun.
+/// Returns an error if a system call fails, or `ResourceBusy` if another recoverer has begun.
 pub fn shrink(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
     let Some(segment) = claim.segment() else { return Ok(()) };
     claim.check()?;
@@ -52,13 +55,13 @@ pub fn shrink(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::
     done.unwrap_or(Ok(()))
 }
 
-/// The batches that no sink needs any more.
+/// Returns the batches that no sink needs any more.
 fn passed(decoded: &Decoded) -> WrittenBatches {
     let Decoded { plan, survey, progress, spilled, .. } = decoded;
     let sinks: Vec<usize> = decoded.pending().iter().map(|pending| pending.sink).collect();
     plan.written_batches(|batch| {
         let lacking = survey.lacking.get(&batch).copied().unwrap_or_default();
-        // The message on dropped records comes after this batch, and has a number in the stream.
+        // The message on dropped records follows this batch, and has a number in the stream.
         let has_message =
             |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.message_batch == batch);
         let wants = |sink: usize| lacking & 1 << sink != 0 || has_message(sink);
@@ -66,12 +69,13 @@ fn passed(decoded: &Decoded) -> WrittenBatches {
     })
 }
 
-/// Offsets and values of the words that advance lanes and manifests past data that no sink needs, in store order.
+/// Returns offsets and new values of the words that advance lanes and manifests past data that no sink needs. They are
+/// in the order in which they must be stored.
 fn advanced_words(passed: &WrittenBatches) -> Vec<(u64, u64)> {
     let mut notes = Vec::new();
     for (lane, position) in &passed.lanes {
         let word = |offset: usize| lane_offset(*lane as usize) + offset as u64;
-        // Store `batched` first, so that it is never before the released position.
+        // Store `batched` first, so that it is never lower than the released position.
         notes.push((word(offset_of!(LaneHead, consumer.batched)), *position));
         notes.push((word(offset_of!(LaneHead, consumer.tail)), *position));
     }
@@ -79,7 +83,7 @@ fn advanced_words(passed: &WrittenBatches) -> Vec<(u64, u64)> {
     notes
 }
 
-/// Punches holes into all pages without needed data.
+/// Punches holes into all pages that contain no needed data.
 fn make_holes(segment: &File, image: &Image, passed: &WrittenBatches) -> io::Result<()> {
     let status = segment.metadata()?;
     let needed = needed(image, passed);
@@ -87,7 +91,7 @@ fn make_holes(segment: &File, image: &Image, passed: &WrittenBatches) -> io::Res
     if status.blocks() * 512 <= bytes + MIN_HOLE_BYTES {
         return Ok(());
     }
-    // The tables before the manifests are allocated only for the entries that they hold.
+    // Start after the tables: their pages are allocated only for the entries that they hold.
     let mut from = MANIFESTS;
     for range in needed {
         if from < range.start {
@@ -101,7 +105,7 @@ fn make_holes(segment: &File, image: &Image, passed: &WrittenBatches) -> io::Res
     Ok(())
 }
 
-/// The needed parts of manifests, definitions and rings: whole pages, sorted, without overlap.
+/// Returns the needed parts of manifests, definitions and rings, as whole pages, sorted and without overlap.
 fn needed(image: &Image, passed: &WrittenBatches) -> Vec<Range<u64>> {
     let definitions = image.header(offset_of!(Header, definition_bytes)).min(RINGS - DEFINITIONS);
     let mut needed = Vec::new();
@@ -133,7 +137,7 @@ fn needed(image: &Image, passed: &WrittenBatches) -> Vec<Range<u64>> {
     needed
 }
 
-/// Adds the file ranges of `positions` in a ring of `bytes` at `offset`.
+/// Adds the file ranges that `positions` occupy in a ring of `bytes` bytes at file offset `offset`.
 fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions: Range<u64>) {
     if positions.start >= positions.end {
         return;
@@ -147,7 +151,7 @@ fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions
     needed.push(offset..offset + length - to_end);
 }
 
-/// Removes overflow and blob files that are no longer referenced.
+/// Removes overflow and blob files that no undelivered record needs.
 fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &WrittenBatches) -> io::Result<()> {
     let leftover = &claim.leftover;
     for (sink, number) in leftover.overflow.iter().filter(|(sink, _)| decoded.progress.is_closed(*sink)) {
@@ -164,7 +168,7 @@ fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &
     Ok(())
 }
 
-/// Collects the blob numbers of the batches after `passed`.
+/// Collects the blob numbers that the batches after `passed` refer to.
 struct Blobs {
     passed: u64,
     is_passed: bool,

@@ -1,4 +1,4 @@
-//! Definitions and large records of an orphan, read for the renderer.
+//! Reads definitions and large records of an orphan for the renderer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -15,33 +15,33 @@ use super::damage::Damage;
 use super::image::Image;
 use crate::render::Definitions;
 
-/// Most bytes of definitions that are read, since the renderer keeps each of them.
+/// Maximum number of bytes of definitions that are read. The renderer keeps each definition in memory.
 ///
-/// Chosen: twice the capacity of a segment, since an id can recur after another id had its slot. In a hostile segment
-/// thousands of ids may share a definition.
+/// Chosen: it is twice the capacity of a segment, since an id can recur after another id had its slot. In a hostile
+/// segment thousands of ids may share a definition.
 const MAX_DEFINITION_BYTES: u64 = 2 * DEFINITION_BYTES;
 
-/// See the module documentation.
+/// Definitions and large records of one orphan, which the renderer asks for.
 pub struct OrphanSource<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
     image: &'a Image,
-    /// Bytes of definitions read until now.
+    /// Number of bytes of definitions that were read until now.
     definition_bytes: Cell<u64>,
-    /// Blobs read until now: each belongs to one record.
+    /// Numbers of the blobs that were read until now. Each blob belongs to one record only.
     read: RefCell<HashSet<u64>>,
-    /// Transient error that kept the last record from being read.
+    /// Transient error due to which the last record could not be read.
     error: RefCell<Option<io::Error>>,
 }
 
 impl<'a> OrphanSource<'a> {
-    /// A source for the orphan of `claim`, whose segment is `image`.
+    /// Makes a source for the orphan of `claim`, whose segment is `image`.
     pub fn new(folder: &'a Folder, claim: &'a Claim<'a>, image: &'a Image) -> Self {
         let definition_bytes = Cell::new(0);
         Self { folder, claim, image, definition_bytes, read: RefCell::default(), error: RefCell::default() }
     }
 
-    /// Returns and clears the error that kept a record from being read. Damage does not count.
+    /// Returns and clears the transient error due to which a record could not be read. Damage is no such error.
     pub fn take_error(&self) -> Option<io::Error> {
         self.error.take()
     }

@@ -1,9 +1,9 @@
-//! The overflow files and spools of a dead process: finished chunks that their sinks had not accepted.
+//! The overflow files and spools of a dead process. They contain finished chunks that their sinks had not accepted.
 //!
 //! The entries of a sink are in batch order across all its files. The last entry of an overflow file may be cut by the
-//! kill, or by a lack of room. The sink's head stores the last completed batch; only entries missing up to that batch
-//! are damage. A chunk may be in both an overflow file and a spool, since it is written to disk before its overflow
-//! entry is freed.
+//! kill, or by a lack of room. The sink's head stores the last batch whose entry is complete. Only missing entries up
+//! to that batch count as damage. A chunk may be in both an overflow file and a spool, since it is written to disk
+//! before its overflow entry is freed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::leftover::Leftover;
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, EntryHead, decode_marks};
 use crate::sink::Mark;
 
-/// One finished chunk.
+/// One finished chunk in an overflow file or spool.
 #[derive(Debug, Clone, Copy)]
 pub struct SpilledChunk {
     /// Number of the batch.
@@ -31,42 +31,43 @@ pub struct SpilledChunk {
     source: ChunkLocation,
 }
 
-/// Location of an entry.
+/// Where the entry of a chunk is.
 #[derive(Debug, Clone, Copy)]
 enum ChunkLocation {
-    /// In an overflow file: its index, the offset in it, and the bytes of the lines.
+    /// The entry is in an overflow file: index of the file, offset in the file, and number of bytes of the lines.
     File { file: u32, offset: u64, bytes: u32 },
-    /// In a spool: its index, the first frame, and the number of frames.
+    /// The entry is in a spool: index of the spool, index of the first frame, and number of frames.
     Spool { spool: u32, frame: u32, frames: u32 },
 }
 
-/// A spool with its frames.
+/// An open spool and its frames.
 #[derive(Debug)]
 struct Spool {
     view: View<RealDisk>,
     frames: Vec<ViewedFrame>,
 }
 
-/// See the module documentation.
+/// The index of the overflow files and spools of one dead process.
 #[derive(Debug, Default)]
 pub struct Spilled {
     /// Entries per sink, in batch order.
     entries: BTreeMap<usize, Vec<SpilledChunk>>,
-    /// Bytes after the last whole entry in the last file of each sink.
+    /// Number of bytes after the last whole entry in the last file of each sink.
     behind: BTreeMap<usize, u64>,
     names: Vec<String>,
     spools: Vec<Spool>,
-    /// The overflow file that was read last. Entries are read in file order, so it is usually the next one too.
+    /// The overflow file that was read last. Entries are read in file order, so the next entry is usually in this file
+    /// too.
     open: RefCell<Option<(u32, File)>>,
     damage: Damage,
 }
 
 impl Spilled {
-    /// Reads the heads of all entries.
+    /// Reads the heads of all entries and makes the index.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened or read.
+    /// Returns an error if a file cannot be opened or read.
     pub fn index(folder: &Folder, leftover: &Leftover) -> io::Result<Self> {
         let mut spilled = Self::default();
         let files = &leftover.overflow;
@@ -74,7 +75,7 @@ impl Spilled {
             let name = leftover.overflow_name(*sink, *number);
             let file = folder.open_file(&name)?;
             let status = file.metadata()?;
-            // Of a sparse file only the allocated bytes count, so that no hole is read into memory.
+            // Count only the allocated bytes of a sparse file, so that no hole is read into memory.
             let file_bytes = status.len().min(status.blocks() * 512);
             spilled.names.push(name);
             let end = spilled.index_file(&file, file_bytes, *sink)?;
@@ -86,7 +87,7 @@ impl Spilled {
             }
         }
         if leftover.spool && !folder.is_own() {
-            // No path that comes from another user's file is opened.
+            // Do not open a path that is read from another user's file.
             let why = format!("records of it lie in a spool of user {}: recover them as that user", folder.owner());
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
@@ -94,7 +95,7 @@ impl Spilled {
             && let Some(path) = pointer::read(folder, &leftover.name)?
         {
             match Folder::open_existing(&path) {
-                // The owner removes the folder when its spools are empty.
+                // The folder does not exist any more: its owner removes it when its spools are empty.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 opened => spilled.index_spools(&opened?)?,
             }
@@ -163,7 +164,7 @@ impl Spilled {
         self.entries.values().all(Vec::is_empty)
     }
 
-    /// The entries of a sink, in batch order.
+    /// Returns the entries of a sink, in batch order.
     pub fn of(&self, sink: usize) -> &[SpilledChunk] {
         self.entries.get(&sink).map_or(&[], Vec::as_slice)
     }
@@ -173,12 +174,13 @@ impl Spilled {
         self.of(sink).binary_search_by_key(&batch, |entry| entry.batch).is_ok()
     }
 
-    /// Unreadable bytes that are followed by other entries.
+    /// Amount of unreadable bytes. The end of a sink's last overflow file does not count.
     pub fn damage(&self) -> Damage {
         self.damage
     }
 
-    /// Missing entries of a sink whose entries were completed up to batch `completed` and written up to `written`.
+    /// Damage of a sink by missing entries. Its entries were completed up to batch `completed`, and the sink has
+    /// written all batches up to `written`.
     pub fn missing(&self, sink: usize, written: u64, completed: u64) -> Damage {
         let last = self.of(sink).last().map_or(0, |entry| entry.batch);
         let bytes =
@@ -186,11 +188,11 @@ impl Spilled {
         Damage { bytes, records: 0 }
     }
 
-    /// Reads a chunk.
+    /// Reads the chunk of an entry.
     ///
     /// # Errors
     ///
-    /// When a system call fails; `InvalidData` if a part of the chunk is damaged.
+    /// Returns an error if a system call fails, or `InvalidData` if a part of the chunk is damaged.
     pub fn read(&self, folder: &Folder, entry: &SpilledChunk) -> io::Result<Chunk> {
         match entry.source {
             ChunkLocation::File { file, offset, bytes } => {
@@ -221,7 +223,7 @@ impl Spilled {
     }
 }
 
-/// Checks that the marks of a chunk fit its text. If they do not, the whole text becomes one record.
+/// Checks that the marks of a chunk fit its text. If they do not fit, the whole text becomes one record.
 fn with_checked_marks(mut chunk: Chunk) -> Chunk {
     let ascending = chunk.marks.is_sorted_by_key(|mark| mark.end);
     if !ascending || chunk.marks.last().is_none_or(|mark| mark.end as usize != chunk.bytes.len()) {
@@ -230,8 +232,8 @@ fn with_checked_marks(mut chunk: Chunk) -> Chunk {
     chunk
 }
 
-/// Reads the head of the entry at `offset`, and returns it with the offset after the entry. `None` if no whole entry is
-/// there.
+/// Reads the head of the entry at `offset`. Returns it with the offset after the entry, or `None` if there is no whole
+/// entry.
 fn read_head(file: &File, file_bytes: u64, offset: u64) -> io::Result<Option<(EntryHead, u64)>> {
     let mut bytes = [0; ENTRY_HEAD_BYTES];
     if !read_whole(file, &mut bytes, offset)? {

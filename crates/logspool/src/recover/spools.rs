@@ -1,9 +1,9 @@
-//! Recovers spools whose segment is gone: after a reboot, after the end of a container that had its own shared memory,
-//! or after a user's shared memory was cleared.
+//! Recovers spools whose segment is gone. This happens after a reboot, after the end of a container that had its own
+//! shared memory, or after a user's shared memory was cleared.
 //!
 //! Each spool is opened under its lock, as its process would have opened it, and read to its end. Delivered records are
 //! acked and made durable piece by piece. The progress after the last checkpoint is lost, so the records of the last
-//! second may be delivered twice. Spools in use are left to their owner; spools with a segment are left to the recovery
+//! second may be delivered twice. A spool in use is left to its owner. A spool with a segment is left to the recovery
 //! of that segment.
 
 use std::io::{self, ErrorKind};
@@ -20,20 +20,22 @@ use super::target::Target;
 use super::work::Work;
 use crate::writer::{BacklogRead, SinkSpool};
 
-/// Bytes that are delivered before an ack.
+/// Number of bytes that are delivered before an ack.
 ///
-/// Chosen: each piece needs a sync of the file; half costs twice as many, double repeats more after a kill in between.
+/// Chosen: each piece needs a sync of the file. Halving it costs twice as many syncs; doubling it repeats more records
+/// after a kill between delivery and ack.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Delivers the records of spools below `folder` whose segment is gone, if `is_wanted` accepts their destination. Removes
-/// spools without undelivered records.
+/// Delivers the records of those spools below `folder` whose segment is gone, if `is_wanted` accepts their destination.
+/// Removes spools without undelivered records.
 ///
-/// `own` names the folder of this process's spools, which is skipped: a record lock excludes only other processes, and
+/// `own` names the folder of this process's spools, which is skipped. A record lock excludes only other processes, and
 /// is dropped when the file is closed a second time.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read. A missing folder counts as empty. The report lists failures on single spools.
+/// Returns an error if the folder cannot be read. A missing folder counts as empty. The report lists failures on single
+/// spools.
 pub fn recover_spools(folder: &Path, own: Option<&str>, is_wanted: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
@@ -45,7 +47,7 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, is_wanted: impl Fn(&Path
         if own == Some(&name) {
             continue;
         }
-        // A folder that is accessible to others holds no spools of ours.
+        // Skip a folder that is accessible to others: it holds no spools of this user.
         let Ok(folder) = Folder::open_existing(&entry.path()) else { continue };
         // The folder has no lock; each spool in it has one.
         if let Some(work) = Work::join(&folder, "", None)? {
@@ -69,13 +71,13 @@ struct Process<'a> {
     report: &'a mut Report,
 }
 
-/// Result for one spool.
+/// Result of the recovery of one spool.
 enum SpoolOutcome {
-    /// It holds no wanted records.
+    /// All its records are delivered, or have no destination.
     Empty,
-    /// It is skipped, since it is in use or has a segment.
+    /// The spool is skipped, since it is in use or has a segment.
     NotOurs,
-    /// It stays.
+    /// The spool stays, for this reason.
     Stays(Reason),
 }
 
@@ -131,7 +133,7 @@ impl Process<'_> {
         let result = deliver(&mut spool, &place, &self.work, &mut delivered);
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
-            // A live process that is invisible from this namespace may be about to lock it.
+            // A live process that is invisible from this pid namespace may be about to lock the spool.
             Ok(()) if is_alone == SegmentPresence::NotSeen && delivered.records == 0 => SpoolOutcome::NotOurs,
             Ok(()) => SpoolOutcome::Empty,
             Err(error) => SpoolOutcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
@@ -139,7 +141,7 @@ impl Process<'_> {
     }
 }
 
-/// Counts the unacked records of a spool.
+/// Counts the records of a spool that are not acked.
 fn count(path: &Path) -> io::Result<u64> {
     let view = RealDisk::open_read_only(path).and_then(View::open).map_err(SpoolError::from)?;
     let mut records = 0;
@@ -170,7 +172,7 @@ fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Del
         Ok(())
     };
     let passed_on = pass_on();
-    // Ack even after an error, so that delivered records are not repeated with every try.
+    // Ack even after an error, so that each further try does not repeat the delivered records.
     passed_on.and(settle(spool, &target, reached))
 }
 

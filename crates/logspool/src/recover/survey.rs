@@ -15,18 +15,19 @@ use super::spilled::Spilled;
 use super::walk::{RecordVisitor, WalkPlan};
 use crate::durable::Sinks;
 
-/// See the module documentation.
+/// Counts of the undelivered records of one orphan.
 #[derive(Debug)]
 pub struct Survey {
-    /// Undelivered records per sink. The first few may be written already, see the module documentation of `recover`.
+    /// Number of undelivered records per sink. The first few may be written already, see the module documentation of
+    /// `recover`.
     pub pending: BTreeMap<usize, u64>,
-    /// For each batch, the sinks that lack records of it that are in the lanes.
+    /// For each batch, the sinks that must get records of it from the lanes.
     pub lacking: BTreeMap<u64, Sinks>,
-    /// Unreadable bytes and records.
+    /// Number of unreadable bytes and records.
     pub damage: Damage,
 }
 
-/// Counts the undelivered records.
+/// Counts the undelivered records of all sinks.
 pub fn count(image: &Image, plan: &WalkPlan, spilled: &Spilled, progress: &SinkCheckpoints) -> Survey {
     let survey = Survey { pending: BTreeMap::new(), lacking: BTreeMap::new(), damage: image.damage };
     let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
@@ -45,14 +46,15 @@ pub fn count(image: &Image, plan: &WalkPlan, spilled: &Spilled, progress: &SinkC
     survey
 }
 
-/// Damage of one record without a readable destination.
+/// Damage of one record whose destination is not readable.
 const ONE_RECORD: Damage = Damage { bytes: 0, records: 1 };
 
 struct Counter<'a> {
     image: &'a Image,
     spilled: &'a Spilled,
     progress: &'a SinkCheckpoints,
-    /// Targets of each route seen until now; `None` if the definition cannot be read.
+    /// Targets of each route that was seen until now. The value is `None` if the definition of the route cannot be
+    /// read.
     routes: HashMap<u32, Option<Vec<Target>>>,
     batch: u64,
     survey: Survey,

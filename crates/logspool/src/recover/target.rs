@@ -1,12 +1,15 @@
 //! Destination of recovered records: a log file, a service, or another program.
 //!
-//! To a log file whole lines are appended, after a torn last line is completed or ended. To a service the records are
-//! sent in the stream of the dead process, under their numbers. If the process stored no stream, they are sent in a new
-//! one. To another program the records are sent that the dead process had not noted as written.
+//! The way of delivery depends on the destination:
+//! - Whole lines are appended to a log file, after a torn last line is completed or ended.
+//! - Records for a service are sent in the stream of the dead process, under their numbers. If the process stored no
+//!   stream, they are sent in a new one.
+//! - Another program gets the records that the dead process had not noted as written.
 //!
-//! A kill during a write leaves the beginning of a line. The sidecar identifies its record, and the rest of it is
-//! appended first. Without a sidecar, there are two cases:
-//! - If the beginning matches a record that is about to be appended, the rest of that record is written first.
+//! A kill during a write leaves the beginning of a line. The sidecar identifies the record of that line, and the
+//! remaining bytes of the record are appended first. Without a sidecar, there are two cases:
+//! - If the beginning matches a record that is about to be appended, the remaining bytes of that record are written
+//!   first.
 //! - Otherwise the line is ended with a line feed, and counted.
 //!
 //! In both cases every later line of the file is whole, and no record is glued to the torn line.
@@ -31,26 +34,30 @@ use crate::sinks;
 use crate::sinks::service::ServiceSink;
 use logspool_sys::sleep::sleep_interruptibly;
 
-/// Bytes read from the end of the file; more if they contain no line feed.
+/// Number of bytes that are read from the end of the file. More are read if these contain no line feed.
 ///
-/// Chosen: longer than most lines. With half, a second read is needed twice as often; double costs a start more.
+/// Chosen: it is longer than most lines. Halving it makes a second read necessary twice as often; doubling it costs a
+/// start more time.
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// How long a service may take to confirm a piece. After that the piece is left for the next recovery.
+/// How long a service may take to confirm a piece. After this time the piece is left for the next recovery.
 ///
-/// Chosen: a hundred commits of a healthy service. A recovery delays others of its process for this long.
+/// Chosen: a healthy service makes a hundred commits in this time. A recovery delays other recoveries of its process
+/// for this long.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long to wait for another writer of the file. After that the file is left for the next recovery. Chosen as above.
+/// How long to wait for another writer of the file. After this time the file is left for the next recovery. Chosen: it
+/// equals [`CONFIRM_LIMIT`], for the same reasons.
 const WRITER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Appended bytes after which the kernel is asked to start writing them to disk.
+/// Number of appended bytes after which the kernel is asked to start writing them to disk.
 ///
 /// Chosen: the disk writes while more records are read and appended, so the sync at the end has little left to do. A
-/// recovery of 74 MB with a sync takes 1.7 times as long as `cp` with a sync, and 2.2 times without this.
+/// recovery of 74 MB with a sync takes 1.7 times as long as `cp` with a sync. Without these requests it takes 2.2 times
+/// as long.
 const WRITEBACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// See the module documentation.
+/// Destination of recovered records. The module documentation says how each kind is delivered.
 pub enum Target {
     /// A log file.
     File(Box<LogFile>),
@@ -60,48 +67,48 @@ pub enum Target {
     Program(Box<dyn Sink>),
 }
 
-/// A log file that is appended to.
+/// A log file to which records are appended.
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
     file: File,
     identity: Identity,
     shared: SharedFile,
-    /// Whether something was appended. Before the first append the end of the file is examined.
+    /// Whether something was appended already. Before the first append the end of the file is examined.
     has_begun: bool,
-    /// Bytes appended since the kernel was asked to write them to the disk.
+    /// Number of bytes appended since the kernel was last asked to write appended bytes to disk.
     waiting_bytes: usize,
 }
 
 /// A range of the lines of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct RecoveredPiece<'a> {
-    /// The lines.
+    /// The chunk that holds the lines.
     pub chunk: &'a Chunk,
-    /// Their batch.
+    /// Number of the batch to which the lines belong.
     pub batch: u64,
-    /// Number of the first record, if the records are numbered.
+    /// Record number of the first record, if the records are numbered.
     pub number: Option<u64>,
-    /// Bytes of the batch before this piece.
+    /// Number of bytes of the batch before this piece.
     pub base: u64,
-    /// Bytes of this piece that are already written.
+    /// Number of bytes of this piece that are already written.
     pub written: usize,
 }
 
-/// Called with the number of bytes of a piece that are written, before other processes may write.
+/// Function that is called with the number of written bytes of a piece, before other processes may write.
 pub type NoteProgress<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
 
-/// The last bytes of a file.
+/// The bytes that were read from the end of a file.
 #[derive(Debug, Default)]
 struct FileTail {
     bytes: Vec<u8>,
     whole_file: bool,
 }
 
-/// How an append starts.
+/// How to start an append to a file with a certain end.
 #[derive(Debug, PartialEq, Eq)]
 struct AppendStart {
-    /// Written before the chunk.
+    /// What is written before the chunk.
     before: AppendPrefix,
     /// Offset in the chunk at which the append starts.
     from: usize,
@@ -110,19 +117,19 @@ struct AppendStart {
 #[derive(Debug, PartialEq, Eq)]
 enum AppendPrefix {
     Nothing,
-    /// A line feed that ends a torn line which cannot be completed.
+    /// A line feed, which ends a torn line that cannot be completed.
     LineEnd,
-    /// The rest of a torn record, as a range of the chunk.
+    /// The remaining bytes of a torn record, as a range of the chunk.
     Rest(Range<usize>),
 }
 
 impl Target {
-    /// Opens a file, which is created if missing, or prepares a connection to a service, which need not be reachable.
-    /// The connection continues `stream`, if there is one.
+    /// Opens a file or prepares a connection to a service. A missing file is created. The service need not be
+    /// reachable. The connection continues `stream`, if there is one.
     ///
     /// # Errors
     ///
-    /// As for [`LogFile::open`].
+    /// Returns the errors of [`LogFile::open`].
     pub fn open(place: &Path, origin: Origin, stream: Option<Stream>) -> io::Result<Self> {
         if let (Some(stream), Some(address)) = (stream, address_of(place)) {
             return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
@@ -138,7 +145,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// When another writer does not finish in time, or a system call fails.
+    /// Returns an error if another writer does not finish in time, or if a system call fails.
     pub fn finish_dead_append(&mut self) -> io::Result<()> {
         if let Self::File(file) = self {
             file.enter()?;
@@ -147,7 +154,7 @@ impl Target {
         Ok(())
     }
 
-    /// Whether something was delivered. Always true for a service.
+    /// Whether something was delivered already. Always true for a service.
     pub fn has_begun(&self) -> bool {
         match self {
             Self::File(file) => file.has_begun,
@@ -155,12 +162,12 @@ impl Target {
         }
     }
 
-    /// Delivers the records of a piece except its first `written` bytes, which are delivered already. Calls `note` with
-    /// the progress.
+    /// Delivers the records of a piece, except its first `written` bytes, which are already delivered. Calls `note`
+    /// with the progress.
     ///
     /// # Errors
     ///
-    /// Those of `claim`, and when a system call fails.
+    /// Returns the errors of `claim`, or an error if a system call fails.
     pub fn append(
         &mut self,
         piece: &RecoveredPiece<'_>,
@@ -181,11 +188,11 @@ impl Target {
         }
     }
 
-    /// As [`Target::open`], without a sidecar: for spools without a segment.
+    /// Does the same as [`Target::open`], without a sidecar. It is for spools without a segment.
     ///
     /// # Errors
     ///
-    /// As for [`LogFile::open`].
+    /// Returns the errors of [`LogFile::open`].
     pub fn open_without_sidecar(place: &Path) -> io::Result<Self> {
         if let Some(address) = address_of(place) {
             return Ok(Self::Service(Box::new(ServiceSink::new(address)?)));
@@ -200,7 +207,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn append_without_sidecar(&mut self, chunk: &Chunk) -> io::Result<()> {
         let piece = RecoveredPiece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
         match self {
@@ -214,7 +221,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Self::File(file) => file.file.sync_data(),
@@ -222,7 +229,7 @@ impl Target {
         }
     }
 
-    /// Ends the delivery. The place for a sync, should a mode promise `durable`.
+    /// Ends the delivery. If a mode ever promises `durable` for recovered records, the sync belongs here.
     pub fn finish(self) {}
 }
 
@@ -236,8 +243,8 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Sends the remaining records of a piece and waits until the service confirms them. A partly sent record is sent again
-/// as a whole.
+/// Sends the remaining records of a piece, and waits until the service confirms them. A partly sent record is sent
+/// again as a whole.
 fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
     let chunk = piece.chunk;
     let Some(first) = records(chunk, piece.written).next() else { return Ok(()) };
@@ -251,13 +258,13 @@ fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
         match sink.write(lines) {
             Ok(_) => return Ok(()),
             Err(SinkError::Retry(error)) if is_retryable(&error) && Instant::now() < give_up => {}
-            // Does not wait for a service that is not reachable.
+            // This includes an unreachable service: do not wait for it.
             Err(error) => return Err(error.into_io_error()),
         }
     }
 }
 
-/// The address of a service, where the place is one.
+/// Returns the address of a service, if `place` is one.
 fn address_of(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
@@ -284,20 +291,21 @@ fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut NoteProgres
     Ok(())
 }
 
-/// Whether the service has not answered yet, or closed the connection. It closes the older of two connections with the
-/// same stream, and it may read the one of the dead process after this one.
+/// Whether the send may be tried again: the service has not answered yet, or has closed the connection. A service
+/// closes the older of two connections with the same stream. It may read the connection of the dead process after this
+/// one, and then close this one.
 fn is_retryable(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof, WouldBlock};
     matches!(error.kind(), WouldBlock | UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 impl LogFile {
-    /// Opens the file, which is created if missing.
+    /// Opens the file. A missing file is created.
     ///
     /// # Errors
     ///
-    /// When the path is relative, a symbolic link, not a regular file, or a file of another user; when a system call
-    /// fails.
+    /// Returns an error if the path is relative, a symbolic link, not a regular file, or a file of another user. Also
+    /// returns an error if a system call fails.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (file, identity) = open_to_append(path)?;
         Ok(Self {
@@ -310,7 +318,7 @@ impl LogFile {
         })
     }
 
-    /// Appends the records of a piece except its first `written` bytes, which are in the file already.
+    /// Appends the records of a piece, except its first `written` bytes, which are already in the file.
     fn append(
         &mut self,
         piece: &RecoveredPiece<'_>,
@@ -333,7 +341,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends one part of a chunk, from byte `from`. Returns where the next part starts.
+    /// Appends one part of a chunk, starting at byte `from`. Returns where the next part starts.
     fn append_some(
         &mut self,
         chunk: &Chunk,
@@ -342,14 +350,14 @@ impl LogFile {
         note: &mut NoteProgress<'_>,
     ) -> io::Result<usize> {
         self.enter()?;
-        // Check while the sidecar's lock is held: a later claimer of the orphan then finds all our appends noted, or
-        // finishes them.
+        // Check the claim while the sidecar's lock is held. A later claimer of the orphan then finds that all our
+        // appends are noted, or finishes them.
         check()?;
         let mut from = from;
         if !self.has_begun {
             let end = FileTail::read(&self.file, self.file.metadata()?.len())?;
             let start = end.start(chunk, from);
-            // These bytes are not noted as written, so a later recoverer may write them again.
+            // The bytes of `before` are not noted as written, so a later recoverer may write them again.
             match start.before {
                 AppendPrefix::Nothing => {}
                 AppendPrefix::LineEnd => {
@@ -370,7 +378,7 @@ impl LogFile {
         let appended = self.shared.append(&mut self.file, &lines, lines.bytes.len());
         let reached = from + appended.map_err(SinkError::into_io_error)?;
         if let Err(error) = note(reached) {
-            // The next writer or recoverer finds the bytes in the file and notes them.
+            // The next writer or recoverer finds the appended bytes in the file and notes them.
             self.shared.abandon();
             return Err(error);
         }
@@ -379,7 +387,8 @@ impl LogFile {
         Ok(reached)
     }
 
-    /// Asks the kernel to write appended bytes to disk once there are enough of them. Does not wait for the write.
+    /// Asks the kernel to write appended bytes to disk if there are at least [`WRITEBACK_BYTES`]. Does not wait for the
+    /// write.
     fn begin_writeback(&mut self, appended: usize) {
         self.waiting_bytes += appended;
         if self.waiting_bytes >= WRITEBACK_BYTES {
@@ -459,7 +468,7 @@ impl FileTail {
         }
     }
 
-    /// How to append `chunk` after this end of the file.
+    /// Decides how to append `chunk` to a file with this end.
     fn start(&self, chunk: &Chunk, written: usize) -> AppendStart {
         let records = records(chunk, written);
         let Some(first) = records.clone().next() else {
@@ -467,7 +476,7 @@ impl FileTail {
         };
         let torn = self.torn_line();
         if chunk.bytes[first.clone()].last() != Some(&b'\n') {
-            // Records without line ends cannot be matched, so only `written` says where to continue.
+            // Records without line feeds cannot be matched, so only `written` says where to continue.
             let out = self.bytes.ends_with(&chunk.bytes[first.start..written.max(first.start)]);
             return AppendStart {
                 before: AppendPrefix::Nothing,
@@ -489,7 +498,7 @@ impl FileTail {
         AppendStart { before: AppendPrefix::LineEnd, from: first.start }
     }
 
-    /// The bytes after the last line feed.
+    /// Returns the bytes after the last line feed.
     fn torn_line(&self) -> &[u8] {
         let start = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         &self.bytes[start..]
@@ -498,7 +507,7 @@ impl FileTail {
     /// Number of bytes of `record` that are at the end of the file, if the file ends inside this record.
     fn torn_at(&self, torn: &[u8], record: &[u8]) -> Option<usize> {
         if torn.len() == self.bytes.len() && !self.whole_file {
-            // The beginning of the torn line was not read.
+            // The read bytes do not include the beginning of the torn line.
             return None;
         }
         let inner = record.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
@@ -509,14 +518,14 @@ impl FileTail {
             .find(|out| *out < record.len() && self.ends_with(&record[..*out]))
     }
 
-    /// Whether the file ends with `part`, as far as its end was read.
+    /// Whether the file ends with `part`, as far as the read bytes show it.
     fn ends_with(&self, part: &[u8]) -> bool {
         let known = part.len().min(self.bytes.len());
         (known == part.len() || !self.whole_file) && self.bytes.ends_with(&part[part.len() - known..])
     }
 }
 
-/// The records of a chunk that are not completely within its first `written` bytes.
+/// Iterates over the records of a chunk that are not completely within its first `written` bytes.
 fn records(chunk: &Chunk, written: usize) -> impl Iterator<Item = Range<usize>> + Clone {
     let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
     (first..chunk.marks.len()).map(move |index| {

@@ -1,9 +1,9 @@
-//! The order in which the records of an image are visited, limited to those that a sink may lack.
+//! The order in which the records of an image are visited. Only records that a sink may lack are visited.
 //!
 //! First come the batches of the manifests, each in the order in which the collector merged it. Then come the records
 //! that were published but never batched, in order of their stamps. A batch whose lane space was released is skipped:
-//! every sink has written it, or has it in an overflow file. If a manifest is damaged, the records that it and later
-//! ones described count as never batched: records twice are better than records lost.
+//! every sink has written the batch, or has it in an overflow file. If a manifest is damaged, the records that this
+//! manifest and later ones described count as never batched. Delivering records twice is better than losing them.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -17,10 +17,10 @@ use logspool_lanes::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFES
 use super::damage::Damage;
 use super::image::Image;
 
-/// Number of the pseudo batch with the records that were never batched. No real batch has it.
+/// Number of the pseudo batch that contains the records that were never batched. No real batch has this number.
 pub const REST: u64 = u64::MAX;
 
-/// Receives the records of a walk.
+/// Receives the records that [`WalkPlan::walk`] visits.
 pub trait RecordVisitor {
     /// Called before the records of batch `number`.
     fn begin(&mut self, number: u64) -> ControlFlow<()>;
@@ -36,39 +36,39 @@ pub trait RecordVisitor {
 struct Batch {
     number: u64,
     ranges: Vec<LaneRange>,
-    /// Position after the manifest; 0 for records that were never batched.
+    /// Position after the manifest of the batch; 0 for records that were never batched.
     end: u64,
 }
 
 /// The batches that every sink has written.
 #[derive(Debug, Default)]
 pub struct WrittenBatches {
-    /// The last such batch, which may be [`REST`], or 0.
+    /// Number of the last such batch. It may be [`REST`]; it is 0 if there is none.
     pub batch: u64,
-    /// Position after the manifest of the last such batch, or 0.
+    /// Position after the manifest of the last such batch; 0 if there is none.
     pub manifests: u64,
     /// For each lane, the position after the records of these batches.
     pub lanes: BTreeMap<u32, u64>,
 }
 
 impl WrittenBatches {
-    /// Position of a lane before which every sink has written all records.
+    /// Position of a lane before which all records are written by every sink.
     pub fn position(&self, lane: u32) -> u64 {
         self.lanes.get(&lane).copied().unwrap_or(0)
     }
 }
 
-/// See the module documentation.
+/// The batches of an image, in the order in which they are visited.
 #[derive(Debug)]
 pub struct WalkPlan {
     batches: Vec<Batch>,
     last: u64,
-    /// Bytes of manifests that could not be read.
+    /// Amount of manifest data that could not be read.
     pub damage: Damage,
 }
 
 impl WalkPlan {
-    /// Makes the plan of an image.
+    /// Makes the plan for an image.
     pub fn of(image: &Image) -> Self {
         let mut plan = Self { batches: Vec::new(), last: 0, damage: Damage::default() };
         let mut reached = [0; MAX_LANES];
@@ -82,26 +82,26 @@ impl WalkPlan {
         let known = plan.batches.last().map_or(0, |batch| batch.number);
         plan.last = known.max(image.header(offset_of!(Header, batch)));
         let released = |range: &LaneRange| range.from < image.released(range.lane);
-        // The lanes of a batch are released one after the other: one released lane proves that every sink has written
-        // the batch.
+        // The lanes of a batch are released one after the other. So one released lane proves that every sink has
+        // written the batch or has it in an overflow file.
         plan.batches.retain(|batch| !batch.ranges.iter().any(released));
         plan.add_rest(image, &reached);
         plan
     }
 
-    /// Newest batch that the segment mentions.
+    /// Number of the newest batch that the segment mentions.
     pub fn last_batch(&self) -> u64 {
         self.last
     }
 
-    /// Reads the manifests from position `tail` to `head`. Returns the number of bytes that are no valid manifests.
+    /// Reads the manifests from position `tail` to `head`. Returns the number of bytes that are not valid manifests.
     fn read_manifests(&mut self, image: &Image, tail: u64, head: u64, reached: &mut [u64; MAX_LANES]) -> u64 {
         let mut position = tail;
         while position < head {
             let to_end = MANIFEST_BYTES - position % MANIFEST_BYTES;
             let place = MANIFESTS + position % MANIFEST_BYTES;
             if to_end < size_of::<ManifestHead>() as u64 || image.word32(place) == 0 {
-                // Filler at the end of the ring.
+                // These bytes are filler at the end of the ring.
                 position += to_end;
                 continue;
             }
@@ -119,8 +119,8 @@ impl WalkPlan {
         0
     }
 
-    /// Adds the records that were never batched. `reached` holds the position of each lane up to which the manifests
-    /// cover it.
+    /// Adds the records that were never batched. `reached` holds, for each lane, the position up to which the manifests
+    /// cover the lane.
     fn add_rest(&mut self, image: &Image, reached: &[u64; MAX_LANES]) {
         let mut ranges = Vec::new();
         for lane in &image.lanes {
@@ -130,7 +130,8 @@ impl WalkPlan {
                 self.damage.bytes += size_of::<u64>() as u64;
                 lane.released
             };
-            // The manifest is stored before the note in the lane, so the last batch may be ahead of the note.
+            // The manifest is stored before the note in the lane. So the last manifest may cover more records than the
+            // note.
             let from = noted.max(reached[lane.index as usize]);
             if from < lane.to {
                 ranges.push(LaneRange { lane: lane.index, incarnation: lane.incarnation, from, to: lane.to });
@@ -141,7 +142,7 @@ impl WalkPlan {
         }
     }
 
-    /// The batches passed by every sink, where `lacks` says which batches a sink still lacks.
+    /// Returns the batches that every sink has written. `lacks` says whether a sink still lacks a batch.
     pub fn written_batches(&self, lacks: impl Fn(u64) -> bool) -> WrittenBatches {
         let mut passed = WrittenBatches::default();
         for batch in self.batches.iter().take_while(|batch| !lacks(batch.number)) {
@@ -152,7 +153,7 @@ impl WalkPlan {
         passed
     }
 
-    /// Visits all records, or those before the first break. Returns the number of bytes that are no valid records.
+    /// Visits the records in order, until the visitor breaks. Returns the number of bytes that are not valid records.
     pub fn walk(&self, image: &Image, visit: &mut impl RecordVisitor) -> u64 {
         let mut unread = 0;
         for batch in &self.batches {
@@ -161,7 +162,7 @@ impl WalkPlan {
             }
             let mut shares = Vec::with_capacity(batch.ranges.len());
             for range in &batch.ranges {
-                // A missing lane could not be read, and its bytes are counted already.
+                // If a lane is missing, it could not be read, and its bytes are already counted as damage.
                 if let Ok(at) = image.lanes.binary_search_by_key(&range.lane, |lane| lane.index)
                     && let Some(reader) = image.lanes[at].reader(range.from, range.to)
                 {
@@ -183,8 +184,8 @@ impl WalkPlan {
     }
 }
 
-/// Reads the manifest at `place`, of at most `room` bytes. `reached` holds the position of each lane after the previous
-/// manifest.
+/// Reads the manifest at `place`, which takes at most `room` bytes. `reached` holds, for each lane, the position after
+/// the previous manifest.
 fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES]) -> Option<Batch> {
     let field = |offset: usize| place + offset as u64;
     let lanes = image.word32(field(offset_of!(ManifestHead, lanes))) as usize;

@@ -1,9 +1,9 @@
 //! Coordinates the threads of this process that recover at the same time.
 //!
-//! Record locks belong to the process: a second thread would also get the lock, and drop it by closing its descriptor.
-//! So the lock of a dead process is taken once for all threads that recover it, and released by the last one. Each
-//! thread takes the sinks that it delivers, so that no sink has two deliverers. A thread that hangs in the file of one
-//! sink delays only threads that want the same sink.
+//! Record locks belong to the process. So a second thread would get the lock too, and would drop it by closing its
+//! descriptor. Therefore the lock of a dead process is taken once for all threads that recover that process, and the
+//! last thread releases it. Each thread takes the sinks that it delivers, so that no two threads deliver to one sink. A
+//! thread that hangs in the file of one sink delays only threads that want the same sink.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -16,15 +16,15 @@ use logspool_sys::sleep::sleep_interruptibly;
 use super::leftover::{Leftover, OwnerState};
 use crate::durable::Sinks;
 
-/// How long a thread that holds a sink may make no progress before other threads skip the sink.
+/// A thread that holds a sink may make no progress for this long. After that, other threads skip the sink.
 ///
-/// Chosen: as long as that thread itself waits for a writer or a service.
+/// Chosen: it is as long as the holding thread itself waits for a writer or a service.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause between two checks of a sink that another thread holds. Chosen: most of a recovery takes longer.
+/// Pause between two checks of a sink that another thread holds. Chosen: most recoveries take longer than this.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The share of one thread in the recovery of an orphan.
+/// The share that one thread has in the recovery of an orphan.
 #[derive(Debug)]
 pub struct Work {
     id: u64,
@@ -34,21 +34,21 @@ pub struct Work {
 /// An orphan that threads of this process are recovering.
 struct ClaimedOrphan {
     id: u64,
-    /// Device and inode of the folder.
+    /// Device and inode of the orphan's folder.
     folder: (u64, u64),
     name: String,
-    /// Open for its record lock, until the last thread leaves.
+    /// The lock file, which stays open for its record lock until the last thread leaves.
     _lock: Option<File>,
-    /// Generation stored in the segment, see `Claim`; 0 before it is stored.
+    /// Fencing token that is stored in the segment, see `Claim`; 0 before it is stored.
     fencing_token: u64,
     users: u32,
-    /// Whether the entry had several threads since the last [`Work::finish`] that returned a share.
+    /// Whether several threads had a share since the last [`Work::finish`] that returned a share.
     was_shared: bool,
-    /// Whether the only thread left is removing the files.
+    /// Whether the only remaining thread is removing the files.
     is_closed: bool,
-    /// Sinks that a thread is delivering.
+    /// Sinks that a thread of this process has taken.
     sinks: Sinks,
-    /// Incremented when a thread makes progress.
+    /// Counter that is incremented when a thread makes progress.
     steps: u64,
 }
 
@@ -65,8 +65,8 @@ impl WorkTable {
         self.entries.iter_mut().find(|entry| entry.folder == folder.device_and_inode() && entry.name == name)
     }
 
-    /// Removes one thread, and releases the lock with the last one. Runs under the lock of the table, so that no other thread opens
-    /// the lock file meanwhile.
+    /// Removes one thread from the entry. If it was the last thread, releases the lock. The caller holds the lock of
+    /// the table, so that no other thread opens the lock file in the meantime.
     fn release(&mut self, work: &Work) {
         let Some(at) = self.entries.iter().position(|entry| entry.id == work.id) else { return };
         let entry = &mut self.entries[at];
@@ -78,8 +78,8 @@ impl WorkTable {
     }
 }
 
-/// State of the process that created the files, without opening a lock that this process holds. While a thread of this
-/// process removes the files, the state is `Alive`.
+/// State of the process that created the files. Does not open a lock file whose lock this process holds. While a thread
+/// of this process removes the files, the state is `Alive`.
 pub fn owner(folder: &Folder, leftover: &Leftover) -> OwnerState {
     TABLE.with(|table| match table.find(folder, &leftover.name) {
         Some(entry) if entry.is_closed => OwnerState::Alive,
@@ -89,12 +89,13 @@ pub fn owner(folder: &Folder, leftover: &Leftover) -> OwnerState {
 }
 
 impl Work {
-    /// Joins the recovery of `name` in a folder. The first thread takes the lock `lock_name`, if one is given. Returns
-    /// `None` if another process holds the lock, or if a thread of this process is removing the files.
+    /// Joins the recovery of the orphan `name` in a folder. The first thread takes the lock of the file `lock_name`, if
+    /// one is given. Returns `None` if another process holds the lock, or if a thread of this process is removing the
+    /// files.
     ///
     /// # Errors
     ///
-    /// When the lock cannot be taken.
+    /// Returns an error if the lock cannot be taken.
     pub fn join(folder: &Folder, name: &str, lock_name: Option<&str>) -> io::Result<Option<Self>> {
         TABLE.with(|table| {
             if let Some(entry) = table.find(folder, name) {
@@ -130,16 +131,16 @@ impl Work {
         })
     }
 
-    /// Runs `work` on the entry. `None` in a forked child, which has no share in it.
+    /// Runs `work` on the orphan's entry. Returns `None` in a forked child, which has no share in the recovery.
     fn with<R>(&self, work: impl FnOnce(&mut ClaimedOrphan) -> R) -> Option<R> {
         TABLE.with(|table| table.entries.iter_mut().find(|entry| entry.id == self.id).map(work))
     }
 
-    /// Returns the fencing token. The first caller obtains it from `begin`.
+    /// Returns the fencing token. For the first caller, `begin` makes the token.
     ///
     /// # Errors
     ///
-    /// Those of `begin`; `ResourceBusy` in a forked child.
+    /// Returns the errors of `begin`, or `ResourceBusy` in a forked child.
     pub fn fencing_token(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
         let fencing_token = self.with(|entry| {
             if entry.fencing_token == 0 {
@@ -150,8 +151,8 @@ impl Work {
         fencing_token.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
     }
 
-    /// Takes the sink in slot `place`. If another thread holds it, waits while that thread makes progress. Returns
-    /// whether the sink was taken.
+    /// Takes the sink in slot `place`. If another thread holds the sink, waits while that thread makes progress.
+    /// Returns whether the sink was taken.
     pub fn take_sink(&mut self, place: usize) -> bool {
         let sink = 1 << place;
         let (mut steps, mut moved) = (None, Instant::now());
@@ -189,15 +190,16 @@ impl Work {
         self.with(|entry| entry.steps += 1);
     }
 
-    /// Runs `work` while no other thread of this process is or becomes active on the same orphan. `None` if another one
-    /// is, or was since the last [`Self::finish`].
+    /// Runs `work` while no other thread of this process is recovering the same orphan or can start to. Returns `None`
+    /// if another thread is recovering it, or was since the last [`Self::finish`].
     ///
-    /// All other threads that recover anything wait meanwhile, so `work` must be short.
+    /// Meanwhile all other threads that recover anything wait, so `work` must be short.
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         self.with(|entry| (entry.users == 1 && !entry.was_shared).then(work)).flatten()
     }
 
-    /// Leaves. The last thread gets its share back, and no other thread can join: the files can be removed.
+    /// Gives the share up. If this is the last thread, it gets its share back and no other thread can join, so that it
+    /// can remove the files.
     pub fn close(self) -> Option<Self> {
         self.finish_unless(|entry| {
             entry.is_closed = entry.users == 1;
@@ -205,14 +207,14 @@ impl Work {
         })
     }
 
-    /// Leaves. The last of several threads gets its share back, once: only that thread can see what remains after all
-    /// are done.
+    /// Gives the share up. If several threads had a share, the last one gets its share back, once. Only that thread can
+    /// see which records remain after all threads are done.
     pub fn finish(self) -> Option<Self> {
         self.finish_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
     }
 
     fn finish_unless(self, must_stay: impl FnOnce(&mut ClaimedOrphan) -> bool) -> Option<Self> {
-        // Check and release under one lock: of two threads that leave at the same time, exactly one is the last.
+        // Check and release under one lock. So if two threads leave at the same time, exactly one is the last.
         let stays = TABLE.with(|table| {
             let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(must_stay);
             if !stays {

@@ -1,18 +1,18 @@
-//! Which file a sidecar belongs to, and the sidecar's name.
+//! The identity of the log file to which a sidecar belongs, and the sidecar's name.
 
 use std::ffi::c_char;
 use std::os::unix::fs::MetadataExt;
 
-/// Device and inode: identify a file, whatever its name.
+/// Device and inode. They identify a file, whatever its name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Device.
+    /// Device number of the file.
     pub device: u64,
-    /// Inode.
+    /// Inode number of the file.
     pub inode: u64,
 }
 
-/// Most bytes of a sidecar's name as a C string.
+/// Maximum length in bytes of a sidecar's name as a C string.
 const NAME_BYTES: usize = 48;
 
 impl Identity {
@@ -34,7 +34,7 @@ impl Identity {
         (identity.file_name() == name).then_some(identity)
     }
 
-    /// The name without allocation, for a signal handler.
+    /// The name of the file's sidecar, made without allocation, for a signal handler.
     pub(super) fn c_name(&self) -> [c_char; NAME_BYTES] {
         let mut name = [0; NAME_BYTES];
         let mut length = 0;

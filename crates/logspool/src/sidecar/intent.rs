@@ -6,31 +6,31 @@ use super::identity::Identity;
 
 /// First eight bytes of every sidecar that was entered at least once.
 const MAGIC: u64 = u64::from_le_bytes(*b"LOGSSIDE");
-/// Layout version of sidecars; a sidecar of another version is left alone.
+/// Layout version of sidecars. A sidecar of another version is neither read nor changed.
 const VERSION: u64 = 1;
 
-/// Bytes of the head, with the path.
+/// Size of the head in bytes, including the path.
 pub const HEAD_BYTES: usize = 1024;
 const PATH: usize = 64;
 
-/// Offset of the intent.
+/// Offset of the intent in the sidecar.
 pub const INTENT: u64 = HEAD_BYTES as u64;
-/// Bytes of the intent.
+/// Size of the intent in bytes.
 pub const INTENT_BYTES: usize = 192;
 const NAME: usize = 88;
-/// Offset and bytes of a small copy.
+/// Offset of a small copy in the sidecar.
 pub const SMALL_COPY: u64 = INTENT + INTENT_BYTES as u64;
-/// See [`SMALL_COPY`].
+/// Maximum size of a small copy in bytes. A small copy ends at the end of the first page.
 pub const SMALL_COPY_BYTES: usize = 4096 - SMALL_COPY as usize;
-/// Offset of a large copy.
+/// Offset of a large copy in the sidecar.
 pub const LARGE_COPY: u64 = 4096;
 
-/// Offset of the time of the next rotation.
+/// Offset of the time of the next rotation, in the head.
 pub const DUE: u64 = 40;
-/// Offset of the number of torn lines.
+/// Offset of the number of torn lines, in the head.
 pub const TORN: u64 = 48;
 
-/// Flag: the intent ends a torn line, because the owner's remaining bytes are not available.
+/// Flag: the intent ends a torn line with a line feed, because the remaining bytes of the line are not available.
 const ENDS_LINE: u32 = 1;
 
 /// The file to which a sidecar belongs.
@@ -44,12 +44,12 @@ pub struct Head {
     pub path: PathBuf,
 }
 
-/// See the documentation of `sidecar.rs`.
+/// A begun append, as stored in a sidecar. The documentation of `sidecar.rs` explains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// Batch of the chunk.
+    /// Number of the batch whose chunk is being appended.
     pub batch: u64,
-    /// Offset of the first byte in that chunk.
+    /// Offset in that chunk of the first byte to append.
     pub from: u64,
     /// Number of bytes to append.
     pub length: u64,
@@ -57,15 +57,15 @@ pub struct Intent {
     pub at: u64,
     /// Offset of the copy in the sidecar; 0 if there was no room for one.
     pub copy: u64,
-    /// When the intent was written, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time at which the intent was written, in nanoseconds of CLOCK_MONOTONIC.
     pub since_ns: u64,
-    /// Id of the sink.
+    /// Id of the sink that appends.
     pub sink: u32,
     /// Whether the line after these bytes is torn and must be ended.
     pub ends_line: bool,
-    /// Random identity of the segment.
+    /// Random identity of the segment that holds the batch.
     pub uuid: [u8; 16],
-    /// NAME of the segment.
+    /// NAME of the segment that holds the batch.
     pub owner: String,
 }
 
@@ -89,7 +89,7 @@ fn put(bytes: &mut [u8], at: usize, word: u64) {
 }
 
 impl Head {
-    /// The stored form, with no rotation due and no torn lines.
+    /// The head as stored in the sidecar, with no time of rotation and no torn lines.
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         use std::os::unix::ffi::OsStrExt;
 
@@ -107,7 +107,7 @@ impl Head {
         bytes
     }
 
-    /// Reads a head.
+    /// Decodes a stored head.
     pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Read {
         use std::os::unix::ffi::OsStrExt;
 
@@ -128,7 +128,7 @@ impl Head {
 }
 
 impl Intent {
-    /// The stored form.
+    /// The intent as stored in the sidecar.
     pub fn encode(&self) -> [u8; INTENT_BYTES] {
         let mut bytes = [0; INTENT_BYTES];
         let words = [1, self.batch, self.from, self.length, self.at, self.copy, self.since_ns];
@@ -145,7 +145,7 @@ impl Intent {
         bytes
     }
 
-    /// Reads an intent. `None` if it is absent or invalid.
+    /// Decodes a stored intent. Returns `None` if it is absent or invalid.
     pub fn decode(bytes: &[u8; INTENT_BYTES]) -> Option<Self> {
         let owner_bytes = word(bytes, 80);
         if word(bytes, 0) != 1 || owner_bytes > (INTENT_BYTES - NAME) as u64 {

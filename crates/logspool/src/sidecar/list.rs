@@ -19,31 +19,32 @@ use super::{locks, repair};
 
 /// How long a recoverer waits for a writer that holds the lock of a sidecar.
 ///
-/// Chosen: as long as for a service. A frozen disk delays a start by at most this.
+/// Chosen: it equals the time that a recovery waits for a service. A frozen disk delays a start by at most this long.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most names examined in the folder of a log file, to find a renamed one.
+/// Maximum number of names examined in the folder of a log file, to find a renamed log file.
 ///
-/// Chosen: more files than a log folder has; reading this many takes milliseconds.
+/// Chosen: a log folder has fewer files than this. Reading this many names takes milliseconds.
 const MAX_NEIGHBOURS: usize = 10_000;
 
-/// Decision about an intent.
+/// What to do with an intent of a dead process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntentVerdict {
-    /// Finish it.
+    /// Append the missing bytes, then clear the intent.
     Finish,
-    /// Clear it: its file was truncated by a later open, so the bytes would be gone too.
+    /// Clear the intent without appending. The log file was truncated by a later open, so its bytes would be gone too.
     TakeBack,
-    /// Leave it.
+    /// Change nothing.
     Leave,
 }
 
-/// Settles the intents of a dead process, whose segment's NAME is `owner`. `judge` gets the id of the sink.
+/// Settles the intents of the dead process whose segment has the NAME `owner`. `judge` gets the id of the sink and
+/// returns the verdict.
 ///
 /// # Errors
 ///
-/// `WouldBlock` if a live writer keeps the lock; also when a system call fails. All other intents are settled
-/// nevertheless.
+/// `WouldBlock` if a live writer keeps the lock of a sidecar, or the error of a failed system call. All other intents
+/// are settled nevertheless.
 pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> IntentVerdict) -> io::Result<()> {
     let mut result = Ok(());
     for identity in identities(folder)? {
@@ -65,10 +66,12 @@ pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> IntentVerdict
     result
 }
 
-/// Removes those of the named sidecars that no process has open, unless an intent's segment or file still exists.
+/// Removes those of the named sidecars that no process has open. A sidecar stays if it holds an intent whose segment or
+/// log file still exists.
 pub fn sweep(folder: &Folder, names: &[String]) {
     for identity in identities_of(names) {
-        // Open and close it: the last process that closes it removes it. After an error the next sweep tries again.
+        // Open and close the sidecar: the last process that closes it removes it. After an error the next sweep tries
+        // again.
         let _ = with(folder, identity, |sidecar| {
             let Some(intent) = sidecar.intent()? else { return Ok(()) };
             let is_orphaned = folder.status(&format!("{}.seg", intent.owner)).is_err();
@@ -89,13 +92,13 @@ fn identities_of(names: &[String]) -> impl Iterator<Item = Identity> {
     names.iter().filter_map(|name| Identity::of_file_name(name))
 }
 
-/// Runs `work` on a sidecar, and closes it.
+/// Opens a sidecar, runs `work` on it, and closes it.
 fn with(folder: &Folder, identity: Identity, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
     let sidecar: SidecarHandle = table::open(folder, identity)?;
     work(&sidecar)
 }
 
-/// Waits for the lock of a sidecar, and runs `work` while it is held.
+/// Waits for the lock of a sidecar, and runs `work` while holding the lock.
 fn while_entered(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
     let deadline = Instant::now() + TIMEOUT;
     while !sidecar.try_enter()? {
@@ -109,7 +112,7 @@ fn while_entered(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()
     done
 }
 
-/// Finishes an intent in its log file. If the file is gone, only clears the intent.
+/// Finishes the intent of a sidecar in its log file. If the log file is gone, only clears the intent.
 fn finish(sidecar: &Sidecar) -> io::Result<()> {
     match sidecar.head().and_then(|head| find(&head)) {
         Some(file) => repair::finish_intent(sidecar, &file),
@@ -117,7 +120,7 @@ fn finish(sidecar: &Sidecar) -> io::Result<()> {
     }
 }
 
-/// Opens the log file of a sidecar, under its stored path or another name in the same folder.
+/// Opens the log file of a sidecar, under its stored path or under another name in the same folder.
 fn find(head: &Head) -> Option<File> {
     if let Some(file) = open(head, &head.path) {
         return Some(file);
@@ -145,20 +148,20 @@ fn open(head: &Head, path: &Path) -> Option<File> {
     file.metadata().is_ok_and(|metadata| is_it(&metadata)).then_some(file)
 }
 
-/// A sidecar, as shown to an operator.
+/// A sidecar, as `list` shows it to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSidecar {
-    /// Its name in the folder.
+    /// File name of the sidecar in the folder.
     pub name: String,
     /// Path of the log file when the sidecar was made; `None` if the sidecar cannot be read.
     pub path: Option<PathBuf>,
-    /// Bytes of memory that it occupies.
+    /// Bytes of memory that the sidecar occupies.
     pub bytes: u64,
-    /// How long a process has held the lock; zero if that is unknown, `None` if no process holds it.
+    /// How long a process has held the lock. Zero if the time is unknown, `None` if no process holds the lock.
     pub inside: Option<Duration>,
     /// Whether there is an intent that no process is finishing.
     pub unfinished: bool,
-    /// Lines that were torn by kills and ended.
+    /// Number of lines that were torn by kills and then ended with a line feed.
     pub torn: u64,
 }
 
@@ -166,7 +169,7 @@ pub struct ListedSidecar {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is accessible to others. A missing folder counts as empty.
+/// Returns an error if the folder cannot be read or is accessible to others. A missing folder counts as empty.
 pub fn list(folder: &Path) -> io::Result<Vec<ListedSidecar>> {
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -174,7 +177,8 @@ pub fn list(folder: &Path) -> io::Result<Vec<ListedSidecar>> {
     };
     let mut found = Vec::new();
     for identity in identities(&folder)? {
-        // Open it through the table, since closing another descriptor would drop this process's locks.
+        // Open the sidecar through the table. Closing a second descriptor of the file would drop the locks of this
+        // process.
         let Ok(sidecar) = table::open(&folder, identity) else { continue };
         let listed = look(&sidecar);
         if listed.unfinished || sidecar.is_used_elsewhere() || table::users(&sidecar) > 1 {

@@ -4,28 +4,29 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Byte that is locked by the process that appends.
+/// Byte that the appending process locks exclusively.
 pub const ENTER: i64 = 0;
-/// Byte that is locked, shared, by all processes that have the sidecar open.
+/// Byte that all processes with an open sidecar lock together (a shared lock).
 pub const USE: i64 = 1;
 
-/// State of a lock.
+/// State of the lock on one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockState {
     /// Held exclusively.
     Alone,
-    /// Held together with others.
+    /// Held together with other processes.
     Shared,
     /// Released.
     Free,
 }
 
-/// Changes this process's lock on a byte, without waiting. `Ok(false)` if another process's lock conflicts.
+/// Sets this process's lock on `byte` to `lock`, without waiting. Returns `Ok(false)` if another process's lock
+/// conflicts.
 pub fn set(file: &File, byte: i64, lock: LockState) -> io::Result<bool> {
     set_raw(file.as_raw_fd(), byte, lock)
 }
 
-/// As [`set`]: async-signal-safe.
+/// Does the same as [`set`], and is async-signal-safe.
 pub fn set_raw(descriptor: RawFd, byte: i64, lock: LockState) -> io::Result<bool> {
     let kind = match lock {
         LockState::Alone => libc::F_WRLCK,
@@ -43,13 +44,13 @@ pub fn set_raw(descriptor: RawFd, byte: i64, lock: LockState) -> io::Result<bool
     }
 }
 
-/// Takes byte [`USE`], which this process shares, exclusively. Releases it first: of several processes that end at the
-/// same time, the last one then succeeds.
+/// Locks byte [`USE`], which this process shares, exclusively. Releases the shared lock first. So if several processes
+/// end at the same time, the last one succeeds.
 pub fn lock_exclusively(file: &File) -> bool {
     lock_exclusively_raw(file.as_raw_fd())
 }
 
-/// As [`lock_exclusively`]: async-signal-safe.
+/// Does the same as [`lock_exclusively`], and is async-signal-safe.
 pub fn lock_exclusively_raw(descriptor: RawFd) -> bool {
     let _ = set_raw(descriptor, USE, LockState::Free);
     matches!(set_raw(descriptor, USE, LockState::Alone), Ok(true))

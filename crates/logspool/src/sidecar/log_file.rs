@@ -1,4 +1,4 @@
-//! Questions about an open log file, and one write to it.
+//! Queries of an open log file, and a function that writes to it once.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::sink::SinkError;
 
-/// Birth time of a file, in nanoseconds since the epoch; 0 if unknown.
+/// Birth time of a file, in nanoseconds since the epoch; 0 if the file system does not record it.
 pub(super) fn birth_ns(metadata: &std::fs::Metadata) -> u64 {
     let since = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |since| since.as_nanos() as u64)
@@ -19,7 +19,7 @@ pub(super) fn is_appending(file: &File) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_APPEND != 0 }
 }
 
-/// Size of a file. Cheaper than `File::metadata`, since it is needed before every append.
+/// Size of a file in bytes. Uses fstat(2), which is cheaper than `File::metadata`: every append needs the size.
 pub(super) fn size_of(file: &File) -> io::Result<u64> {
     // SAFETY: an all-zero stat is a valid value of that plain struct.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
@@ -30,11 +30,11 @@ pub(super) fn size_of(file: &File) -> io::Result<u64> {
     Ok(status.st_size as u64)
 }
 
-/// Writes once. Returns the number of bytes accepted, at least one.
+/// Writes `bytes` with one system call. Returns the number of bytes accepted, at least one.
 ///
 /// # Errors
 ///
-/// As classified by [`SinkError::from_write`].
+/// Errors are classified by [`SinkError::from_write`].
 pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
     match file.write(bytes) {
         Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
@@ -43,7 +43,8 @@ pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkErr
     }
 }
 
-/// Moves a descriptor without `O_APPEND` to the end of the file, past bytes that others appended.
+/// Moves the position of a descriptor without `O_APPEND` to the end of the file, after bytes that other processes
+/// appended.
 pub(super) fn seek_after(mut file: &File) -> io::Result<()> {
     if !is_appending(file) {
         file.seek(SeekFrom::End(0))?;

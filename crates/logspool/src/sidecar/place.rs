@@ -1,33 +1,33 @@
 //! The facts about an open sidecar that a signal handler needs to remove it. A handler may take no lock.
 //!
-//! Atomics outside `queue` and `stats`: the words of a place. `take` publishes the descriptor last, and `named` observes
-//! it first, so a descriptor comes with its name (model: `a_descriptor_comes_with_its_name`).
+//! Atomics outside `queue` and `stats`: the words of a place. `take` publishes the descriptor last, and `named`
+//! observes it first. So whoever reads a descriptor also reads its name (model: `a_descriptor_comes_with_its_name`).
 
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-/// A place for one open sidecar.
+/// A slot in which a signal handler finds one open sidecar.
 #[derive(Debug)]
 pub struct HandlerPlace {
     /// Id of the process that uses the place.
     process: AtomicU32,
-    /// −1 while the place is free.
+    /// Descriptor of the sidecar; −1 while the place is free.
     descriptor: AtomicI32,
     folder: AtomicI32,
     device: AtomicU64,
     inode: AtomicU64,
 }
 
-/// An open sidecar and its name.
+/// The descriptors of an open sidecar, and the identity that gives its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedSidecar {
     /// Descriptor of the sidecar.
     pub descriptor: i32,
-    /// Descriptor of its folder.
+    /// Descriptor of the sidecar's folder.
     pub folder: i32,
-    /// Device of the log file, which names the sidecar.
+    /// Device of the log file, which is part of the sidecar's name.
     pub device: u64,
-    /// Inode of the log file.
+    /// Inode of the log file, which is part of the sidecar's name.
     pub inode: u64,
 }
 
@@ -56,12 +56,12 @@ impl HandlerPlace {
         }
     }
 
-    /// Whether `process` may take it: it is free, or a parent of this process used it.
+    /// Whether `process` may take the place: it is free, or a parent of this process used it.
     pub fn is_free(&self, process: u32) -> bool {
         self.descriptor.load(Ordering::Relaxed) < 0 || self.process.load(Ordering::Relaxed) != process
     }
 
-    /// Takes the place. One thread at a time, and only a free place.
+    /// Takes the place. Only one thread may call this at a time, and only for a free place.
     pub fn take(&self, process: u32, named: NamedSidecar) {
         self.descriptor.store(-1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
@@ -72,13 +72,13 @@ impl HandlerPlace {
         self.descriptor.publish(named.descriptor);
     }
 
-    /// Frees the place. Before the descriptor is closed.
+    /// Frees the place. Call it before the descriptor is closed.
     pub fn free_place(&self) {
         self.descriptor.publish(-1);
     }
 
-    /// The sidecar of `process` in this place. Async-signal-safe. A thread may give the place to another sidecar
-    /// meanwhile: compare the descriptor with the name before you remove anything.
+    /// The sidecar of `process` in this place. Async-signal-safe. A thread may assign the place to another sidecar in
+    /// the meantime. So compare the descriptor with the name before you remove a file.
     pub fn named(&self, process: u32) -> Option<NamedSidecar> {
         // Pairs with `publish` in `take`.
         let descriptor = self.descriptor.observe();

@@ -1,13 +1,14 @@
 //! Finishes an append that a dead writer began.
 //!
-//! The caller holds the lock of the sidecar, so the owner of the intent is dead or has abandoned it. Another kill may interrupt every step.
-//! The next process then starts from the file and the intent, and reaches the same result:
+//! The caller holds the lock of the sidecar, so the owner of the intent is dead or has abandoned it. Another kill may
+//! interrupt every step of the repair. The next process then starts from the file and the intent, and gets the same
+//! result:
 //!
-//! - The file shows how much of the copy it contains, and the rest is appended.
+//! - The file shows how many bytes of the copy it contains. The missing bytes are appended.
 //! - If other bytes are in between, the intent is first rewritten to the remaining bytes and their new position.
-//! - Without a copy, the intent is first shortened to the whole lines in the file, and marked to end the torn one. Its
-//!   owner's recovery continues after them.
-//! - The owner's segment notes the progress, and only then the intent is cleared.
+//! - Without a copy, the intent is first shortened to the whole lines in the file, and marked to end the torn line. The
+//!   recovery of its owner continues after these lines.
+//! - The owner's segment notes the progress. Only then is the intent cleared.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -24,23 +25,23 @@ use super::log_file::{is_appending, seek_after};
 use super::side::Sidecar;
 use super::steps::{self, AppendStep};
 
-/// Bytes after the intended position that are searched for the intended bytes, if others appended too.
+/// Number of bytes after the intended position that are searched for the intended bytes, if others appended too.
 ///
-/// Chosen: more than other programs write during an append; farther away, lines may be written twice.
+/// Chosen: other programs write less than this during one append. Lines that are farther away may be written twice.
 const SEARCH_BYTES: u64 = 1024 * 1024;
 
 thread_local! {
-    /// Torn lines that this thread has ended. Per thread, since one thread runs a recovery while others may run
-    /// another.
+    /// Number of torn lines that this thread has ended. The count is per thread, because several threads may run a
+    /// recovery at the same time.
     static TORN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Torn lines that this thread has ended because their rest was unknown.
+/// Number of torn lines that this thread has ended because their remaining bytes were unknown.
 pub fn torn_lines() -> u64 {
     TORN.get()
 }
 
-/// Counts a torn line.
+/// Counts a torn line that this thread has ended.
 pub(crate) fn count_torn() {
     TORN.set(TORN.get() + 1);
 }
@@ -48,13 +49,14 @@ pub(crate) fn count_torn() {
 /// How much of the intended bytes is in the file.
 #[derive(Debug, PartialEq, Eq)]
 enum FoundBytes {
-    /// This number of bytes, either all of them or those at the end of the file: the rest can be appended.
+    /// The file contains this number of bytes of the copy, from its start. They are the whole copy, or the file ends
+    /// after them. The missing bytes can be appended directly.
     Out(usize),
-    /// Whole lines, with lines of other processes before or after them.
+    /// Whole lines of the copy, with lines of other processes before or after them.
     Among {
-        /// Number of bytes of these lines.
+        /// Number of bytes of the whole lines.
         out: usize,
-        /// Whether the beginning of another line is there.
+        /// Whether the file also contains the beginning of a further line of the copy.
         torn: bool,
     },
 }
@@ -63,7 +65,7 @@ enum FoundBytes {
 ///
 /// # Errors
 ///
-/// When a system call fails. The intent then stays.
+/// Returns an error if a system call fails. The intent then stays.
 pub fn finish_intent(sidecar: &Sidecar, target: &File) -> io::Result<()> {
     let Some(mut intent) = sidecar.intent()? else { return sidecar.clear() };
     let reader = reader_of(target);
@@ -108,10 +110,10 @@ fn append_rest(
     append(target, &copy[out..])
 }
 
-/// Finds out how much of `copy`, intended at `at`, is in a file of `size` bytes.
+/// Finds out how many bytes of `copy`, intended at offset `at`, are in a file of `size` bytes.
 fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<FoundBytes> {
     let Some(behind) = size.checked_sub(at) else {
-        // The file was truncated since. Bytes twice are better than bytes lost.
+        // The file was truncated after the intent was written. Writing bytes twice is better than losing them.
         return Ok(FoundBytes::Out(0));
     };
     let Some(reader) = reader else {
@@ -123,8 +125,9 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     if alike == there.len().min(copy.len()) {
         return Ok(FoundBytes::Out(alike));
     }
-    // Others appended in between. Our bytes come after theirs: complete, cut by the end of the file, or cut by others
-    // again. A part counts only if it begins a line, as ours did; otherwise it may be another program's text.
+    // Other processes appended after the intent was written. Our bytes come after theirs. They are complete, or cut by
+    // the end of the file, or cut by bytes of others again. A part counts only if it starts at the beginning of a line,
+    // as our bytes did. Otherwise it may be text of another program.
     let mut best = 0;
     for start in (0..there.len()).filter(|start| there[*start] == copy[0]) {
         let alike = self::common_prefix(&there[start..], copy);
@@ -138,12 +141,12 @@ fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<F
     Ok(FoundBytes::Among { out, torn: alike > 0 && copy[alike - 1] != b'\n' })
 }
 
-/// Number of leading bytes that are equal.
+/// Number of leading bytes that `one` and `other` have in common.
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Without a copy: ends the torn line, if there is one.
+/// Repairs an intent that has no copy: ends the torn line, if there is one.
 fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Option<&File>) -> io::Result<()> {
     let size = target.metadata()?.len();
     let out = size.saturating_sub(intent.at).min(intent.length);
@@ -166,7 +169,7 @@ fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Optio
     Ok(())
 }
 
-/// Bytes of whole lines among the `length` bytes from `at` on.
+/// Number of bytes of whole lines among the `length` bytes from offset `at` on.
 fn whole_lines(reader: &File, at: u64, length: u64) -> io::Result<u64> {
     let mut end = at + length;
     let mut bytes = vec![0; 64 * 1024];
@@ -186,13 +189,13 @@ fn ends_with_line(reader: &File, size: u64) -> bool {
     size == 0 || reader.read_exact_at(&mut last, size - 1).is_ok() && last == *b"\n"
 }
 
-/// The same file, opened for reading, since log files are opened for writing.
+/// Opens the same file again, for reading. Log files are opened for writing only.
 fn reader_of(target: &File) -> Option<File> {
     let path = format!("/proc/self/fd/{}", target.as_raw_fd());
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 
-/// Appends all `bytes`, wherever the descriptor's position is.
+/// Appends all `bytes`, whatever the descriptor's position is.
 fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
 
@@ -211,8 +214,8 @@ fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes in the owner's segment how much of the batch is written. Does nothing if the segment is gone, or if the sink's
-/// slot has another owner.
+/// Notes in the segment of the intent's owner how many bytes of the batch are written. Does nothing if the segment is
+/// gone, or if another sink now has the slot of the sink.
 fn note(folder: &Folder, intent: &Intent) -> io::Result<()> {
     if intent.owner.contains('/') {
         return Ok(());
@@ -293,8 +296,8 @@ mod tests {
         assert_eq!(0, whole_lines(&file, 2, 150_000).unwrap());
     }
 
-    /// Finishes an append of `copy` at `at` in `file` by a dead writer. Returns the file's text and the torn lines
-    /// counted.
+    /// Makes `file` as a dead writer left it, which intended to append `copy` at offset `at`, and finishes the append.
+    /// Returns the file's text and the number of counted torn lines.
     fn repaired(file: &str, at: u64, copy: &str, with_copy: bool) -> (String, u64) {
         use std::os::unix::fs::PermissionsExt;
 

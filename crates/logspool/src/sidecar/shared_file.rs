@@ -1,15 +1,15 @@
 //! A log file to which a sink or recoverer appends, under the lock of its sidecar and with an intent.
 //!
-//! Use, in this order:
+//! Call the methods in this order:
 //! - [`SharedFile::begin`] a chunk;
 //! - [`SharedFile::enter`], then examine the file and rotate it;
 //! - [`SharedFile::append`], and let the segment note the accepted bytes;
 //! - [`SharedFile::finish_append`], or [`SharedFile::abort_append`] after an error.
 //!
-//! Without an origin (a program without tmpfs, the tests of the sinks) it only appends.
+//! Without an origin (in a program without tmpfs, and in the tests of the sinks) it appends without lock and intent.
 //!
-//! If the disk accepted only part of a piece, the lock is kept: the rest comes from the queue, and no other process
-//! appends before it.
+//! If the disk accepted only a part of a piece, the lock is kept. The queue then supplies the remaining bytes, and no
+//! other process appends before them.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -27,24 +27,24 @@ use super::table::{self, SidecarHandle};
 use super::{PIECE_BYTES, repair};
 use crate::sink::{Lines, Origin, SharedLog, SinkError};
 
-/// How long [`SharedFile::enter`] waits for others.
+/// How long [`SharedFile::enter`] waits for other writers.
 ///
-/// Chosen: an append takes well under a millisecond. A writer has to leave for a fork within 50 ms; double would make
-/// that tight, half only asks more often.
+/// Chosen: an append takes well under a millisecond. A writer has to leave for a fork within 50 ms. Doubling the wait
+/// would make that tight; halving it only makes the writer ask more often.
 const TIMEOUT: Duration = Duration::from_millis(5);
-/// First pause while waiting.
+/// First pause between two tries to take the lock.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 
-/// See the module documentation.
+/// A log file that several processes append to. The module documentation says how to use it.
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,
     sidecar_state: SidecarState,
     birth_ns: u64,
-    /// Whether the descriptor appends every write (`O_APPEND`).
+    /// Whether every write through the descriptor appends (`O_APPEND`).
     appends: bool,
     entered: bool,
-    /// Whether the agreed time of rotation was read.
+    /// Whether the time of rotation that all writers agreed on was read.
     has_agreed: bool,
     batch: u64,
     base: u64,
@@ -54,16 +54,16 @@ pub struct SharedFile {
 
 #[derive(Debug, Default)]
 enum SidecarState {
-    /// Not determined yet.
+    /// It is not yet determined whether the file has a sidecar.
     #[default]
     Unknown,
-    /// No sidecar: the target is not a regular file, or there is no room.
+    /// The file has no sidecar: it is not a regular file, or there is no room for a sidecar.
     Nothing,
     /// The sidecar of the file.
     Sidecar(SidecarHandle),
 }
 
-/// The bytes of an append, which may be partly done. Offsets are those of the chunk.
+/// The bytes of an append, some of which may be appended already. All offsets are offsets in the chunk.
 #[derive(Debug, Clone, Copy)]
 struct AppendPiece {
     batch: u64,
@@ -74,12 +74,12 @@ struct AppendPiece {
 }
 
 impl SharedFile {
-    /// The source of the records, if there are sidecars at all.
+    /// The origin of the records; `None` if this program has no sidecars.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin.clone()
     }
 
-    /// Notes that the sink has switched to another file.
+    /// Notes that the sink has switched to another file. The sidecar is then determined again.
     pub fn note_switch(&mut self) {
         self.leave();
         self.sidecar_state = SidecarState::Unknown;
@@ -90,12 +90,13 @@ impl SharedFile {
     ///
     /// # Errors
     ///
-    /// `Retry` with `WouldBlock` if another process keeps the lock, and when the dead writer's append cannot be finished.
+    /// Returns `Retry`, with `WouldBlock` if another process keeps the lock, or if the dead writer's append cannot be
+    /// finished.
     pub fn enter(&mut self, file: &File) -> Result<(), SinkError> {
         self.enter_within(file, TIMEOUT).map_err(SinkError::Retry)
     }
 
-    /// As [`SharedFile::enter`], waiting at most for `patience`.
+    /// Does the same as [`SharedFile::enter`], but waits at most for `patience`.
     pub(crate) fn enter_within(&mut self, file: &File, patience: Duration) -> io::Result<()> {
         if self.entered {
             return Ok(());
@@ -142,7 +143,7 @@ impl SharedFile {
         repaired
     }
 
-    /// The caller holds the lock. Makes sure that the sidecar belongs to this file and holds no intent.
+    /// Makes sure that the sidecar belongs to this file and holds no intent. The caller holds the lock.
     fn make_ready(&mut self, file: &File) -> io::Result<()> {
         let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return Ok(()) };
         let path = self.origin.as_ref().map_or(Path::new(""), |origin| &origin.path);
@@ -157,7 +158,7 @@ impl SharedFile {
         if sidecar.has_intent()? { repair::finish_intent(sidecar, file) } else { Ok(()) }
     }
 
-    /// Agrees on the time of rotation with all writers of the file: the first one that proposes a time decides. The
+    /// Agrees on the time of rotation with all writers of the file. The first writer that proposes a time decides. The
     /// caller holds the lock.
     pub fn propose_due(&mut self, due: i64) -> i64 {
         let SidecarState::Sidecar(sidecar) = &self.sidecar_state else { return due };
@@ -168,7 +169,7 @@ impl SharedFile {
         sidecar.propose_due(due).unwrap_or(due)
     }
 
-    /// Sets another time for all writers.
+    /// Sets another time of rotation for all writers.
     pub fn set_due(&mut self, due: i64) {
         if let SidecarState::Sidecar(sidecar) = &self.sidecar_state {
             // After an error each process uses its own time.
@@ -176,7 +177,7 @@ impl SharedFile {
         }
     }
 
-    /// Whether `lines` are the rest of a piece that was partly accepted.
+    /// Whether `lines` are the remaining bytes of a piece that was partly accepted.
     pub fn continues(&self, lines: &Lines<'_>) -> bool {
         self.rest_of(lines).is_some()
     }
@@ -191,7 +192,7 @@ impl SharedFile {
     ///
     /// # Errors
     ///
-    /// As classified by [`SinkError::from_write`].
+    /// Errors are classified by [`SinkError::from_write`].
     pub fn append(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
         if !self.entered {
             return write_once(file, &lines.bytes[..part]);
@@ -214,13 +215,14 @@ impl SharedFile {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
         if self.piece.take().is_some_and(|piece| piece.has_intent) {
-            // The previous append was abandoned in the middle; the rest of that record will not come from the queue.
+            // The previous append was abandoned before its end. The queue will not supply the remaining bytes of that
+            // record.
             repair::finish_intent(sidecar, file)?;
         }
         let length = lines.piece(part, PIECE_BYTES);
         let size = size_of(file)?;
-        // A descriptor without `O_APPEND` writes at its own position. If that is not the end, an intent could not
-        // describe it.
+        // A descriptor without `O_APPEND` writes at its own position. If that position is not the end of the file, an
+        // intent could not describe the append.
         let at_end = self.appends || file.stream_position()? == size;
         let mut intent = Intent {
             batch: self.batch,
@@ -240,7 +242,7 @@ impl SharedFile {
         Ok(AppendPiece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
     }
 
-    /// Leaves without clearing the intent: another process must finish it.
+    /// Releases the lock without clearing the intent. Another process must finish the append.
     pub(crate) fn abandon(&mut self) {
         self.leave();
     }
@@ -254,8 +256,8 @@ impl SharedFile {
         if let (Some(piece), SidecarState::Sidecar(sidecar)) = (self.piece.take(), &self.sidecar_state)
             && piece.has_intent
         {
-            // tmpfs overwrites eight existing bytes without failing. If it does fail, the next process finds the bytes
-            // appended.
+            // tmpfs overwrites eight existing bytes without failing. If it does fail, the next process finds that the
+            // bytes are appended already.
             let _ = sidecar.clear();
             sidecar.shrink(piece.end - piece.begin);
         }
@@ -268,7 +270,7 @@ impl SharedFile {
         {
             sidecar.leave();
         }
-        // The next process that enters finishes the begun append.
+        // The next process that enters finishes the append that was begun.
         self.piece = None;
     }
 }
@@ -302,7 +304,7 @@ impl Drop for SharedFile {
     }
 }
 
-/// The sidecar of an open file, and the file's birth time. `None` if it has no sidecar.
+/// The sidecar of an open file, and the file's birth time. Returns `None` if the file has no sidecar.
 fn sidecar_of(origin: &Origin, file: &File) -> Option<(SidecarHandle, u64)> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let handle = table::open(&origin.folder, Identity::of(&metadata)).ok()?;

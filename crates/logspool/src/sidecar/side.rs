@@ -1,9 +1,9 @@
 //! One sidecar, open in this process.
 //!
 //! Atomics outside `queue` and `stats`:
-//! - the flag `inside` excludes the threads of this process from each other, which record locks do not;
-//! - `retired` says that the file was removed, so that a user must open another one;
-//! - `let_go` says that others may remove the file.
+//! - `inside` excludes the threads of this process from each other, which record locks do not;
+//! - `retired` says that the sidecar was removed, so that its users must open another one;
+//! - `let_go` says that other processes may remove the sidecar.
 
 use std::fs::File;
 use std::io;
@@ -22,20 +22,22 @@ use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_C
 use super::locks::{self, ENTER, LockState, USE};
 use super::{PIECE_BYTES, steps};
 
-/// How long, and with what pause, opening is retried while another process removes the sidecar. Removing takes
-/// microseconds.
+/// How long opening is retried while another process removes the sidecar, and the pause between two tries. A removal
+/// takes microseconds.
 const OPEN_TIMEOUT: Duration = Duration::from_millis(20);
 const OPEN_PAUSE: Duration = Duration::from_micros(200);
 
-/// How long a sidecar is assumed to be still in its folder (logind removes a user's shared memory at logout).
+/// How long a sidecar is assumed to be still in its folder. It may vanish: logind removes a user's shared memory at
+/// logout.
 ///
-/// Chosen: a check costs a system call. Within this second two processes may use two sidecars, and so two locks.
+/// Chosen: a check costs a system call. Within this second two processes may use two sidecars of one file, and so two
+/// locks.
 const RECHECK_NS: u64 = 1_000_000_000;
 
-/// See the module documentation.
+/// One sidecar that this process has open.
 #[derive(Debug)]
 pub struct Sidecar {
-    /// The log file to which it belongs.
+    /// The log file to which the sidecar belongs.
     pub identity: Identity,
     /// Folder of the sidecar.
     pub folder: Folder,
@@ -43,15 +45,17 @@ pub struct Sidecar {
     name: String,
     inside: AtomicBool,
     retired: AtomicBool,
-    /// Whether this process has released its shared use, when it was about to end.
+    /// Whether this process has released its shared lock on byte [`USE`]. It does so when it is about to end or has
+    /// nothing queued.
     let_go: AtomicBool,
-    /// Whether the head was compared with the file.
+    /// Whether the head was already compared with the log file.
     known: AtomicBool,
     linked_at: AtomicU64,
 }
 
 impl Sidecar {
-    /// Opens or creates the sidecar of a file. Only `table.rs` may call it: a process has each sidecar open once.
+    /// Opens or creates the sidecar of a file. Only `table.rs` may call it, because a process must have each sidecar
+    /// open only once.
     pub(super) fn open(folder: Folder, identity: Identity) -> io::Result<Self> {
         let name = identity.file_name();
         let deadline = Instant::now() + OPEN_TIMEOUT;
@@ -62,8 +66,8 @@ impl Sidecar {
             if !status.is_file() || status.uid() != unsafe { libc::geteuid() } {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file of this user"));
             }
-            // A process that removes the file holds this byte exclusively. So the name counts only after the byte is
-            // shared.
+            // A process that removes the file holds this byte exclusively. So check the name only after sharing the
+            // byte.
             if locks::set(&file, USE, LockState::Shared)? && folder.is_named(&name, &file)? {
                 let linked_at = AtomicU64::new(monotonic_ns());
                 let [inside, retired, let_go, known] = [const { AtomicBool::new(false) }; 4];
@@ -76,7 +80,7 @@ impl Sidecar {
         }
     }
 
-    /// Whether the file was removed.
+    /// Whether the sidecar was removed from its folder.
     pub fn is_retired(&self) -> bool {
         if self.retired.load(Ordering::Relaxed) {
             return true;
@@ -96,10 +100,10 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// When fcntl(2) fails.
+    /// Returns an error if fcntl(2) fails.
     pub fn try_enter(&self) -> io::Result<bool> {
-        // Pairs with `leave` of the flag: the changes of the thread that held the lock are visible. Between
-        // processes the kernel's lock orders them.
+        // Pairs with `leave` of the flag: the changes of the thread that held the lock before are visible. Between
+        // processes the kernel's lock orders the changes.
         if !self.inside.try_enter() {
             return Ok(false);
         }
@@ -128,18 +132,18 @@ impl Sidecar {
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// Leaves: releases the lock.
+    /// Releases the lock.
     pub fn leave(&self) {
         let _ = locks::set(&self.file, ENTER, LockState::Free);
         self.inside.leave();
     }
 
-    /// Checks that the head belongs to the opened file. Writes it if there is none, or if it is of an earlier file with
-    /// the same inode. The caller holds the lock. Returns `false` for a sidecar of another version.
+    /// Checks that the head belongs to the opened log file. Writes the head if there is none, or if it is of an earlier
+    /// file with the same inode. The caller holds the lock. Returns `false` for a sidecar of another version.
     ///
     /// # Errors
     ///
-    /// When a system call fails.
+    /// Returns an error if a system call fails.
     pub fn claim_head(&self, birth_ns: u64, path: &Path) -> io::Result<bool> {
         if self.known.load(Ordering::Relaxed) {
             return Ok(true);
@@ -164,7 +168,7 @@ impl Sidecar {
         Ok(true)
     }
 
-    /// The head, if it is valid.
+    /// Reads the head. Returns `None` if it is not valid.
     pub fn head(&self) -> Option<Head> {
         let mut bytes = [0; HEAD_BYTES];
         self.file.read_exact_at(&mut bytes, 0).ok()?;
@@ -174,32 +178,33 @@ impl Sidecar {
         }
     }
 
-    /// Whether there is an intent. A process that holds the lock finds its own, or the one of a dead writer.
+    /// Whether there is an intent. A process that holds the lock finds its own intent or the intent of a dead writer.
     pub fn has_intent(&self) -> io::Result<bool> {
         let mut state = [0; 8];
         read_up_to(&self.file, &mut state, INTENT)?;
         Ok(state != [0; 8])
     }
 
-    /// The intent. `None` if it is absent or invalid.
+    /// Reads the intent. Returns `None` if it is absent or invalid.
     pub fn intent(&self) -> io::Result<Option<Intent>> {
         let mut bytes = [0; INTENT_BYTES];
         read_up_to(&self.file, &mut bytes, INTENT)?;
         Ok(Intent::decode(&bytes))
     }
 
-    /// Stores an intent and the copy of its bytes; without the copy if there is no room. `buffer` is scratch space.
+    /// Stores an intent and the copy of its bytes. If there is no room for a large copy, stores the intent alone.
+    /// `buffer` is scratch space.
     ///
     /// # Errors
     ///
-    /// When not even the intent could be written.
+    /// Returns an error if not even the intent could be written.
     pub fn intend(&self, intent: &mut Intent, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<()> {
         if bytes.len() <= SMALL_COPY_BYTES {
             intent.copy = super::intent::SMALL_COPY;
             buffer.clear();
             buffer.extend_from_slice(&intent.encode());
             buffer.extend_from_slice(bytes);
-            // One write inside one page: a kill cannot cut it.
+            // This is one write inside one page, so a kill cannot cut it.
             self.file.write_all_at(buffer, INTENT)?;
         } else {
             let copied = self.file.write_all_at(bytes, LARGE_COPY).is_ok();
@@ -210,12 +215,12 @@ impl Sidecar {
         Ok(())
     }
 
-    /// Stores an intent whose copy is already there.
+    /// Stores an intent whose copy is already in the sidecar.
     pub fn rewrite(&self, intent: &Intent) -> io::Result<()> {
         self.file.write_all_at(&intent.encode(), INTENT)
     }
 
-    /// The copy of an intent's bytes, if it is complete.
+    /// Reads the copy of an intent's bytes. Returns `None` if there is no complete copy.
     pub fn copy(&self, intent: &Intent) -> io::Result<Option<Vec<u8>>> {
         let file_bytes = self.file.metadata()?.len();
         if intent.copy == 0 || intent.copy.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
@@ -233,14 +238,14 @@ impl Sidecar {
         Ok(())
     }
 
-    /// Releases the memory of a copy of `bytes`, if it was uncommonly long.
+    /// Releases the memory of a copy of `bytes` bytes, if the copy is longer than [`PIECE_BYTES`].
     pub fn shrink(&self, bytes: usize) {
         if bytes > PIECE_BYTES {
             let _ = self.file.set_len(LARGE_COPY);
         }
     }
 
-    /// Counts a torn line.
+    /// Adds one to the number of torn lines in the sidecar.
     pub fn count_torn(&self) -> io::Result<()> {
         self.file.write_all_at(&(self.word(TORN)? + 1).to_ne_bytes(), TORN)
     }
@@ -250,7 +255,7 @@ impl Sidecar {
         self.word(TORN).unwrap_or(0)
     }
 
-    /// Time of the next rotation: the one that the first caller proposed. The caller holds the lock.
+    /// Returns the agreed time of the next rotation. If there is none yet, `due` becomes it. The caller holds the lock.
     pub fn propose_due(&self, due: i64) -> io::Result<i64> {
         match self.word(DUE)? {
             0 => self.set_due(due).map(|()| due),
@@ -258,7 +263,7 @@ impl Sidecar {
         }
     }
 
-    /// Sets another time of rotation. The caller holds the lock.
+    /// Sets the agreed time of the next rotation. The caller holds the lock.
     pub fn set_due(&self, due: i64) -> io::Result<()> {
         self.file.write_all_at(&due.to_ne_bytes(), DUE)
     }
@@ -274,8 +279,8 @@ impl Sidecar {
         locks::is_held_elsewhere(&self.file, USE).unwrap_or(true)
     }
 
-    /// Releases the shared use, and removes the file if no other process has it open and it holds no intent. Of several
-    /// processes that end at the same time, the last one finds itself alone.
+    /// Releases the shared lock, and removes the file if no other process has it open and it holds no intent. If
+    /// several processes end at the same time, the last one sees that it is alone and removes the file.
     pub(super) fn retire(&self) {
         // Do nothing while a thread of this process holds the lock.
         if !self.inside.try_enter() {
@@ -283,12 +288,13 @@ impl Sidecar {
         }
         self.let_go.store(true, Ordering::Relaxed);
         if locks::lock_exclusively(&self.file) {
-            // While the byte was free, others may have removed the file and created another with this name.
+            // While the byte was not locked, other processes may have removed the file and created another one with
+            // this name.
             let is_gone = matches!(self.folder.is_named(&self.name, &self.file), Ok(false));
             if is_gone || matches!(self.has_intent(), Ok(false)) && self.folder.remove(&self.name).is_ok() {
                 self.retired.store(true, Ordering::Relaxed);
             }
-            // Processes that wait to share the byte can now see whether the name is gone.
+            // Processes that wait to share the byte can now check whether the name is gone.
             let _ = locks::set(&self.file, USE, LockState::Free);
         }
         self.inside.leave();

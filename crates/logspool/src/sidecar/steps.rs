@@ -1,11 +1,11 @@
-//! Steps of an append at which tests end or delay a process. Without a test they do nothing.
+//! Steps of an append at which tests end or delay a process. Without a test they have no effect.
 //!
-//! An atomic outside `queue` and `stats`: the test's function, read with one load per append.
+//! An atomic outside `queue` and `stats`: the test's function. It is read with one load per append.
 
 use logspool_sys::published::Published;
 use std::sync::atomic::AtomicPtr;
 
-/// The step that was just done.
+/// The step that a process has just done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendStep {
     /// The lock was taken.
@@ -14,11 +14,11 @@ pub enum AppendStep {
     Intended,
     /// Bytes were appended.
     Appended,
-    /// The segment has noted the bytes; the intent is about to be cleared.
+    /// The segment has noted the appended bytes; the intent is about to be cleared.
     Noted,
     /// The intent was cleared.
     Cleared,
-    /// The rest of a dead writer's bytes was appended, but is not noted yet.
+    /// The remaining bytes of a dead writer were appended, but are not noted yet.
     Repaired,
     /// A file was renamed.
     Renamed,
@@ -32,13 +32,14 @@ pub enum AppendStep {
     Removed,
 }
 
-/// Returns how many of the given bytes may be appended now. Fewer bytes cut the write, as a kill during it does.
+/// Returns how many of the given bytes may be appended now. A smaller number cuts the write, as a kill during the write
+/// does.
 pub type StepWatcher = fn(AppendStep, usize) -> usize;
 
 static WATCH: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Calls `watch` at every step of this process, with 0 bytes. Also before every append, as [`AppendStep::Intended`], with the
-/// bytes of the append.
+/// Calls `watch` at every step of this process, with 0 bytes. Also calls it before every append, as
+/// [`AppendStep::Intended`], with the number of bytes of the append.
 #[doc(hidden)]
 pub fn watch(watch: StepWatcher) {
     WATCH.publish(watch as *mut ());
@@ -50,7 +51,7 @@ fn watcher() -> Option<StepWatcher> {
     unsafe { std::mem::transmute::<*mut (), Option<StepWatcher>>(watch) }
 }
 
-/// Notes a step.
+/// Reports a step to the test's function, if there is one.
 #[inline]
 pub fn reach(step: AppendStep) {
     if let Some(watch) = watcher() {
@@ -58,7 +59,7 @@ pub fn reach(step: AppendStep) {
     }
 }
 
-/// How many of `bytes` may be appended.
+/// Asks the test's function how many of `bytes` may be appended.
 #[inline]
 pub(super) fn allowed(bytes: usize) -> usize {
     watcher().map_or(bytes, |watch| watch(AppendStep::Intended, bytes).clamp(1, bytes.max(1)))

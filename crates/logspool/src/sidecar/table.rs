@@ -1,6 +1,8 @@
-//! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
+//! The sidecars that this process has open. Each is open only once, because closing a second descriptor would drop its
+//! locks.
 //!
-//! Opening and closing take one lock. A forked child can take that lock, whatever the parent's threads were doing.
+//! Opening and closing a sidecar take one lock. A forked child can take that lock, whatever the parent's threads were
+//! doing.
 
 use std::io;
 use std::ops::Deref;
@@ -19,7 +21,7 @@ use super::locks;
 use super::place::{HandlerPlace, NamedSidecar};
 use super::side::Sidecar;
 
-/// A sidecar in use. The last handle of a process closes it.
+/// A handle of an open sidecar. Dropping the last handle of this process closes the sidecar.
 #[derive(Debug)]
 pub struct SidecarHandle(Option<Arc<Sidecar>>);
 
@@ -57,7 +59,7 @@ static TABLE: PerProcess<SidecarTable> = PerProcess::new();
 ///
 /// # Errors
 ///
-/// When the folder cannot be used or holds too many sidecars, or a system call fails.
+/// Returns an error if the folder cannot be used or holds too many sidecars, or if a system call fails.
 pub fn open(folder: &Folder, identity: Identity) -> io::Result<SidecarHandle> {
     TABLE.with(|table| {
         let wanted = |entry: &&mut OpenSidecar| {
@@ -84,8 +86,8 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<SidecarHandle> {
 
 /// Whether a folder already holds the maximum number of sidecars of other files.
 fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
-    // The size of a folder is at least one byte for each name, 20 on tmpfs. Some file systems report 0 for every
-    // folder.
+    // The size of a folder is at least one byte for each name, and 20 bytes for each name on tmpfs. Some file systems
+    // report 0 for every folder.
     if (1..MAX_SIDECARS as u64).contains(&folder.size()?) {
         return Ok(false);
     }
@@ -112,21 +114,21 @@ fn release(sidecar: Arc<Sidecar>) {
             }
             entry.sidecar.retire();
         }
-        // Under the lock, so that no thread opens the same file while this closes it.
+        // Drop it under the table's lock, so that no other thread opens the same file while this thread closes it.
         drop(sidecar);
     });
 }
 
-/// Removes the sidecars that no other process has open. Call it when the process ends or has nothing queued; a later
-/// append opens them again.
+/// Closes all sidecars, and removes those that no other process has open. Call it when the process ends or has nothing
+/// queued. A later append opens the sidecars again.
 pub fn close_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
 static PLACES: [HandlerPlace; MAX_SINKS] = [const { HandlerPlace::free() }; MAX_SINKS];
 
-/// Takes a place for the signal handler. Call it under the lock. `None` if all are taken; the next start then removes
-/// the file.
+/// Takes a place for the signal handler. Call it under the table's lock. Returns `None` if all places are taken; the
+/// next start then removes the sidecar.
 fn claim_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
     let process = std::process::id();
     let place = PLACES.iter().find(|place| place.is_free(process))?;
@@ -136,7 +138,7 @@ fn claim_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
     Some(place)
 }
 
-/// As [`close_all`], with async-signal-safe calls only.
+/// Does the same as [`close_all`], with async-signal-safe calls only.
 pub fn unlink_async_signal_safe() {
     // SAFETY: getpid has no preconditions.
     let process = unsafe { libc::getpid() } as u32;

@@ -1,4 +1,4 @@
-//! Closing a sink: its last user leaves, queued records are written or dropped, and the descriptor is closed.
+//! Closing a sink. Its last user leaves, queued records are written or dropped, and the descriptor is closed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,18 +6,19 @@ use super::outlet::{NONE, Outlet, OutletState};
 use crate::stats::DropReason;
 use logspool_sys::published::Counted;
 
-/// Number of sinks released until now.
+/// Number of sinks that were released until now.
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 impl Outlet {
-    /// Adds a handler that writes here. Returns `false` if the sink is being closed: open another one.
+    /// Adds a handler that writes to this sink. Returns `false` if the sink is being closed; the caller then opens
+    /// another one.
     pub fn add_user(&self) -> bool {
         let added =
             self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| (users > 0).then_some(users + 1));
         added.is_ok()
     }
 
-    /// Removes a user that `add_user` or the opening added. Returns whether it was the last one.
+    /// Removes a user that `add_user` or the opening of the sink added. Returns whether it was the last user.
     pub fn remove_user(&self) -> bool {
         let removed = self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
         removed == Ok(1)
@@ -25,19 +26,19 @@ impl Outlet {
 
     /// Whether the sink was released.
     ///
-    /// The segment's sink head cannot answer this, since it may belong to the next sink in this slot.
+    /// The segment's sink head cannot answer this, since it may already belong to the next sink in this slot.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Marks the sink closed, once. Call it before another sink gets the slot.
+    /// Marks the sink as closed, once. Call it before another sink gets the slot.
     pub(super) fn note_closed(&self) {
         if !self.closed.swap(true, Ordering::Relaxed) {
             self.head().closed.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Drops all queued records and counts them.
+    /// Drops all queued records and counts them as dropped for `reason`.
     pub fn abandon(&self, reason: DropReason) {
         let mut state = self.lock();
         state.dead = true;
@@ -55,12 +56,13 @@ impl Outlet {
         self.changed.notify_all();
     }
 
-    /// Closes the sink itself, after its writer has left. Later records are counted as dropped.
+    /// Closes the sink itself, after its writer has left. Records that come later are counted as dropped.
     pub fn release(&self) {
         self.note_closed();
-        // Between the last flush and this point records may have been queued; without a writer none may stay.
+        // Records may have been queued between the last flush and this point. Without a writer none of them may stay.
         self.abandon(DropReason::SinkClosed);
-        // A writer that no longer counts as running unlocks the sink soon; a writer in a stuck write does not.
+        // A writer that no longer counts as running unlocks the sink soon, so waiting is safe. A writer in a stuck
+        // write does not.
         let slot = if self.thread_runs() { self.sink.try_lock().ok() } else { self.sink.lock().ok() };
         if let Some(mut sink) = slot {
             *sink = None;
@@ -69,7 +71,7 @@ impl Outlet {
         self.note_release();
     }
 
-    /// Makes the writer release the sink when flush `ticket` is answered and everything is written.
+    /// Makes the writer release the sink after flush `ticket` is answered and all records are written.
     pub fn close_when_written(&self, ticket: u64) {
         self.lock().closing = Some(ticket);
     }
@@ -79,8 +81,9 @@ impl Outlet {
         self.lock().closing.is_some() && !self.is_closed()
     }
 
-    /// Answers flush `ticket` when no batch up to `batch` waits: the writer then wakes the callers itself, without the
-    /// collector. Returns whether the flush is answered already; then the caller of this function wakes them.
+    /// Answers flush `ticket` when no batch up to `batch` waits. The writer then wakes the waiting callers itself,
+    /// without the collector. Returns whether the flush is answered already; then the caller of this function wakes
+    /// them.
     pub fn answer_after(&self, ticket: u64, batch: u64) -> bool {
         let mut state = self.lock();
         match state.requested_flushes.back_mut() {
@@ -91,13 +94,13 @@ impl Outlet {
         self.answer_flushes(&mut state, front)
     }
 
-    /// Answers the flushes that wait for batches before `front`. Returns whether there were any.
+    /// Answers the flushes that wait only for batches before `front`. Returns whether there were any.
     pub(super) fn answer_flushes(&self, state: &mut OutletState, front: u64) -> bool {
         let mut is_answered = false;
         while let Some(&(ticket, batch)) = state.requested_flushes.front()
             && batch < front
         {
-            // Publishes as `answer` does.
+            // This has the same memory ordering as in `answer`.
             self.flushed_ticket.raise(ticket);
             state.requested_flushes.pop_front();
             is_answered = true;
@@ -105,11 +108,11 @@ impl Outlet {
         is_answered
     }
 
-    /// Notes that all records before flush `ticket` are written. Returns whether a writer must be started, which
-    /// releases a closed sink.
+    /// Notes that all records before flush `ticket` are written. Returns whether a writer thread must be started to
+    /// release a closed sink.
     pub fn answer(&self, ticket: u64) -> bool {
         let mut state = self.lock();
-        // Pairs with `observe` of the waiting caller, which then sees the writes as done.
+        // Pairs with `observe` of the waiting caller, which then sees that the records are written.
         self.flushed_ticket.raise(ticket);
         if !self.is_done(&state) || self.is_closed() {
             return false;
@@ -131,7 +134,8 @@ impl Outlet {
         self.released.store(RELEASED.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Position in the order of closed sinks. `None` if the sink is not released, or still has entries or a thread.
+    /// Position of this sink in the order of released sinks. `None` if it is not released, or still has entries or a
+    /// writer thread.
     pub fn closed_at(&self) -> Option<u64> {
         let released = self.released.load(Ordering::Relaxed);
         let state = self.lock();
@@ -199,7 +203,7 @@ mod tests {
         assert!(outlet.push(chunk(1), 0));
         assert!(!outlet.answer_after(7, 1));
         assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
-        // Lets `run` return when everything is written.
+        // Lets `run` return after everything is written.
         outlet.close_when_written(7);
         outlet.run(|| ());
 
@@ -220,7 +224,7 @@ mod tests {
         let descriptor = Descriptor::Duplicate(2);
         let outlet = outlet_of(ConsoleOptions { descriptor: 2 }.define(descriptor));
         assert!(outlet.is_lent && outlet.claim_thread());
-        // Before its thread has begun.
+        // Asks before the writer thread has begun.
         outlet.ask_to_leave();
         outlet.release();
         let outlet = Arc::new(outlet);
@@ -248,7 +252,7 @@ mod tests {
         outlet.note_failed_start();
         assert!(outlet.wants_thread());
         assert!(!outlet.wants_thread());
-        // Lets `run` return once everything is written.
+        // Lets `run` return after everything is written.
         outlet.close_when_written(7);
         assert!(!outlet.answer(7));
         outlet.run(|| ());

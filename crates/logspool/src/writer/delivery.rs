@@ -1,10 +1,11 @@
-//! The writer thread of a sink whose destination confirms later: a batch stays queued, and counts as queued, until it
+//! The writer thread of a sink whose destination confirms later. A batch stays queued, and counts as queued, until it
 //! has arrived.
 //!
-//! A recoverer gives the records of a dead process the same numbers that they had in transit: they follow the last one
-//! noted as arrived, in batch order. It cannot know that batches were dropped, or that a batch ended with a message on
-//! dropped records. So such a batch is not sent before all earlier ones have arrived, and the fact is first noted in
-//! the segment. Between the arrived and the sent batches there is then at most one such fact, and the segment holds it.
+//! A recoverer gives the records of a dead process the same numbers that they had in transit. The numbers follow the
+//! last record noted as arrived, in batch order. A recoverer cannot know that batches were dropped, or that a batch
+//! ended with a message on dropped records. So such a batch is not sent before all earlier ones have arrived, and the
+//! fact is first noted in the segment. Between the arrived and the sent batches there is then at most one such fact,
+//! and the segment holds it.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -23,11 +24,11 @@ use crate::stats::DropReason;
 
 /// How long a writer waits for an answer before it looks for new batches and requests.
 ///
-/// Chosen: it delays a fork and a flush by at most this, and costs a hundred wake-ups a second only while batches are
-/// in transit.
+/// Chosen: a fork and a flush are delayed by at most this long. It costs a hundred wake-ups a second, but only while
+/// batches are in transit.
 const ANSWER_WAIT: Duration = Duration::from_millis(10);
 
-/// Next action of the writer.
+/// Next action of the writer thread.
 enum CourierAction {
     Leave,
     Take(Arc<Chunk>),
@@ -35,8 +36,8 @@ enum CourierAction {
 }
 
 impl Outlet {
-    /// Runs until asked to leave, or until the sink is closed or abandoned. On return the thread no longer counts as
-    /// running.
+    /// Runs until the thread is asked to leave, or until the sink is closed or abandoned. On return the thread no
+    /// longer counts as running.
     pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn()) {
         loop {
             match self.next_courier_action(courier.has_room()) {
@@ -79,7 +80,7 @@ impl Outlet {
                 state.taken += 1;
                 return CourierAction::Take(Arc::new(chunk));
             }
-            // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
+            // tmpfs does not fail to return stored data. If it fails nevertheless, the records are counted as dropped.
             state.entries.remove(position);
             let OutletState { entries, transit_facts, .. } = &mut *state;
             entries.get_mut(position).map_or(transit_facts, |next| &mut next.order).follows_dropped = true;
@@ -89,7 +90,7 @@ impl Outlet {
         }
     }
 
-    /// Notes in the segment what a recoverer must know before the next batch is sent.
+    /// Notes in the segment the facts that a recoverer must know before the next batch is sent.
     fn note_transit_facts(&self, state: &OutletState) {
         let Some(entry) = state.entries.get(state.taken) else { return };
         if entry.order.follows_dropped {
@@ -105,7 +106,7 @@ impl Outlet {
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
-        // Do not gather if the next batch waits for a fact to be noted.
+        // Do not gather records if the next batch waits for a fact to be noted.
         let hurries = self.notify.load(Ordering::Relaxed) || !self.lock().may_take();
         let pace = if hurries { Pace::Hurry } else { Pace::Gather };
         let carried = courier.carry(pace);
@@ -119,13 +120,13 @@ impl Outlet {
         let waits = matches!(carried.next, NextCarry::OnAnswer | NextCarry::Unreachable(_));
         let since = match self.writing_since.load(Ordering::Relaxed) {
             _ if !waits => 0,
-            // Also restarts after an arrival.
+            // An arrival in this turn restarts the clock too.
             0 => monotonic_ns(),
             since => since,
         };
         self.writing_since.store(since, Ordering::Relaxed);
         match carried.next {
-            // Waiting here with batches ready would send only one chunk per wait.
+            // Do not wait while batches can be sent. Waiting would send only one chunk per wait.
             NextCarry::OnAnswer if courier.has_room() && self.lock().next_to_take().is_some() => {}
             NextCarry::OnAnswer => courier.wait(ANSWER_WAIT),
             NextCarry::Idle => self.wait_for_more(None, courier.has_room(), pace),
@@ -135,7 +136,7 @@ impl Outlet {
         }
     }
 
-    /// Notes that the oldest batch has arrived.
+    /// Notes that the oldest batch has arrived at the destination.
     fn note_arrival(&self) {
         let bytes = self.lock().entries.first().map_or(0, |entry| entry.bytes);
         self.head().bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -144,7 +145,7 @@ impl Outlet {
         self.finish(bytes, None);
     }
 
-    /// Waits until `until`, for another batch, or until a caller starts to wait for everything.
+    /// Waits until the time `until`, for another batch to send, or until a caller starts to wait for all records.
     fn wait_for_more(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let state = self.lock();
         let has_more = has_room && state.next_to_take().is_some();
@@ -168,13 +169,13 @@ impl OutletState {
         self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == TransitFacts::default())
     }
 
-    /// The next batch, if it may be sent now.
+    /// Returns the next batch, if it may be sent now.
     fn next_to_take(&self) -> Option<&QueuedChunk> {
         self.entries.get(self.taken).filter(|_| self.may_take())
     }
 }
 
-/// Error number for the statistics, also for an error without a system error number.
+/// The number of an error for the statistics. Errors without a system error number get one too.
 pub(super) fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(match error.kind() {
         _ if error.get_ref().is_some() => TEXT,
@@ -199,10 +200,10 @@ mod tests {
     use crate::sink::{CarryOutcome, Mark, Sink, SinkError, Stream};
     use crate::sinks::{NullOptions, SinkOptions};
 
-    /// Words noted when a batch was taken: last arrived batch, its number, batch with a message.
+    /// Three words, noted when a batch was taken: last arrived batch, its number, batch with a message.
     type Noted = (u64, u64, u64);
 
-    /// A courier whose batches arrive at once.
+    /// A courier whose batches arrive as soon as they are carried.
     struct Swift {
         segment: Arc<Segment>,
         taken: Arc<Mutex<Vec<(String, Noted)>>>,
@@ -239,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A chunk of two records.
+    /// A chunk with two records.
     fn chunk(batch: u64) -> Chunk {
         let mark = |end| Mark { end, level: 20, class: 2, seconds: 0 };
         Chunk {
@@ -286,7 +287,8 @@ mod tests {
         );
     }
 
-    /// A courier that sends each batch when it is carried. They arrive together, after a wait for the answer.
+    /// A courier that sends each batch when it is carried. The batches arrive together, after the writer has waited for
+    /// the answer.
     struct Distant {
         taken: usize,
         sent: usize,

@@ -2,12 +2,12 @@
 //!
 //! It has three consecutive parts:
 //! - `front`: chunks that the writer holds or gets next;
-//! - the *backlog*: chunks that are only in the spool, and take no memory;
-//! - `rest`: later chunks. Without a backlog, `front` and `rest` are one queue.
+//! - the *backlog*: chunks that are only in the spool, so they take no memory;
+//! - `rest`: later chunks. Without a backlog, `front` and `rest` form one queue.
 //!
 //! Invariants:
 //! - An entry has its chunk on the heap, or a place in an overflow file, or both. The exception is a chunk that a
-//!   courier has taken and the spool has a copy of.
+//!   courier has taken and that the spool has a copy of.
 //! - In `rest`, entries with a place come before entries without one.
 //! - While there is a backlog, each entry of `front` has a place or a copy in the spool.
 
@@ -23,19 +23,19 @@ use crate::stats::PerLevel;
 /// A queued chunk.
 #[derive(Debug)]
 pub struct QueuedChunk {
-    /// Batch of the chunk.
+    /// Number of the batch to which the chunk belongs.
     pub batch: u64,
-    /// Records by level class.
+    /// Number of records of the chunk, by level class.
     pub counts: [u32; LEVEL_CLASSES],
-    /// Bytes of the lines.
+    /// Number of bytes of the chunk's lines.
     pub bytes: usize,
-    /// When the chunk was queued, on the monotonic clock.
+    /// Time at which the chunk was queued, on the monotonic clock.
     pub queued_at: u64,
     /// The chunk, if it is on the heap.
     pub heap: Option<Arc<Chunk>>,
-    /// Its location in an overflow file, if any.
+    /// Place of the chunk in an overflow file, if it is in one.
     pub place: Option<OverflowPlace>,
-    /// The number after the chunk in the spool, if it is there.
+    /// Record number after the chunk in the spool, if the chunk is in the spool.
     pub spool_end: Option<u64>,
     /// Whether the chunk was loaded back from the spool.
     pub is_loaded: bool,
@@ -46,9 +46,9 @@ pub struct QueuedChunk {
 /// Facts that must be noted before a batch is sent to a sink that numbers its records, see `delivery.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransitFacts {
-    /// Records of the sink were dropped directly before it.
+    /// Records of the sink were dropped directly before this batch.
     pub follows_dropped: bool,
-    /// Its last record is a message on dropped records, which no lane holds.
+    /// The last record of this batch is a message on dropped records, which no lane holds.
     pub ends_with_message: bool,
 }
 
@@ -57,36 +57,36 @@ pub struct TransitFacts {
 pub struct Backlog {
     /// Number of chunks.
     pub chunks: u64,
-    /// Bytes of their lines.
+    /// Number of bytes of their lines.
     pub bytes: u64,
-    /// Batch of the oldest chunk; a lower bound after chunks were loaded.
+    /// Number of the batch of the oldest chunk. It is a lower bound after chunks were loaded.
     pub first_batch: u64,
-    /// When the oldest chunk was queued; a lower bound after chunks were loaded.
+    /// Time at which the oldest chunk was queued. It is a lower bound after chunks were loaded.
     pub queued_at: u64,
 }
 
-/// State of a chunk after it was copied to the spool.
+/// Where a chunk is after it was copied to the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spooled {
-    /// It is in the backlog.
+    /// The chunk is in the backlog.
     Away,
-    /// The writer holds it; the copy in the spool is for a recoverer.
+    /// The writer holds the chunk; the copy in the spool is for a recoverer.
     AtHand,
-    /// It was written or dropped in the meantime.
+    /// The chunk was written or dropped in the meantime.
     Gone,
 }
 
-/// See the module documentation.
+/// The queue of one sink. The module documentation describes its parts and invariants.
 #[derive(Debug, Default)]
 pub struct Entries {
     front: VecDeque<QueuedChunk>,
     backlog: Backlog,
-    /// Facts to note for chunks of the backlog, by batch.
+    /// Facts to note for chunks of the backlog, by batch number.
     orders: BTreeMap<u64, TransitFacts>,
     rest: VecDeque<QueuedChunk>,
-    /// Number of entries, from the beginning of `rest`, that have a place.
+    /// Number of entries, from the beginning of `rest`, that have a place in an overflow file.
     stored: usize,
-    /// Bytes of entries in `rest` without a place.
+    /// Bytes of entries in `rest` without a place in an overflow file.
     heap_bytes: usize,
     /// Bytes of entries in `front` that were loaded from the spool.
     loaded_bytes: usize,
@@ -119,7 +119,7 @@ impl Entries {
         self.get(0)
     }
 
-    /// The entry with `position` others before it, if it is not in the backlog.
+    /// The entry that has `position` entries before it. `None` if that entry is in the backlog or does not exist.
     pub fn get(&self, position: usize) -> Option<&QueuedChunk> {
         match self.front.get(position) {
             None if self.backlog.chunks == 0 => self.rest.get(position - self.front.len()),
@@ -127,7 +127,7 @@ impl Entries {
         }
     }
 
-    /// As [`Entries::get`].
+    /// Does the same as [`Entries::get`], for changing the entry.
     pub fn get_mut(&mut self, position: usize) -> Option<&mut QueuedChunk> {
         let before = self.front.len();
         match self.front.get_mut(position) {
@@ -136,32 +136,33 @@ impl Entries {
         }
     }
 
-    /// Batch of the oldest chunk.
+    /// Number of the batch of the oldest chunk.
     pub fn first_batch(&self) -> Option<u64> {
         let backlog = (self.backlog.chunks > 0).then_some(self.backlog.first_batch);
         let front = self.front.front().map(|entry| entry.batch);
         front.or(backlog).or_else(|| self.rest.front().map(|entry| entry.batch))
     }
 
-    /// When the oldest chunk was queued.
+    /// Time at which the oldest chunk was queued.
     pub fn oldest(&self) -> Option<u64> {
         let backlog = (self.backlog.chunks > 0).then_some(self.backlog.queued_at);
         let front = self.front.front().map(|entry| entry.queued_at);
         front.or(backlog).or_else(|| self.rest.front().map(|entry| entry.queued_at))
     }
 
-    /// The oldest chunk that is only in lanes and on the heap.
+    /// Returns the oldest chunk that is only in lanes and on the heap.
     pub fn unstored(&self) -> Option<&QueuedChunk> {
         self.rest.get(self.stored)
     }
 
-    /// Whether stored chunks come before the oldest one that is only in lanes and on the heap.
+    /// Whether chunks in an overflow file or in the spool come before the oldest chunk that is only in lanes and on the
+    /// heap.
     pub fn follows_stored(&self) -> bool {
         self.stored > 0 || self.backlog.chunks > 0 || !self.front.is_empty()
     }
 
-    /// When the oldest chunk was queued that is in an overflow file and not in the spool. 0: there is no such chunk; 1:
-    /// the same, but there are chunks in the spool.
+    /// Time at which the oldest chunk was queued that is in an overflow file and not in the spool. 0 means that there
+    /// is no such chunk. 1 means the same, but there are chunks in the spool.
     pub fn overflowing_since(&self) -> u64 {
         let overflows = |entry: &&QueuedChunk| entry.place.is_some() && entry.spool_end.is_none();
         let at = self.front.partition_point(|entry| entry.spool_end.is_some());
@@ -175,40 +176,40 @@ impl Entries {
         self.heap_bytes
     }
 
-    /// Bytes in overflow files.
+    /// Number of bytes in overflow files.
     pub fn overflow_bytes(&self) -> u64 {
         self.overflow_bytes
     }
 
-    /// Records on the heap or in overflow files that are not in the spool.
+    /// Number of records on the heap or in overflow files that are not in the spool, by level class.
     pub fn queued(&self) -> PerLevel {
         self.queued
     }
 
-    /// Records in the spool.
+    /// Number of records in the spool, by level class.
     pub fn spooled(&self) -> PerLevel {
         self.spooled
     }
 
-    /// The chunks that are only in the spool.
+    /// Describes the chunks that are only in the spool.
     pub fn backlog(&self) -> &Backlog {
         &self.backlog
     }
 
-    /// Bytes of queued chunks that were loaded from the spool.
+    /// Number of bytes of queued chunks that were loaded from the spool.
     pub fn loaded_bytes(&self) -> usize {
         self.loaded_bytes
     }
 
-    /// Appends an entry.
+    /// Appends an entry to the queue.
     pub fn push(&mut self, entry: QueuedChunk) {
         add(&mut self.queued, entry.counts);
         self.heap_bytes += entry.bytes;
         self.rest.push_back(entry);
     }
 
-    /// Passes chunks without a place to `store`, oldest first, until it returns no place. The very first entry keeps
-    /// its chunk on the heap, since the writer may be using it.
+    /// Calls `store` for each chunk without a place, oldest first, until `store` returns no place. The first entry of
+    /// the queue keeps its chunk on the heap as well, since the writer may be using it.
     pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<OverflowPlace>) {
         let is_first_at_hand = self.front.is_empty() && self.backlog.chunks == 0;
         while let Some(entry) = self.rest.get_mut(self.stored) {
@@ -224,7 +225,7 @@ impl Entries {
         }
     }
 
-    /// Removes the oldest entry, if it is not in the backlog.
+    /// Removes the oldest entry and returns it. Returns `None` if the oldest chunk is in the backlog.
     pub fn pop(&mut self) -> Option<QueuedChunk> {
         let entry = match self.front.pop_front() {
             None if self.backlog.chunks == 0 => self.pop_rest()?,
@@ -235,7 +236,8 @@ impl Entries {
         Some(entry)
     }
 
-    /// Removes the entry with `position` others before it, if it is not in the backlog.
+    /// Removes the entry that has `position` entries before it. Returns `None` if that entry is in the backlog or does
+    /// not exist.
     pub fn remove(&mut self, position: usize) -> Option<QueuedChunk> {
         let entry = if position < self.front.len() {
             self.front.remove(position)?
@@ -274,8 +276,8 @@ impl Entries {
         }
     }
 
-    /// The oldest chunk that is in an overflow file and not in the spool. Moves up to `hands` entries to `front`: those
-    /// that the writer holds.
+    /// Returns the oldest chunk that is in an overflow file and not in the spool. First moves entries that the writer
+    /// holds to `front`, until `front` has `hands` entries.
     pub fn next_to_spool(&mut self, hands: usize) -> Option<&QueuedChunk> {
         if self.backlog.chunks == 0 {
             while self.front.len() < hands && self.stored > 0 {
@@ -284,16 +286,16 @@ impl Entries {
                 self.front.push_back(entry);
             }
         }
-        // Entries with a copy in the spool come first.
+        // Entries with a copy in the spool come before entries without one.
         let at = self.front.partition_point(|entry| entry.spool_end.is_some());
         self.front.get(at).or_else(|| self.rest.front().filter(|entry| entry.place.is_some()))
     }
 
-    /// Notes that the chunk of a batch is in the spool, before number `end`.
+    /// Notes that the chunk of batch `batch` is in the spool, before record number `end`.
     ///
-    /// If it is among the first `hands` entries, which the writer holds, it stays in `front`. Otherwise it moves to the
-    /// backlog, and its place in the overflow file is freed. The places of the first `taken` entries, which a courier
-    /// has taken, are freed too: only a recoverer reads them again.
+    /// If the chunk is among the first `hands` entries, which the writer holds, it stays in `front`. Otherwise it moves
+    /// to the backlog, and its place in the overflow file is freed. The places of the first `taken` entries, which a
+    /// courier has taken, are freed too: only a recoverer reads them again.
     pub fn note_spooled(&mut self, batch: u64, end: u64, hands: usize, taken: usize) -> Spooled {
         if self.backlog.chunks == 0
             && self.front.len() < hands
@@ -355,11 +357,11 @@ impl Entries {
     fn shrink_backlog(&mut self, bytes: usize, batch: u64) {
         self.backlog.chunks -= 1;
         self.backlog.bytes -= bytes as u64;
-        // The next chunk has a higher batch; which one is unknown before it is read.
+        // The next chunk has a higher batch number. The exact number is unknown before the chunk is read.
         self.backlog.first_batch = batch + 1;
     }
 
-    /// Drops the unreadable backlog, and returns the counts of its records.
+    /// Drops the backlog, which is unreadable, and returns the numbers of its records by level class.
     pub fn lose_backlog(&mut self) -> PerLevel {
         let mut lost = self.spooled;
         for entry in self.front.iter().filter(|entry| entry.spool_end.is_some()) {
@@ -376,7 +378,7 @@ impl Entries {
         lost
     }
 
-    /// All entries except the backlog, oldest first.
+    /// Iterates over all entries except the backlog, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &QueuedChunk> {
         self.front.iter().chain(&self.rest)
     }

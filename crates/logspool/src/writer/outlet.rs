@@ -18,7 +18,7 @@ use crate::overflow::{Budget, Overflow};
 use crate::sink::Sink;
 use crate::sinks::{self, SinkPlace, Traits};
 
-/// Value of the batch words if there is no such entry.
+/// Value of `front_batch` and `unspilled_batch` if there is no such chunk.
 pub const NONE: u64 = u64::MAX;
 
 /// Value of `error_number` for an error that has a text instead of a system error number.
@@ -27,21 +27,22 @@ pub(super) const TEXT: i32 = -1;
 #[derive(Debug)]
 pub(super) struct OutletState {
     pub(super) entries: Entries,
-    /// Number of entries, from the front, that the sink's courier has taken.
+    /// Number of entries, from the front of the queue, that the sink's courier has taken.
     pub(super) taken: usize,
-    /// Facts noted for the next batch.
+    /// Facts to note for the next batch that is queued.
     pub(super) transit_facts: TransitFacts,
-    /// Number of the last record that has arrived.
+    /// Number of the last record that has arrived at the destination.
     pub(super) number: u64,
     pub(super) overflow: Overflow,
     pub(super) spool: SpoolState,
     pub(super) leave: bool,
     pub(super) dead: bool,
-    /// When the writer finished its last entry, on the monotonic clock.
+    /// Time at which the writer finished its last entry, on the monotonic clock.
     pub(super) finished_at: u64,
-    /// Requested flushes: ticket, and the last batch that must be written before the flush is answered.
+    /// Requested flushes. Each has its ticket, and the last batch that must be written before the flush is answered.
     pub(super) requested_flushes: VecDeque<(u64, u64)>,
-    /// Set when the sink was closed: it is released after this flush is answered and the queue is empty.
+    /// Ticket of the flush after which the closed sink is released. It is set when the sink was closed; the release
+    /// also waits for an empty queue.
     pub(super) closing: Option<u64>,
     pub(super) thread_runs: bool,
     pub(super) spare: Vec<Chunk>,
@@ -57,44 +58,44 @@ impl OutletState {
     }
 }
 
-/// The queue of one sink.
+/// The queue between the collector and one sink.
 pub struct Outlet {
-    /// Id in the sink table.
+    /// Id of the sink in the sink table.
     pub id: u32,
     /// Definition with which the sink was opened.
     pub definition: SinkDefinition,
-    /// How the line treats the sink.
+    /// How the pipeline treats the sink.
     pub traits: Traits,
     /// Whether the sink holds a duplicate of a descriptor that the program may close.
     pub is_lent: bool,
     /// The file or descriptor target, if other sinks may share it.
     pub place: Option<SinkPlace>,
-    /// Whether a later start can write the records that this process leaves.
+    /// Whether a later start of the program can write the records that this process leaves.
     pub is_recoverable: bool,
     pub(super) users: AtomicU32,
     pub(super) closed: AtomicBool,
-    /// Position in the order of released sinks; 0 before the release.
+    /// Position of the sink in the order of released sinks; 0 before its release.
     pub(super) released: AtomicU64,
     pub(super) segment: Arc<Segment>,
     pub(super) sink: Mutex<Option<Box<dyn Sink>>>,
     pub(super) budget: Arc<Budget>,
-    /// Bell of the spool's thread, if the process has spools.
+    /// Wakes the spool's thread, if the process has spools.
     pub(super) bell: Option<Arc<Bell>>,
-    /// Locked by the spool's thread only.
+    /// State of this sink's spool. Only the spool's thread locks it; `close_spool` does so after that thread has ended.
     pub(super) spool: Mutex<SpoolSlot>,
-    /// Whether the destination confirms records later.
+    /// Whether the destination confirms records after they were sent.
     pub(super) confirms: bool,
     pub(super) state: Mutex<OutletState>,
     pub(super) changed: Condvar,
     pub(super) front_batch: AtomicU64,
     pub(super) unspilled_batch: AtomicU64,
-    /// When the oldest chunk was queued that is only in an overflow file. 0: there is no such chunk; 1: the same, but
-    /// there are chunks in the spool.
+    /// Time at which the oldest chunk was queued that is only in an overflow file. 0 means that there is no such chunk.
+    /// 1 means the same, but there are chunks in the spool.
     pub(super) overflowing_since: AtomicU64,
     pub(super) writing_since: AtomicU64,
-    /// Until when a healthy sink may be busy with the writer's last chunk, if that is large; otherwise 0.
+    /// Time until which a healthy sink may be busy with the writer's last chunk, if that chunk is large; otherwise 0.
     pub(super) large_until: AtomicU64,
-    /// Start of the sync under way, on the monotonic clock; 0 if there is none.
+    /// Start of the running sync, on the monotonic clock; 0 if no sync is running.
     pub(super) syncing_since: AtomicU64,
     pub(super) sync_error: AtomicI32,
     pub(super) syncs: Syncs,
@@ -102,16 +103,17 @@ pub struct Outlet {
     pub(super) notify: AtomicBool,
     pub(super) begun: AtomicBool,
     pub(super) meters: SinkMeters,
-    /// Newest flush ticket whose records are all written.
+    /// Newest flush ticket whose records are all written to this sink.
     pub flushed_ticket: AtomicU64,
-    /// Number of times that the sink has switched to another file. Language bindings keep it longer than the outlet.
+    /// Number of times that the sink has switched to another file. Language bindings keep this counter longer than the
+    /// outlet.
     pub rotation_count: Arc<AtomicU64>,
-    /// Time already spent on flushes of this sink that timed out.
+    /// Time that was already spent on flushes of this sink that timed out.
     pub lateness: Lateness,
 }
 
 impl Outlet {
-    /// An outlet for an open sink.
+    /// Makes an outlet for an open sink.
     pub fn new(
         id: u32,
         definition: SinkDefinition,
@@ -178,7 +180,8 @@ impl Outlet {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, OutletState> {
-        // Ignore poison: a panicking writer left counters and queue as they are between two statements of this file.
+        // Ignore poison: a panicking writer leaves counters and queue in a state that occurs between two statements of
+        // this file.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,8 +1,8 @@
-//! The spool of one sink: chunks as frames, in batch order, with one reader.
+//! The spool of one sink. It stores chunks as frames, in batch order, and has one reader.
 //!
-//! A chunk is stored as an entry, as in overflow files (`chunk.rs`). An entry longer than a frame is split into
-//! several, and the codec of each frame says which part it is (`spool/parts.rs`). Numbers count records; a frame that
-//! continues a chunk counts as one record.
+//! A chunk is stored as an entry, as in overflow files (`chunk.rs`). An entry longer than a frame is split into several
+//! frames. The codec of each frame says which part of the entry it is (`spool/parts.rs`). Numbers count records; a
+//! frame that continues a chunk counts as one record.
 
 use std::path::{Path, PathBuf};
 
@@ -11,27 +11,27 @@ use logspool_spool::{Batch, Item, Options, RealDisk, Spool, SpoolError};
 
 use crate::chunk::Chunk;
 
-/// Consumer id of the sink's writer.
+/// Consumer id of the sink's writer in the spool.
 const CONSUMER: u64 = 0;
 
-/// Least number of segments of a spool, however small its size limit.
+/// Minimum number of segments of a spool, however small its size limit is.
 const SEGMENTS: u64 = 8;
 
-/// Result of reading the backlog.
+/// Result of reading the next chunk of the backlog.
 #[derive(Debug)]
 pub enum BacklogRead {
-    /// A chunk, and the number after it.
+    /// A chunk, and the record number after it.
     Chunk(Chunk, u64),
-    /// All chunks were returned already.
+    /// There is no chunk: all chunks were returned already.
     Nothing,
 }
 
-/// See the module documentation.
+/// The spool of one sink. The module documentation describes its contents.
 #[derive(Debug)]
 pub struct SinkSpool {
     spool: Spool<RealDisk>,
     path: PathBuf,
-    /// Number up to which chunks are not returned: the writer holds them or has written them.
+    /// Record number up to which chunks are not returned: the writer holds these chunks or has written them.
     passed: u64,
     acked: u64,
     /// Whether there are acks that no checkpoint has made durable.
@@ -40,11 +40,11 @@ pub struct SinkSpool {
 }
 
 impl SinkSpool {
-    /// Opens a spool in its own folder, with files of `max_bytes` at most.
+    /// Opens a spool in its own folder. Its files take at most `max_bytes`.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be made or is accessible to others.
+    /// Returns an error if the folder cannot be made or is accessible to others.
     pub fn open(path: &Path, max_bytes: u64) -> Result<Self, SpoolError> {
         let segment_bytes = Options::default().segment_bytes.min(max_bytes / SEGMENTS);
         let options = Options { segment_bytes, max_bytes, ..Options::default() };
@@ -58,20 +58,20 @@ impl SinkSpool {
     ///
     /// # Errors
     ///
-    /// As for [`SinkSpool::open`]; the error wraps `WouldBlock` if the spool is in use.
+    /// Returns the errors of [`SinkSpool::open`]. The error wraps `WouldBlock` if the spool is in use.
     pub fn open_left(path: &Path) -> Result<Self, SpoolError> {
-        // Nothing is appended, so the sizes do not matter.
+        // Nothing is appended to this spool, so the size options do not matter.
         let mut spool = Spool::open(vec![RealDisk::open(path)?], Options::default())?;
         let acked = spool.add_consumer(CONSUMER)?;
         let joiner = Joiner::default();
         Ok(Self { spool, path: path.to_owned(), passed: acked, acked, is_unsaved: false, joiner })
     }
 
-    /// Appends an entry of `records` records, and returns the number after it.
+    /// Appends an entry with `records` records. Returns the record number after the entry.
     ///
     /// # Errors
     ///
-    /// See [`Spool::append`]. After an error no part of the chunk is returned by `next`.
+    /// Returns the errors of [`Spool::append`]. After an error, `next` returns no part of the chunk.
     pub fn append(&mut self, entry: &[u8], records: u32) -> Result<u64, SpoolError> {
         let part_bytes = self.spool.max_payload_bytes();
         let parts = entry.len().div_ceil(part_bytes);
@@ -87,21 +87,21 @@ impl SinkSpool {
     ///
     /// # Errors
     ///
-    /// See [`Spool::sync`].
+    /// Returns the errors of [`Spool::sync`].
     pub fn sync(&mut self) -> Result<(), SpoolError> {
         self.spool.sync().map(|_| ())
     }
 
-    /// Makes `next` skip all chunks up to number `end`.
+    /// Makes `next` skip all chunks up to record number `end`.
     pub fn pass(&mut self, end: u64) {
         self.passed = self.passed.max(end);
     }
 
-    /// Returns the oldest chunk that was not passed.
+    /// Returns the oldest chunk that was neither returned nor skipped yet.
     ///
     /// # Errors
     ///
-    /// See [`Spool::read`].
+    /// Returns the errors of [`Spool::read`].
     pub fn next(&mut self) -> Result<BacklogRead, SpoolError> {
         loop {
             let frame = match self.spool.read(CONSUMER)? {
@@ -113,7 +113,7 @@ impl SinkSpool {
                 Some(Item::Frame(frame)) => frame,
             };
             let (end, whole) = (frame.end(), self.joiner.join(frame.codec, frame.payload));
-            // Checksums confirm that a frame is as it was appended. A chunk that lost a part is skipped.
+            // Checksums prove that a frame is as it was appended. A chunk that lost a part is skipped.
             if let Some(chunk) = whole.filter(|_| end > self.passed).and_then(|entry| Chunk::decode(&entry)) {
                 self.pass(end);
                 return Ok(BacklogRead::Chunk(chunk, end));
@@ -121,11 +121,11 @@ impl SinkSpool {
         }
     }
 
-    /// Notes that all chunks up to number `end` are written.
+    /// Notes that all chunks up to record number `end` are written to the sink.
     ///
     /// # Errors
     ///
-    /// Only for an unknown consumer, which cannot happen here.
+    /// Returns an error only for an unknown consumer, which cannot happen here.
     pub fn ack(&mut self, end: u64) -> Result<(), SpoolError> {
         if end > self.acked {
             self.acked = end;
@@ -135,11 +135,11 @@ impl SinkSpool {
         Ok(())
     }
 
-    /// Makes the acks durable and frees files.
+    /// Makes the acks durable and frees files that are no longer needed.
     ///
     /// # Errors
     ///
-    /// See [`Spool::checkpoint`].
+    /// Returns the errors of [`Spool::checkpoint`].
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         if self.is_unsaved {
             self.spool.checkpoint()?;
@@ -148,7 +148,7 @@ impl SinkSpool {
         Ok(())
     }
 
-    /// Bytes of the spool's files.
+    /// Number of bytes of the spool's files.
     pub fn bytes(&self) -> u64 {
         self.spool.bytes()
     }
@@ -157,7 +157,7 @@ impl SinkSpool {
     pub fn remove(self) {
         let Self { spool, path, .. } = self;
         drop(spool);
-        // The next start finds files that stay, and sees that their records are written.
+        // After an error some files stay. The next start finds them, and sees that their records are written.
         let _ = std::fs::remove_dir_all(path);
     }
 }

@@ -1,8 +1,8 @@
-//! The side of the spool's thread: moves chunks from overflow files to disk, and loads them back in order, ahead of the
-//! writer.
+//! The side of the spool's thread. It moves chunks from overflow files to disk, and loads them back in order before the
+//! writer needs them.
 //!
-//! Threads that log, the collector and the writers call nothing here except the bell. Every other call may block on the
-//! spool's disk.
+//! In this file, threads that log, the collector and the writers do nothing but ring the bell. All other functions may
+//! block on the spool's disk.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -17,26 +17,27 @@ use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
 use crate::durable::SyncOutcome;
 use crate::stats::DropReason;
 
-/// A chunk that was in an overflow file for this long is moved to disk. All are, while half of the overflow budget is
-/// in use.
+/// A chunk that was in an overflow file for this long is moved to disk. While half of the overflow budget is in use,
+/// all chunks in overflow files are moved at once.
 ///
-/// Chosen: a stall that ends before costs no disk writes; double takes more memory from the program's machine.
+/// Chosen: a stall that ends before this time costs no disk writes. Doubling it takes more memory from the program's
+/// machine.
 const SPOOL_AFTER_NS: u64 = 1_000_000_000;
 
-/// Bytes of lines that are loaded ahead of the writer.
+/// Number of bytes of lines that are loaded before the writer needs them.
 ///
-/// Chosen: some ten batches, so that a writer does not wait for the disk between them; double gains nothing.
+/// Chosen: some ten batches, so that a writer does not wait for the disk between them. Doubling it gains nothing.
 const LOAD_BYTES: usize = 1024 * 1024;
 
-/// Bytes of lines that one turn moves to disk.
+/// Number of bytes of lines that one turn of the spool's thread moves to disk.
 const STORE_BYTES: usize = 1024 * 1024;
 
-/// Interval at which acks are made durable while records are loaded; each time costs a sync.
+/// Interval at which acks are made durable while records are loaded. Each time costs a sync.
 const SAVE_NS: u64 = 1_000_000_000;
 
 /// A spool that was empty for this long is removed.
 ///
-/// Chosen: a sink that stalls again soon finds its segments made.
+/// Chosen: a sink that stalls again soon finds its segment files still there.
 const EMPTY_NS: u64 = 10_000_000_000;
 
 /// First and longest pause before the disk is tried again, in nanoseconds.
@@ -44,7 +45,7 @@ const FIRST_PAUSE_NS: u64 = 100_000_000;
 const MAX_PAUSE_NS: u64 = 5_000_000_000;
 
 impl Outlet {
-    /// Whether the spool's thread has work here.
+    /// Whether the spool's thread has work to do for this outlet.
     pub fn wants_spool(&self, now: u64) -> bool {
         match self.overflowing_since.load(Ordering::Relaxed) {
             0 => false,
@@ -54,17 +55,17 @@ impl Outlet {
         }
     }
 
-    /// Whether calls wait for durability that a spool would provide.
+    /// Whether there is a spool and calls wait for durability that the spool would provide.
     pub(super) fn has_durability_waiters(&self) -> bool {
         self.bell.is_some() && self.syncs.has_waiters()
     }
 
-    /// Enables a spool for the outlet.
+    /// Enables or disables a spool for the outlet. `bell` wakes the spool's thread.
     pub fn set_bell(&mut self, bell: Option<Arc<Bell>>) {
         self.bell = bell;
     }
 
-    /// Notes that the writer has finished an entry.
+    /// Notes that the writer has finished an entry. Wakes the spool's thread if it should load more chunks.
     pub(super) fn note_finished(&self, state: &mut OutletState, entry: &QueuedChunk) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
@@ -81,7 +82,7 @@ impl Outlet {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner).open = None;
     }
 
-    /// One turn of the spool's thread.
+    /// Does one turn of the spool's thread for this outlet.
     pub fn spool_turn(&self, home: &SpoolHome) -> SpoolTurn {
         let mut slot = self.spool.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic_ns();
@@ -133,7 +134,7 @@ impl Outlet {
             self.lock().spool.bytes = spool.bytes();
         }
         if is_empty {
-            // The spool works, and all its room is free.
+            // The spool works, and all its space is free.
             slot.pause = 0;
             self.lock().spool.error.clear();
         }
@@ -152,7 +153,7 @@ impl Outlet {
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
         let place = self.definition.lasting.clone();
-        // A queue in memory has no path that other processes could check.
+        // A queue in memory has no path that other processes could check. So its spool names no segment.
         let segment = home.segment.home().filter(|(folder, _)| folder.memory_files().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
@@ -162,7 +163,7 @@ impl Outlet {
         SinkSpool::open(&path, home.max_bytes)
     }
 
-    /// Moves chunks from overflow files to disk. Returns whether there were any.
+    /// Moves chunks from overflow files to disk. Returns whether it moved any.
     fn store(&self, spool: &mut SinkSpool) -> Result<bool, SpoolError> {
         let mut stored = 0;
         let mut batches = Vec::new();
@@ -174,7 +175,8 @@ impl Outlet {
                 next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
             let Some((batch, bytes, Some(place))) = next else { break };
-            // tmpfs does not fail to return stored data. If it does, the writer will find out and count the records.
+            // tmpfs does not fail to return stored data. If it fails nevertheless, the writer finds out and counts the
+            // records.
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
             let mut state = self.lock();
@@ -184,7 +186,7 @@ impl Outlet {
                 Spooled::AtHand => spool.pass(end),
                 Spooled::Gone => {
                     spool.pass(end);
-                    // All chunks before it are written too.
+                    // All chunks before this chunk are written too.
                     state.spool.acked = state.spool.acked.max(end);
                 }
             }
@@ -200,7 +202,7 @@ impl Outlet {
         Ok(stored > 0)
     }
 
-    /// Loads chunks back from the spool. Returns whether there were any.
+    /// Loads chunks back from the spool. Returns whether it loaded any.
     fn load(&self, spool: &mut SinkSpool) -> Result<bool, SpoolError> {
         let mut worked = false;
         loop {

@@ -1,8 +1,8 @@
-//! When a sink is synced, and what this means for its batches.
+//! When a sink is synced, and what a sync means for the sink's batches.
 //!
-//! One sync covers everything written before it; while records wait, they never get one each. The writer checks for a
-//! due sync between two chunks and before it sleeps. No batch counts as durable before its sync has returned. If the
-//! destination confirms, a batch is durable when it has arrived.
+//! One sync covers everything written before it. While records wait, they do not get one sync each. The writer checks
+//! for a due sync between two chunks and before it sleeps. No batch counts as durable before its sync has returned. If
+//! the destination confirms, a batch is durable when it has arrived.
 
 use std::sync::atomic::Ordering;
 
@@ -15,26 +15,28 @@ use crate::durable::SyncOutcome;
 use crate::meters::WRITE_SECONDS;
 use crate::sink::{Sink, SyncError};
 
-/// Most bytes that are written but not synced. They are kept in memory in case the sync fails.
+/// Maximum number of bytes that are written but not synced. They are kept in memory in case the sync fails.
 ///
-/// Chosen: a sync of this size is bound by the disk's bandwidth, not its latency. Half syncs a fast program more often.
-/// Double keeps more memory, and calls that wait after a burst wait longer.
+/// Chosen: the time of a sync of this size depends on the disk's bandwidth, not on its latency. Halving it syncs a fast
+/// program more often. Doubling it keeps more memory, and calls that wait after a burst wait longer.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long a steady flow of records may delay a call that waits for a sync.
 ///
-/// Chosen: a few syncs of a common disk. With half, fewer calls share a sync; double shows in their latency.
+/// Chosen: a common disk does a few syncs in this time. Halving it makes fewer calls share a sync; doubling it shows in
+/// the latency of the calls.
 const MAX_NS: u64 = 5_000_000;
 
 /// Delay after a failed sync before the next try, if the sink has kept the unsynced bytes.
 ///
-/// Chosen: a disk that is back is noticed as soon as by its writes; each try writes the kept bytes again.
+/// Chosen: writes notice a disk that works again after the same time. Each try writes the kept bytes again.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// A sync that has not returned for this long is reported as a stuck sink. Chosen: as for a silent service.
+/// A sync that has not returned for this long is reported as a stuck sink. Chosen: it equals the limit for a service
+/// that confirms nothing.
 const STUCK_NS: u64 = super::UNCONFIRMED_STUCK_NS;
 
-/// When the next sync is due.
+/// The time at which the next sync is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyncDue {
     Now,
@@ -53,7 +55,7 @@ impl Outlet {
         self.syncs = syncs;
     }
 
-    /// When the writer must sync next.
+    /// Returns when the writer must sync next.
     pub(super) fn sync_due(&self, state: &OutletState, now: u64) -> SyncDue {
         let unsynced = &state.unsynced;
         if state.dead {
@@ -78,7 +80,7 @@ impl Outlet {
         }
     }
 
-    /// Notes that a batch is written.
+    /// Notes that a batch is written but not synced yet.
     pub(super) fn note_unsynced(
         &self,
         state: &mut OutletState,
@@ -101,26 +103,26 @@ impl Outlet {
         unsynced.counts.iter_mut().zip(counts).for_each(|(total, count)| *total += u64::from(count));
     }
 
-    /// Reports the outcome of some batches of this sink to the waiting calls.
+    /// Reports to the waiting calls how some batches of this sink ended.
     pub(super) fn settle(&self, batches: &[u64], outcome: SyncOutcome) {
         if let Some(pending_sync) = &self.syncs.pending_sync {
             pending_sync.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
         }
     }
 
-    /// Whether the sink is a pipe without a reader. Its records may wait for ever, unless a spool takes them.
+    /// Whether the sink is a pipe without a reader. Its records may wait for ever, unless a spool stores them.
     pub(super) fn has_no_reader(&self) -> bool {
         self.bell.is_none() && !self.confirms && self.error_number.load(Ordering::Relaxed) == libc::EPIPE
     }
 
-    /// Reports to waiting calls that no queued record will become durable, as far as is known.
+    /// Reports to waiting calls that no queued record of this sink will become durable, as far as is known.
     pub(super) fn settle_all(&self) {
         if let Some(pending_sync) = &self.syncs.pending_sync {
             pending_sync.forget_sink(Table::Sinks.slot(self.id));
         }
     }
 
-    /// Syncs everything written until now. Called by the writer, which holds the sink.
+    /// Syncs everything written until now. The writer, which holds the sink, calls it.
     pub(super) fn sync(&self, sink: &mut dyn Sink) {
         let (asked, unsynced) = {
             let mut state = self.lock();
@@ -154,7 +156,8 @@ impl Outlet {
 
     fn note_synced(&self, result: Result<(), SyncError>, asked: u64, end: u64) {
         let mut state = self.lock();
-        // The writer waited for the disk, not in a write.
+        // The writer was waiting for the disk and did not hang in a write. So the time of the sync does not count as a
+        // stuck write.
         state.finished_at = state.finished_at.max(end);
         let unsynced = &mut state.unsynced;
         unsynced.is_under_way = false;
@@ -171,7 +174,7 @@ impl Outlet {
         unsynced.answered = unsynced.answered.max(asked);
     }
 
-    /// Error of the last sync that failed and was not repaired.
+    /// The error of the last sync, if that sync failed and no later one repaired it.
     pub fn sync_error(&self) -> Option<String> {
         match self.sync_error.load(Ordering::Relaxed) {
             0 => None,
@@ -179,7 +182,7 @@ impl Outlet {
         }
     }
 
-    /// Whether a sync hangs.
+    /// Whether a running sync hangs.
     pub(super) fn hangs_in_sync(&self, now: u64) -> bool {
         let since = self.syncing_since.load(Ordering::Relaxed);
         since != 0 && now.saturating_sub(since) > STUCK_NS
@@ -192,8 +195,8 @@ impl Outlet {
         is_to_come || unsynced.is_under_way || unsynced.requested > unsynced.answered
     }
 
-    /// Requests a sync of everything written until now. Returns its number, for [`Outlet::synced`], and whether a
-    /// writer thread must be started. `None` if the sink is closed, or if its destination confirms.
+    /// Requests a sync of everything written until now. Returns the number of the request, for [`Outlet::synced`], and
+    /// whether a writer thread must be started. `None` if the sink is closed, or if its destination confirms.
     pub fn request_sync(&self) -> Option<(u64, bool)> {
         if self.confirms || self.is_closed() {
             return None;
@@ -211,7 +214,7 @@ impl Outlet {
         Some((number, start))
     }
 
-    /// Result of a requested sync: whether everything is durable. `None` if it is still open.
+    /// Result of sync request `number`: whether everything is durable. `None` if the request is still open.
     pub fn synced(&self, number: u64) -> Option<bool> {
         let state = self.lock();
         let unsynced = &state.unsynced;
@@ -252,7 +255,7 @@ mod tests {
     use crate::sink::{Lines, SinkError, SyncError};
     use crate::sinks::{NullOptions, SinkOptions};
 
-    /// A sink whose syncs return when the test says, with the result that it says.
+    /// A sink whose syncs return when the test says so, with the result that the test sets.
     struct Scripted {
         begun: Sender<usize>,
         results: Receiver<Result<(), SyncError>>,
@@ -284,7 +287,7 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_secs(20);
 
-    /// Makes the writer leave, also when the test fails.
+    /// Makes the writer leave when it is dropped, so also when the test fails.
     struct Leave<'a>(&'a Outlet);
 
     impl Drop for Leave<'_> {
@@ -315,7 +318,8 @@ mod tests {
             self.outlet.push(chunk, 0);
         }
 
-        /// Checks whether a call that waits for the record of a batch would return, and the record is durable.
+        /// Checks whether a call that waits for the record of `batch` would return, and whether the record is then
+        /// durable.
         fn look(&self, batch: u64) -> bool {
             let deadline = Some(Instant::now() + Duration::from_millis(1));
             self.pending_sync.wait_until(0, 8 * batch, 20, deadline, || {}) == Some(true)
@@ -355,7 +359,7 @@ mod tests {
             let mut written = stage.begun.recv_timeout(DEADLINE).unwrap();
             assert!(!stage.look(2), "they were written behind the first sync");
             stage.results.send(Ok(())).unwrap();
-            // One more sync covers all four, unless this thread or the writer is kept from the processor for long.
+            // One more sync covers all four records, unless this thread or the writer gets no processor time for long.
             while written < 5 {
                 written = stage.begun.recv_timeout(DEADLINE).unwrap();
                 stage.results.send(Ok(())).unwrap();

@@ -7,23 +7,23 @@ use logspool_lanes::segment::layout::LEVEL_CLASSES;
 
 use crate::durable::PendingSync;
 
-/// When a sink is synced without a request.
+/// When a sink is synced although no call requested a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncRule {
-    /// Only when a call waits for it.
+    /// Never. A sink is then synced only when a call waits for it.
     Asked,
-    /// In addition, this long after the oldest unsynced write.
+    /// This long after the oldest unsynced write, and when a call waits for it.
     Every(Duration),
-    /// Whenever its queue has become empty.
+    /// Whenever the queue of the sink has become empty.
     Always,
 }
 
-/// How sinks are made durable; the same for all sinks of a process.
+/// How sinks are made durable. All sinks of a process share these settings.
 #[derive(Debug, Clone)]
 pub struct Syncs {
-    /// When to sync without a request.
+    /// When to sync although no call requested it.
     pub rule: SyncRule,
-    /// Calls that wait for durability, if the options allow such waits.
+    /// The calls that wait for durability. `None` if the options allow no such calls.
     pub pending_sync: Option<Arc<PendingSync>>,
 }
 
@@ -33,7 +33,7 @@ impl Syncs {
         self.rule != SyncRule::Asked || self.pending_sync.is_some()
     }
 
-    /// Whether calls are waiting.
+    /// Whether calls are waiting for durability.
     pub fn has_waiters(&self) -> bool {
         self.pending_sync.as_ref().is_some_and(|pending_sync| pending_sync.has_waiters())
     }
@@ -45,16 +45,17 @@ pub(super) struct UnsyncedBatches {
     pub(super) batches: Vec<u64>,
     pub(super) counts: [u64; LEVEL_CLASSES],
     pub(super) bytes: usize,
-    /// When the oldest of them was written.
+    /// Time at which the oldest unsynced record was written.
     pub(super) since: u64,
-    /// Numbers of the newest requested sync, the newest answered one, and the newest failed one.
+    /// `requested`, `answered`, `failed`: numbers of the newest requested sync, the newest answered one, and the newest
+    /// failed one.
     pub(super) requested: u64,
     pub(super) answered: u64,
     pub(super) failed: u64,
-    /// When a failed sync is retried; 0 if there is nothing to retry.
+    /// Time at which a failed sync is retried; 0 if there is nothing to retry.
     pub(super) retry_at: u64,
-    /// Whether a sync has failed whose data is lost, so that no later sync repairs it.
+    /// Whether a sync has failed and its data is lost, so that no later sync can repair it.
     pub(super) is_lost: bool,
-    /// Whether a sync is under way.
+    /// Whether a sync is running.
     pub(super) is_under_way: bool,
 }

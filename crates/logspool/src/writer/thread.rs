@@ -1,4 +1,4 @@
-//! The writer thread's side of an outlet: takes the oldest chunk, writes it, retries, counts.
+//! The writer thread's side of an outlet: takes the oldest chunk, writes it, retries, and counts.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -24,24 +24,26 @@ use crate::stats::DropReason;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// Interval at which a sink with a duplicate of a lent descriptor checks whether the program has closed the original.
+/// Interval at which a sink with a duplicate of a lent descriptor checks whether the program has closed the original
+/// descriptor.
 ///
-/// Chosen: a sink lets go at the second check, and records come out of a lane in a fifth of this interval. The reader
-/// of a pipe sees the end two checks later, which goes unnoticed. Half wakes a quiet program 20 times a second.
+/// Chosen: a sink releases the descriptor at the second check. Records leave a lane in a fifth of this interval. The
+/// reader of a pipe sees the end two checks later, which nobody notices. Halving it wakes a quiet program 20 times a
+/// second.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Next action of the writer.
+/// Next action of the writer thread.
 enum WriterAction {
-    /// Write this chunk, from this byte on.
+    /// Write this chunk, starting at this byte.
     Write(Arc<Chunk>, usize),
     /// Sync the sink.
     Sync,
-    /// Report to the sink that nothing was queued for a while.
+    /// Tell the sink that nothing was queued for a while.
     Rest,
 }
 
 impl Outlet {
-    /// Asks the writer thread to leave. Its current chunk stays queued.
+    /// Asks the writer thread to leave. The chunk that it is writing stays queued.
     pub fn ask_to_leave(&self) {
         self.lock().leave = true;
         self.changed.notify_all();
@@ -52,14 +54,14 @@ impl Outlet {
         self.lock().thread_runs = false;
     }
 
-    /// Marks the writer thread as running. Returns whether it must be started.
+    /// Marks the writer thread as running. Returns whether the caller must start it.
     pub fn claim_thread(&self) -> bool {
         let mut state = self.lock();
         !state.leave && !std::mem::replace(&mut state.thread_runs, true)
     }
 
-    /// Whether there is work but no writer thread, although one may run. If so, marks it as running: the caller must
-    /// start it.
+    /// Whether there is work but no writer thread, although one may run. If so, marks the thread as running, and the
+    /// caller must start it.
     pub fn wants_thread(&self) -> bool {
         let mut state = self.lock();
         let wants = !state.thread_runs && !state.leave && self.has_work(&state);
@@ -67,7 +69,7 @@ impl Outlet {
         wants
     }
 
-    /// Marks the writer thread as gone. Called under the same lock as the check that it may leave.
+    /// Marks the writer thread as gone. Call it under the same lock as the check that the thread may leave.
     pub(super) fn mark_thread_gone(&self, state: &mut OutletState) {
         state.thread_runs = false;
         progress::note();
@@ -78,7 +80,7 @@ impl Outlet {
         self.lock().thread_runs
     }
 
-    /// Allows a writer thread again after `ask_to_leave`. Returns whether it must be started.
+    /// Allows a writer thread again after `ask_to_leave`. Returns whether the caller must start it.
     pub fn resume(&self) -> bool {
         let mut state = self.lock();
         state.leave = false;
@@ -95,18 +97,18 @@ impl Outlet {
             || self.is_done(state) && !self.is_closed()
     }
 
-    /// Whether the destination confirms records.
+    /// Whether the destination confirms records after they were sent.
     pub fn confirms(&self) -> bool {
         self.confirms
     }
 
-    /// Whether a writer begins here for the first time. True only once.
+    /// Whether a writer thread begins for this outlet for the first time. Returns true only once.
     pub fn begin_once(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
 
-    /// Body of the writer thread: runs until asked to leave, or until the sink is closed. Calls `on_arrival` after each
-    /// arrival of batches, if the destination confirms.
+    /// Body of the writer thread. Runs until the thread is asked to leave, or until the sink is closed. If the
+    /// destination confirms, calls `on_arrival` after each arrival of batches.
     pub fn run(&self, on_arrival: impl Fn()) {
         let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         match sink_slot.as_mut().and_then(|sink| sink.courier()) {
@@ -115,7 +117,7 @@ impl Outlet {
         }
         let state = self.lock();
         if self.is_done(&state) && !self.is_closed() {
-            // Under the lock: records that come from here on are counted as dropped, as after `release`.
+            // Mark it under the lock: records that come after this point are counted as dropped, as after `release`.
             self.note_closed();
             let is_unsynced = self.sync_due(&state, monotonic_ns()) != SyncDue::Never;
             drop(state);
@@ -143,8 +145,8 @@ impl Outlet {
         }
     }
 
-    /// Waits for the oldest chunk, for a due sync, or for [`IDLE_CHECK_INTERVAL`] if `rests`. `None` means that the thread must leave;
-    /// it is marked as gone already.
+    /// Waits for the oldest chunk, for a due sync, or for [`IDLE_CHECK_INTERVAL`] if `rests`. `None` means that the
+    /// thread must leave; it is already marked as gone.
     fn next_action(&self, rests: bool) -> Option<WriterAction> {
         let mut state = self.lock();
         loop {
@@ -167,7 +169,8 @@ impl Outlet {
                 if let Some(Ok(chunk)) = chunk {
                     return Some(WriterAction::Write(Arc::new(chunk), written));
                 }
-                // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
+                // tmpfs does not fail to return stored data. If it fails nevertheless, the records are counted as
+                // dropped.
                 self.finish(0, Some(DropReason::Unreadable));
                 state = self.lock();
                 continue;
@@ -189,7 +192,7 @@ impl Outlet {
     }
 
     fn write_chunk(&self, sink: &mut dyn Sink, chunk: &Chunk, mut written: usize) {
-        // Before the first byte: a recoverer applies `offset` only to the chunk of this batch.
+        // Store this before the first byte is written: a recoverer applies `offset` only to the chunk of this batch.
         self.head().writing.store(chunk.batch, Ordering::Relaxed);
         if let Some(shared) = sink.shared() {
             shared.begin(chunk.batch, 0);
@@ -207,7 +210,7 @@ impl Outlet {
             if let Some(shared) = sink.shared() {
                 match &result {
                     Ok(count) => {
-                        // In this order: a missing intent means that the segment has noted the bytes.
+                        // Keep this order: if there is no intent, the segment must have noted the bytes.
                         self.head().offset.publish((written + count) as u64);
                         shared.finish_append();
                     }
@@ -268,7 +271,7 @@ impl Outlet {
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits between two tries. Returns false if the thread must leave or the queue was abandoned.
+    /// Waits for `pause` between two tries. Returns false if the thread must leave or the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
         let state = self.lock();
         if state.leave || state.dead {
@@ -281,7 +284,7 @@ impl Outlet {
         true
     }
 
-    /// Removes the oldest entry. `written` of its bytes are written; its other records are dropped for `reason`.
+    /// Removes the oldest entry. Its first `written` bytes are written; its other records are dropped for `reason`.
     pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
         let mut state = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
@@ -301,8 +304,8 @@ impl Outlet {
             }
             (Some(reason), None) => self.count_dropped(reason, entry.counts),
         }
-        // In this order: a recoverer that reads this batch also sees its counters. Stored before `offset` is reset: a kill
-        // between the two must not leave a batch that looks unwritten.
+        // Keep this order: a recoverer that reads this batch also sees its counters. Store the batch before `offset` is
+        // reset: a kill between the two stores must not leave a batch that seems to be unwritten.
         if self.confirms {
             state.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
             head.note_arrival(entry.batch, state.number);
@@ -326,8 +329,9 @@ impl Outlet {
         }
         let finished = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
         if finished.is_some() || entry.place.is_some() {
-            // The last reference to an overflow file removes it. Without the lock, which the collector needs, since this
-            // frees megabytes. But before it is published that everything is written, since the process may end then.
+            // Dropping the last reference to an overflow file removes the file. Do it without the lock, which the
+            // collector needs, since it frees megabytes. Do it before publishing that everything is written, since the
+            // process may end then.
             drop(state);
             drop((finished, entry.place));
             state = self.lock();

@@ -1,4 +1,4 @@
-//! A dead process whose segment is made by hand, so that every position in it is known.
+//! Tests with a dead process whose segment the test itself fills, so that every position in it is known.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::sinks::{FileOptions, SinkOptions};
 
 const NAME: &str = "1-2-3-00000000000000aa";
 
-/// A process with two threads; the first one logs most records.
+/// A process with two threads. The first thread logs most records.
 struct Process {
     folder: tempfile::TempDir,
     segment: Segment,
@@ -67,7 +67,7 @@ impl Process {
         std::mem::swap(&mut self.producer, &mut self.other);
     }
 
-    /// Batches the logged records without storing the notes in the lanes.
+    /// Batches the logged records, but does not store the notes in the lanes.
     fn publish(&mut self) -> (u64, Vec<LaneRange>) {
         assert!(manifest::make_room(&self.segment));
         let header = self.segment.header();
@@ -91,7 +91,7 @@ impl Process {
         (end, ranges)
     }
 
-    /// Batches the logged records and marks them written for all sinks.
+    /// Batches the logged records, and marks them as written for all sinks.
     fn write(&mut self) {
         let (end, ranges) = self.batch();
         for range in ranges {
@@ -131,7 +131,7 @@ impl Dead {
         orphan.bytes()
     }
 
-    /// Numbers of the lines in a file.
+    /// Returns the numbers in the lines of a file.
     fn numbers(&self, name: &str) -> Vec<u32> {
         let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         text.lines().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
@@ -150,7 +150,7 @@ fn a_dead_process_takes_what_it_has_queued() {
     process.log(sink, 150);
     process.write();
     process.grow(256 * 1024);
-    // Fills its second ring more than once, across the ring's end.
+    // The loop fills the second ring of the lane more than once, across the ring's end.
     for _ in 0..30 {
         process.log(sink, 150);
         process.write();
@@ -183,7 +183,7 @@ fn what_one_file_has_got_takes_no_memory_while_another_one_waits() {
     process.log(second, 100);
     process.batch();
     process.log(first, 100);
-    // The kill comes before the note in the lane.
+    // The kill comes before the note in the lane is stored.
     process.publish();
     process.log(second, 10);
     let dead = process.die();
@@ -245,8 +245,8 @@ fn files_that_nothing_left_refers_to_are_removed() {
     assert!(dead.holds_nothing());
 }
 
-/// Recovers a process that was killed in its third batch. An earlier recoverer was killed after `kept` notes of the
-/// batches passed up to `up_to`. Returns whether that recoverer had more notes to store.
+/// Recovers a process that was killed in its third batch. An earlier recoverer was killed after storing `kept` notes
+/// about the batches up to `up_to`. Returns whether that recoverer had more notes to store.
 fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     let mut process = Process::new();
     let (first, second) = (process.open_sink("first.log"), process.open_sink("second.log"));
@@ -258,7 +258,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     process.batch();
     process.log_in_other(first, 3);
     process.log(first, 3);
-    // The kill comes before the notes in the lanes.
+    // The kill comes before the notes in the lanes are stored.
     process.publish();
     let dead = process.die();
     if up_to > 1 {
@@ -267,7 +267,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     let folder = Folder::open_existing(dead.folder.path()).unwrap();
     let leftover = Leftover::find(&folder, NAME).unwrap();
     let claim = Claim::take(&folder, &leftover).unwrap().unwrap();
-    // As if `first.log` had all its records.
+    // Close the sink as if `first.log` had all its records.
     claim.close(first as usize).unwrap();
     let read = || Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
     let notes = advanced_words(&read().plan.written_batches(|batch| batch > up_to));
