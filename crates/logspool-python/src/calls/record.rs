@@ -1,10 +1,10 @@
 //! Queues a finished `LogRecord` by its values, for an adopted handler that stock logging calls.
 //!
 //! Pipeline stage: *capture*, on the stock path (see ARCHITECTURE.md). Every value that a format shows is read from the
-//! record and never looked up again, because the record may have been made elsewhere or changed by a filter. The
-//! collector would not render some records as Python does: records with a renamed level, a traceback, or a time that
-//! cannot be reproduced to the bit. For these records [`queue`] returns [`ByValueOutcome::No`], and the line is
-//! formatted in the caller.
+//! record and never looked up again. The record may have been made elsewhere or changed by a filter. The collector
+//! would not render some records as Python does: records with a renamed level, a traceback, or a time that cannot be
+//! reproduced to the bit. For these records [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the
+//! caller.
 //!
 //! Python's formatter sets `message` and `asctime` on the record. They can be left out if this handler is the last code
 //! that sees the record: the logger of that name has no further handler, and no filter has kept the record. Otherwise,
