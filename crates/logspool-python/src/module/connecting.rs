@@ -1,4 +1,4 @@
-//! Python functions that pass the parts of `python/logspool/` that native code uses.
+//! Python functions that give native code the functions and objects of `python/logspool/` that it uses.
 
 use std::path::PathBuf;
 
@@ -154,8 +154,8 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
     }
 }
 
-/// Return the byte offset of the number that changes with each change of a dict. Used before 3.14; see
-/// `environment.rs`.
+/// Return the byte offset of a number in a dict. Before 3.14 the number changes with each change of the dict; from 3.14
+/// on it is the number of items. See `environment.rs`.
 #[pyfunction]
 pub fn dict_state_offset() -> usize {
     environment::dict_state_offset()
