@@ -1,8 +1,9 @@
 """Inspect loggers, handlers and formatters, and decide which of them native code can replace.
 
-Stop on the line: *capture*, its slow part. Nothing here changes anything: each function returns a description or
-a reason, and native code (`crates/logspool-python/src/plans/planning.rs`) keeps it until something it was made from
-changes. Called inside logging calls, with the planning lock held: no locks are taken and nothing is logged here.
+Pipeline stage: *capture*, its slow part (see ARCHITECTURE.md). Nothing in this module changes anything. Each function
+returns a description or a reason. Native code (`crates/logspool-python/src/plans/planning.rs`) keeps the result until
+something that it was made from changes. The functions are called inside logging calls, with the planning lock held, so
+they take no locks and log nothing.
 """
 
 from __future__ import annotations
@@ -21,26 +22,29 @@ from typing import Any, NamedTuple, TypeVar
 
 Answer = TypeVar("Answer")
 
-#: Guards planning. Reentrant, because a signal handler may log while a plan is made; a forked child makes a new one.
+#: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
+#: new lock.
 lock = threading.RLock()
 
-#: Held while logspool is installed or uninstalled, taken before `lock`. Not the same lock: `uninstall()` waits for the
-#: lock of a handler, whose holder may wait for a plan.
+#: Held while logspool is installed or uninstalled, and taken before `lock`. It is a separate lock, because
+#: `uninstall()` waits for the lock of a handler, whose holder may wait for a plan.
 installing = threading.RLock()
 
 #: (class, name) -> (native replacement, stock function), filled by `_install`.
 replaced: dict[tuple[type, str], tuple[Any, Any]] = {}
 
-#: The same for every native method ever made. Whoever patches a class while logspool is installed and puts it back
-#: after `uninstall()` puts a native method back; it does what its stock function does, and counts as that.
+#: All native methods ever made, in the form of `replaced`. A program may patch a class while logspool is installed and
+#: restore the class after `uninstall()`. It then restores a native method. That method does the same as its stock
+#: function, so it is treated as the stock function.
 made: dict[tuple[type, str], tuple[Any, Any]] = {}
 
-#: The same for logspool's own classes, which keep theirs for ever; filled by `_handlers`.
+#: The native methods of logspool's own classes, in the form of `replaced`. They are never removed; filled by
+#: `_handlers`.
 own: dict[tuple[type, str], tuple[Any, Any]] = {}
 
 
 class Formatting(NamedTuple):
-    """A formatter that the collector can follow."""
+    """A formatter whose format the collector can apply."""
 
     style: str
     template: str
@@ -55,22 +59,23 @@ class Formatting(NamedTuple):
 
 
 class Format(NamedTuple):
-    """How the lines of a handler are made, and what says so."""
+    """How the lines of a handler are formatted, and the objects that determine this."""
 
-    #: Or why only Python can make them.
+    #: The formatting, or the reason why only Python can format the lines.
     form: Formatting | str
-    #: Classes of formatter and style, each with what `_native.class_state` said of it before it was looked at.
+    #: Classes of formatter and style, each with the result of `_native.class_state` from before the class was
+    #: inspected.
     types: tuple[tuple[type, int], ...]
-    #: Formatter and style, each with what `_native.watch_part` said of it before.
+    #: Formatter and style, each with the result of `_native.watch_part` from before the object was inspected.
     parts: tuple[tuple[Any, int], ...]
 
 
 class Adoption(NamedTuple):
     """A handler whose output can go through the queue."""
 
-    #: Name of the sink in the core's table.
+    #: Name of the sink in the core's table of sinks.
     kind: str
-    #: Its options. Those of "console" follow from `path` and `fd`.
+    #: Options of the sink. The options of "console" follow from `path` and `fd`.
     options: dict[str, Any]
     path: str
     fd: int
@@ -84,9 +89,9 @@ class Adoption(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A handler whose output stock logging writes."""
+    """A handler whose output must be written by stock logging."""
 
-    #: "foreign", or "unopened" where it ends with the opening of its file, which its first record brings.
+    #: "foreign", or "unopened" if the refusal ends when the handler's first record opens its file.
     kind: str
     reason: str
     watched: _streams.Watched
@@ -108,7 +113,7 @@ class LoggingGlobals(NamedTuple):
 
 
 def is_stock(cls: type, name: str) -> bool:
-    """Say whether `cls.__dict__[name]` is the function that the standard library put there, or our replacement."""
+    """Return whether `cls.__dict__[name]` is the standard library's function or logspool's replacement for it."""
     value = cls.__dict__.get(name)
     for ours in (replaced, own, made):
         known = ours.get((cls, name))
@@ -133,11 +138,11 @@ def native_method(cls: type, owner: str, name: str) -> tuple[Any, Any] | None:
 
 
 def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
-    """Let a question about a class be asked again only when the class, its bases or logspool's methods changed."""
+    """Keep the answer of `ask` about a class until the class, its bases or logspool's methods change."""
     answers: dict[int, tuple[int, Answer]] = {}
 
     def answer(cls: type, /) -> Answer:
-        # Read first: a change from here on makes the answer stale, not wrong. No two classes have the same state.
+        # The state is read first: a later change makes the answer stale, not wrong. No two classes have the same state.
         state = _native.class_state(cls)
         kept = answers.get(id(cls))
         if kept is not None and kept[0] == state != 0:
@@ -151,14 +156,14 @@ def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
     return answer
 
 
-#: Classes whose answers are kept.
+#: Maximum number of classes whose answers are kept.
 #:
-#: Chosen: programs have a dozen; a program that keeps making classes must not fill the memory.
+#: Chosen: programs have a dozen such classes. A program that keeps making classes must not fill the memory.
 _MOST_CLASSES = 256
 
 
 def changed_method(cls: type, base: type, names: tuple[str, ...]) -> str | None:
-    """Return the first of `names` that `cls` does not take unchanged from `base` or its bases."""
+    """Return the first of `names` that `cls` overrides instead of inheriting it from `base` or its bases."""
     for name in names:
         for owner in cls.__mro__:
             if name in owner.__dict__:
@@ -173,12 +178,13 @@ def changed_method(cls: type, base: type, names: tuple[str, ...]) -> str | None:
 
 
 def first_in(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """Return the first of `names` that an object has of its own. Other threads may change its attributes meanwhile."""
+    """Return the first of `names` in an object's own attributes. Other threads may change them during the search."""
     return next(filter(attributes.__contains__, names), None)
 
 
 def defined_on_class(cls: type, names: tuple[str, ...]) -> str | None:
-    """Say which attribute that only an instance should have is defined on a class, if one is."""
+    """Return the first attribute that only an instance should have but that is defined on a class; None if there is
+    none."""
     for owner in cls.__mro__:
         for name in names:
             if name in owner.__dict__:
@@ -187,7 +193,8 @@ def defined_on_class(cls: type, names: tuple[str, ...]) -> str | None:
 
 
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
-    """Say which method is replaced on a handler itself, or that its lock is of another kind."""
+    """Return the method that is replaced on the handler itself, or say that its lock has another type; None if
+    neither."""
     name = first_in(vars(handler), called)
     if name is not None:
         return f"{name} is replaced on the handler"
@@ -198,7 +205,7 @@ def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
 
 
 def _is_plain_slot(owner: type, name: str) -> bool:
-    # `object.__setattr__` and its like: slot wrappers of the object type.
+    # Methods such as `object.__setattr__` are slot wrappers of the type `object`.
     return owner is object and name.startswith("__")
 
 
@@ -206,8 +213,8 @@ def _is_plain_slot(owner: type, name: str) -> bool:
 # Loggers
 # ---------------------------------------------------------------------------------------------------------------
 
-#: Methods that the stock path of a logging call runs on the logger. The first comes first also among the reasons:
-#: native code reads from them whether it may answer that question itself.
+#: Methods that the stock path of a logging call runs on the logger. `isEnabledFor` must be first, also in the list of
+#: reasons: native code learns from the reasons whether it may check the level itself.
 _LOGGER_CALLED = (
     "isEnabledFor",
     "_log",
@@ -223,10 +230,10 @@ _LOGGER_CALLED = (
     "__delattr__",
 )
 
-#: Plain instance attributes that it reads; a property in their place could answer anything.
+#: Plain instance attributes that the stock path reads; a property of such a name could return any value.
 _LOGGER_READ = ("name", "level", "parent", "propagate", "handlers", "disabled", "filters", "_cache")
 
-#: Names that replace a method when a logger instance has them.
+#: Names of methods that a logger instance can override with attributes of its own.
 logger_methods = ["_log", "findCaller", "makeRecord", "handle", "filter", "callHandlers", "isEnabledFor"]
 
 
@@ -264,18 +271,18 @@ _HANDLER_CALLED = (
 
 _HANDLER_READ = ("level", "formatter", "filters", "stream", "lock", "baseFilename", "mode", "encoding", "errors")
 
-#: What `createLock` makes.
+#: The type of the lock that `createLock` makes.
 _Lock = type(threading.RLock())
 
 #: Known classes, most derived first; `_rotation` has the classes of `logging.handlers`.
 _KNOWN_HANDLERS: tuple[type, ...] = (logging.FileHandler, logging.StreamHandler)
 
-#: logspool's own, filled by `_handlers`.
+#: logspool's own handler classes, filled by `_handlers`.
 own_handlers: list[type] = []
 
 
 class SharedRotation:
-    """Base of logspool's own rotating handlers, whose file several processes rotate."""
+    """Base of logspool's own rotating handlers. Several processes rotate the file of such a handler."""
 
     _compress: str | None = None
 
@@ -286,8 +293,8 @@ class SharedRotation:
 
 
 def describe(handler: Any) -> Adoption | Refusal | str:
-    """Describe a handler, or say why its output must be written by stock logging."""
-    # Read first: what changes from here on makes the answer stale, not wrong.
+    """Describe a handler, or return why stock logging must write its output."""
+    # The state is read first: a later change makes the answer stale, not wrong.
     watched = _streams.watched(getattr(handler, "stream", None))
     answer = _describe(handler, watched)
     if isinstance(answer, str) and watched:
@@ -318,7 +325,8 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
 
 @kept_answer
 def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
-    """Return the known class of a handler's class, the kind of its rotation, and the methods that run; or a reason."""
+    """Return the known base class of `cls`, its kind of rotation, and the methods that run; or a reason to refuse
+    it."""
     if cls is logging.NullHandler and is_stock(cls, "handle"):
         return "null"
     turning = _rotation.known_class(cls)
@@ -336,7 +344,7 @@ def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
     reason = changed_method(cls, known, called)
     if reason is not None:
         return reason
-    # `FileHandler.emit` names them; subclasses end there.
+    # `FileHandler.emit` calls `StreamHandler.emit` by its class name; `emit` of a subclass ends in one of the two.
     for base in (logging.FileHandler, logging.StreamHandler):
         if issubclass(cls, base) and not is_stock(base, "emit"):
             return f"{base.__qualname__}.emit is patched"
@@ -352,7 +360,7 @@ def _encodes(text: str) -> bool:
 
 
 def open_streams(logger: Any, level: int) -> None:
-    """Open the files of handlers that a record of this level would open: made with `delay`, or closed before."""
+    """Open the files that a record of this level would open: of handlers made with `delay`, or closed before."""
     while logger is not None:
         for handler in list(logger.handlers):
             if level >= handler.level and getattr(describe(handler), "kind", None) == "unopened":
@@ -444,7 +452,7 @@ def _describe_format(handler: Any, known: Any) -> Format:
 
 def describe_format_of(formatter: Any) -> Format:
     """Describe how the lines of a formatter are made."""
-    # Each is watched before it is looked at: a change from then on makes the answer stale, not wrong.
+    # Each part is watched before it is inspected: a later change makes the answer stale, not wrong.
     parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
     types: tuple[tuple[type, int], ...] = ((type(formatter), _native.class_state(type(formatter))),)
     style = getattr(formatter, "_style", None)
@@ -491,7 +499,7 @@ _FORMATTER_CALLED = (
 
 _STYLE_CALLED = ("usesTime", "_format", "format", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
-#: Attributes that no style of ours may have of its own.
+#: Attributes that an instance of a known style must not have of its own.
 _STYLE_OWN = (*_STYLE_CALLED, "asctime_format", "asctime_search")
 
 _STYLES = {
@@ -502,7 +510,7 @@ _STYLES = {
 
 
 def describe_formatter(formatter: Any) -> Formatting | str:
-    """Describe a formatter, or say why only Python can run it."""
+    """Describe a formatter, or return why only Python can run it."""
     base = _formatter_class(type(formatter))
     if isinstance(base, str):
         return base
@@ -575,7 +583,7 @@ def _describe_style(
 
 
 def _shown(template: str) -> str | None:
-    """Return the reason why only Python can fill in this template, else None. The check errs towards Python."""
+    """Return why only Python can fill in this template, or None. In doubt, the check chooses Python."""
     if any(word in template for word in ("lineno", "funcName", "filename", "pathname", "module")):
         if not logging._srcfile:
             return "logging._srcfile is off"
@@ -661,7 +669,7 @@ def logging_globals() -> LoggingGlobals:
     level_names = []
     reason = _globals_reason()
     for number, name in list(logging._levelToName.items()):
-        # An `IntEnum` counts too: a lookup by number finds its name.
+        # An `IntEnum` member counts as an int too: a lookup by number finds its name.
         if not isinstance(number, int) or not 0 <= number <= 0xFFFF:
             continue
         if type(name) is not str or not _encodes(name):
@@ -679,7 +687,7 @@ def logging_globals() -> LoggingGlobals:
 
 
 def _nanoseconds(seconds: float) -> int:
-    # Exact, so that dividing by 1e9 gives the same float again.
+    # The ratio is exact, so dividing it by 1e9 gives the same float again.
     numerator, denominator = seconds.as_integer_ratio()
     return (numerator * 1_000_000_000 * 2 + denominator) // (denominator * 2)
 
@@ -709,7 +717,7 @@ def _globals_reason() -> str:
 
 
 def _arithmetic() -> str:
-    """Tell which of the three ways of CPython 3.10 to 3.14 makes `LogRecord.msecs`."""
+    """Return which of the three methods of CPython 3.10 to 3.14 computes `LogRecord.msecs`."""
     global _arithmetic_found
     if _arithmetic_found is None:
         names = logging.LogRecord.__init__.__code__.co_names
@@ -727,7 +735,7 @@ def _adds_zero(constants: tuple[Any, ...]) -> bool:
 
 _arithmetic_found: str | None = None
 
-# Last: both look back into this module.
+# These imports are last, because the modules import this module in turn.
 from logspool import _native, _queueing, _rotation, _streams  # noqa: E402
 
 __all__ = [
@@ -745,7 +753,7 @@ __all__ = [
 
 
 def note_truncation(handler: Any) -> None:
-    """Note that a handler has truncated its file: records that an earlier program left for it are obsolete."""
+    """Note that a handler has truncated its file, so records that an earlier program left for the file are obsolete."""
     path, mode = getattr(handler, "baseFilename", None), getattr(handler, "mode", None)
     if type(path) is str and type(mode) is str and mode.startswith("w") and getattr(handler, "stream", None):
         _native.opened_anew(path)

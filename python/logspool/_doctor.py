@@ -1,6 +1,6 @@
-"""Say what on this machine and in this process would hurt.
+"""Report the problems of this machine and this process that would affect logspool.
 
-As a command it looks at the machine. Inside a program `findings()` looks at its loggers and handlers as well.
+As a command, it inspects the machine. Inside a program, `findings()` also inspects the program's loggers and handlers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from logspool import _keeper, _messages, _native, _options, _stats
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# `typing` is slow to import; type checkers recognise this name by its spelling.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-#: A write that takes longer counts as hanging. Chosen: a hundred times the time of a busy disk.
+#: A write that takes longer counts as hanging. Chosen: a hundred times as long as a write to a busy disk.
 STUCK_SECONDS = 1.0
 
 
 class Finding:
-    """One thing that would hurt.
+    """One problem that `findings()` found.
 
     Attributes:
         place: the folder, file or logger concerned.
         text: the problem.
-        fix: the action to take; empty for a mere note.
+        fix: the action to take; empty if no action is needed.
     """
 
     def __init__(self, place: str, text: str, fix: str = "") -> None:
@@ -41,7 +41,7 @@ class Finding:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the findings. Returns 0 without any problem, else 1."""
+    """Print the findings. Return 0 if there is no problem, else 1."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
         return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (fix: --help)")
     folder = arguments[0] if arguments else queue_dir()
@@ -68,7 +68,7 @@ def _keepers(folder: str) -> str:
 
 
 def findings() -> list[Finding]:
-    """Return what would hurt this process."""
+    """Return the problems of this machine and this process."""
     folder = queue_dir()
     return [
         *_machine(folder, _is_named()),
@@ -82,7 +82,7 @@ def findings() -> list[Finding]:
 
 
 def queue_dir() -> str:
-    """Return the queue folder that this process has or would have."""
+    """Return the queue folder that this process has, or would have if it logged."""
     return str(_chosen() or _options.default_queue_dir())
 
 
@@ -92,7 +92,7 @@ def _chosen() -> str | None:
 
 
 def _is_named() -> bool:
-    """Tell whether the user named the queue folder."""
+    """Return whether the user has set the queue folder."""
     return bool(_chosen())
 
 
@@ -116,7 +116,7 @@ def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
 
 
 def _obstacle(folder: str, named: bool) -> Finding | None:
-    """Return why a program that starts now cannot have its queue in this folder, or None."""
+    """Return why a program that starts now cannot have its queue in this folder, or None if it can."""
     parent = _existing(folder)
     try:
         status = os.statvfs(parent)
@@ -151,12 +151,12 @@ def _existing(folder: str) -> str:
     return folder if os.path.lexists(folder) else os.path.dirname(os.path.abspath(folder))
 
 
-#: File systems that a disk never holds up; an empty string where the kernel does not tell.
+#: File systems on which writes never wait for a disk. The empty string is for a type that the kernel does not report.
 _IN_MEMORY = ("tmpfs", "ramfs", "")
 
 
 def _instead() -> str:
-    """Say where the queue is when it cannot be in its folder."""
+    """Return where the queue is if it cannot be in its folder."""
     command, why = _keeper.command()
     if command is not None:
         return "in memory that a keeper process holds, which delivers it when the program dies"
@@ -164,7 +164,7 @@ def _instead() -> str:
 
 
 def _where(folder: str, named: bool) -> str:
-    """Say where a program that starts now has its queue."""
+    """Return where a program that starts now would have its queue."""
     if _obstacle(folder, named) is not None:
         return _instead()
     return f"in {folder}, on {_filesystem(_existing(folder)) or 'a file system of unknown kind'}"
@@ -192,7 +192,7 @@ def _leftovers(folder: str) -> Iterator[Finding]:
     try:
         orphans = _native.orphans(folder)
     except PermissionError:
-        # Said by `_machine`.
+        # `_machine` has reported this.
         return
     except OSError as error:
         yield Finding(folder, f"cannot be read: {error}", f"chmod 700 {folder}, owned by the user of the program")
@@ -221,7 +221,7 @@ def _sidecars(folder: str) -> Iterator[Finding]:
     try:
         sidecars = _native.sidecars(folder)
     except OSError:
-        # Said by `_leftovers`.
+        # `_leftovers` has reported this.
         return
     for sidecar in sidecars:
         place = str(sidecar["path"] or sidecar["name"])
@@ -260,7 +260,7 @@ def _memory() -> Iterator[Finding]:
 
 
 def _all_handlers() -> list[tuple[str, logging.Handler]]:
-    """Return (name of the logger, handler) for every handler of this process that a logger has."""
+    """Return (name of the logger, handler) for every handler that is attached to a logger of this process."""
     logging = sys.modules.get("logging")
     if logging is None:
         return []
@@ -307,7 +307,7 @@ def _waits_for_ever(handler: Any) -> bool:
 
 
 def _worker_processes() -> str:
-    """Return the reason to assume that this is one of several processes, or an empty string."""
+    """Return why this process is probably one of several worker processes, or an empty string."""
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is not None:
         if multiprocessing.parent_process() is not None:

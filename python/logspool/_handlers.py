@@ -1,4 +1,4 @@
-"""Handlers of logspool's own, usable from `dictConfig` and without `install()`."""
+"""logspool's own handlers, which work in `dictConfig` and without `install()`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from logspool import _adopt, _install, _native, _pretty, _service, _sinks
 class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """A `logging.StreamHandler` whose lines go through the queue.
 
-    Works with and without `logspool.install()`. A stream without a file descriptor is written to at once.
-    Without a formatter of its own it shows time, level, logger and message on a terminal, in colours unless
-    `NO_COLOR` is set; elsewhere it writes what `logging.StreamHandler` writes.
+    Works with and without `logspool.install()`. Lines for a stream without a file descriptor are written at once,
+    without the queue. Without a formatter, the handler shows time, level, logger and message on a terminal, in colours
+    unless `NO_COLOR` is set. On other streams it writes the same as `logging.StreamHandler`.
 
     Args:
         stream: as in `logging.StreamHandler`; None is `sys.stderr`.
-        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
+        options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
         TypeError, ValueError, RuntimeError: as `logspool.install()`.
@@ -38,12 +38,12 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
 class FileHandler(logging.FileHandler):
     """A `logging.FileHandler` whose lines go through the queue.
 
-    Works with and without `logspool.install()`: a record is formatted and written by the collector, in the order of
-    the calls; `flush()` and `close()` wait until everything before is in the file.
+    Works with and without `logspool.install()`. The collector formats and writes the records in the order of the calls.
+    `flush()` and `close()` wait until all earlier records are in the file.
 
     Args:
         filename, mode, encoding, delay, errors: as in `logging.FileHandler`.
-        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
+        options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
         OSError: the file cannot be opened.
@@ -64,24 +64,24 @@ class FileHandler(logging.FileHandler):
 
 
 class SinkHandler(logging.Handler):
-    """Write records to a sink of logspool's table, by the name of the sink.
+    """Write records to a sink of logspool's table of sinks, which is selected by name.
 
-    Works with and without `logspool.install()`. A sink gets the lines that the formatter makes, or, where it wants all
-    parts of a record, its entry; then a formatter decides only the texts of tracebacks and stacks. No call waits for
-    the destination: records wait in the queue, also while it is away. `docs/reference/sinks.md` lists the sinks and
-    their options.
+    Works with and without `logspool.install()`. A sink receives the lines that the formatter makes, or entries if it
+    needs all parts of a record. For an entry, a formatter makes only the texts of tracebacks and stacks. No call waits
+    for the destination: while the destination is away, records wait in the queue. `docs/reference/sinks.md` lists the
+    sinks and their options.
 
     Args:
-        sink: its name.
-        options: those of the sink and those of `logspool.install()`; a process has one queue, and the first handler
-            says how it is.
+        sink: the name of the sink.
+        options: the options of the sink and of `logspool.install()`. A process has one queue; the options of its first
+            handler apply.
 
     Raises:
-        TypeError, ValueError: no such sink or option, or a value that does not fit; or as `logspool.install()`.
+        TypeError, ValueError: the sink or an option does not exist, or a value is invalid; or as `logspool.install()`.
         RuntimeError: as `logspool.install()`.
     """
 
-    #: Ends each line, where the sink gets lines.
+    #: Ends each line, if the sink receives lines.
     terminator = "\n"
 
     def __init__(self, sink: str, **options: Any) -> None:
@@ -95,11 +95,11 @@ class SinkHandler(logging.Handler):
 
     @property
     def sink(self) -> str:
-        """Name of the sink."""
+        """The name of the sink."""
         return self._kind
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a record that cannot be queued; those that can never come here."""
+        """Report a record that cannot be queued. Records that can be queued never reach this method."""
         try:
             self._entry(record) if self._takes == "entries" else self.format(record)
             raise RuntimeError(f"cannot queue the record for {self._destination}")
@@ -107,7 +107,7 @@ class SinkHandler(logging.Handler):
             self.handleError(record)
 
     def flush(self) -> None:
-        """Do nothing: waiting is done before."""
+        """Do nothing: the native method has already waited."""
 
     def _entry(self, record: logging.LogRecord) -> bytes:
         return _service.entry(record, self.formatter)
@@ -122,22 +122,22 @@ class SinkHandler(logging.Handler):
 class ServiceHandler(SinkHandler):
     """Send records to a logspool service, or to another receiver of Fluent Forward v1.
 
-    Works with and without `logspool.install()`. A record goes with all its parts: level, logger, message, place,
-    process, thread, task, traceback, stack and every extra field, lists and dicts among these as such. No call waits
-    for the network: records wait in the queue, also while the service is away, and count as written once the service
-    has said that it has them. A formatter decides only the texts of tracebacks and stacks.
+    Works with and without `logspool.install()`. A record is sent with all its parts: level, logger, message, source
+    location, process, thread, task, traceback, stack and every extra field. Lists and dicts in extra fields keep their
+    structure. No call waits for the network: records wait in the queue, also while the service is away. A record counts
+    as written after the service has acknowledged it. A formatter makes only the texts of tracebacks and stacks.
 
     Args:
         address: "tcp://host:port", "tls://host:port" or "unix:///path".
-        authorities: for TLS, a file with the certificates of the authorities that may vouch for the service (PEM);
-            None: those of the system.
-        certificate, key: for TLS, files with the certificate that this program shows, and its private key (PEM); None:
-            it shows none.
-        server_name: for TLS, the name that the certificate of the service must hold; None: the host of the address.
-        options: those of `logspool.install()`. A process has one queue; the options of its first handler apply.
+        authorities: for TLS, a file (PEM) with the certificates of the authorities that are trusted to sign the
+            service's certificate; None uses the system's authorities.
+        certificate, key: for TLS, files (PEM) with the certificate that this program presents and its private key; None
+            presents no certificate.
+        server_name: for TLS, the name that the service's certificate must contain; None uses the host of the address.
+        options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
-        ValueError: no such address, or options that do not go with it.
+        ValueError: the address is invalid, or an option is not valid for this kind of address.
         OSError: a file cannot be read.
         TypeError, ValueError, RuntimeError: as `logspool.install()`.
     """
@@ -154,7 +154,7 @@ class ServiceHandler(SinkHandler):
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address must be text, as 'tcp://host:port', not {address!r}")
-        # With all that a later program needs to send what this one leaves.
+        # The address includes everything that a later program needs to send the records that this program leaves.
         _, place = _native.service_address(
             address,
             _service.file("authorities", authorities),
@@ -167,7 +167,7 @@ class ServiceHandler(SinkHandler):
 
     @property
     def address(self) -> str:
-        """Where the service listens."""
+        """The address on which the service listens."""
         return self._destination
 
     def _shown(self) -> str:
@@ -175,7 +175,7 @@ class ServiceHandler(SinkHandler):
 
 
 def make_native(cls: type, owners: dict[str, str]) -> None:
-    """Give a class its own native methods, so that it queues also where `logging` itself is left alone."""
+    """Give a class its own native methods, so that it uses the queue even if `logging` itself is not patched."""
     handlers = sys.modules.get("logging.handlers")
     for name, owner in owners.items():
         defining: Any = getattr(logging, owner, None) or getattr(handlers, owner, cls)

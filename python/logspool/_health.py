@@ -1,4 +1,4 @@
-"""Whether logspool works as it should in this process, in words."""
+"""Report in words whether logspool works as it should in this process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 from logspool import _native, _stats
 
-#: Seconds for which lost records show after they were noticed. Chosen: a monitor that asks every half minute sees
-#: them twice; counters themselves stay in `stats()` for good.
+#: Seconds for which lost records are reported after they were noticed. Chosen: a monitor that asks every half minute
+#: sees them twice. The counters in `stats()` keep them until the process ends.
 LOSS_SHOWN_SECONDS = 60.0
 
 _lock = threading.Lock()
 
 
 class _Notice:
-    """Tells for a while that a counter has grown."""
+    """Reports for a while that a counter has grown."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -27,7 +27,7 @@ class _Notice:
         now = time.monotonic()
         with _lock:
             if count != self._count:
-                # Less than before: a forked child, which counts from zero.
+                # A smaller count means that this is a forked child, which counts from zero.
                 self._at = now if count > self._count else None
                 self._count = count
             return self._at is not None and now - self._at <= LOSS_SHOWN_SECONDS
@@ -39,12 +39,12 @@ _syncs = _Notice()
 
 @dataclass(frozen=True)
 class Health:
-    """How logspool does.
+    """The state of logspool in this process.
 
     Attributes:
-        status: "ok"; "degraded": works, but records were dropped or are less safe than requested; "failing": an
-            output accepts no records.
-        reasons: the problems, each with its fix; empty without any.
+        status: "ok"; "degraded": works, but records were dropped or are less safe than requested; "failing": an output
+            accepts no records.
+        reasons: the problems, each with its fix; empty if there are none.
         notes: guarantees that are weaker on this system but cost no record, each with its fix.
     """
 
@@ -57,9 +57,9 @@ class Health:
 
 
 def health() -> Health:
-    """Return whether records reach their outputs, as of now. Thread-safe.
+    """Return whether records reach their outputs at the moment. Thread-safe.
 
-    Dropped records are reported for 60 seconds after the call that noticed them; `stats()` has the total.
+    Dropped records are reported for 60 seconds after the call of `health()` that noticed them; `stats()` has the total.
     """
     stats = _stats.stats()
     failing, degraded = [], []
@@ -67,7 +67,7 @@ def health() -> Health:
         if sink.closed:
             continue
         if "://" in name and (sink.error or sink.stuck):
-            # Errors of TLS name their fix.
+            # The text of a TLS error contains its fix.
             fix = "look whether the service runs and can be reached, they are sent then"
             why = sink.error or "it does not answer"
             waiting = f"{_waiting(sink)} records wait"
@@ -98,7 +98,7 @@ def health() -> Health:
 
 
 def missing_calls(*, costs_records: bool) -> list[str]:
-    """Return a line for each system call that does not work here: the ones that cost records, or the others."""
+    """Return a line for each system call that does not work here: those that cost records, or the other ones."""
     options = _stats.options_of_queue()
     if costs_records and options is not None and options["durability"] == "memory":
         return []
@@ -118,7 +118,7 @@ def _memory(stats: _stats.Stats) -> list[str]:
     if stats.queue.survives or (options is not None and options["durability"] == "memory"):
         return []
     if stats.queue.place == "memory" and not stats.queue.place_reason:
-        # This copy has no queue: another copy of logspool in this process has it, and that is reported elsewhere.
+        # This copy of logspool has no queue: another copy in this process owns the queue. That is reported elsewhere.
         return []
     fix = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
     if stats.queue.place == "memfd":
@@ -160,7 +160,7 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
             f"{calls} calls returned before their record was durable since the process began (fix: look how busy the "
             "disk is; a longer durability_timeout waits longer)"
         )
-    # Without an error left, a later sync has made good what failed.
+    # If no error is left, a later sync has written what the failed sync did not.
     if errors := [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]:
         reasons.append(
             f"{records} written records could not be synced since the process began, and a power cut may take them: "

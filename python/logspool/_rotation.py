@@ -1,11 +1,11 @@
-"""Handlers that switch to another file: their description for native code, and their way back to stock logging.
+"""Describe handlers that switch to another file, and return them to stock logging.
 
-Stop on the line: *capture*, its slow part. The sink of an adopted `RotatingFileHandler`,
-`TimedRotatingFileHandler` or `WatchedFileHandler` switches to the next file by itself; the handler's own `stream` then
-still names the old file. The next call makes it `follow`, and the sink keeps writing. Before stock code uses that
-stream again, all queued records are written, the sink is closed, and `catch_up` reopens the stream. The methods of
-`logging.handlers` that need this are replaced when the first such handler is met, because programs import that module
-late or never.
+Pipeline stage: *capture*, its slow part (see ARCHITECTURE.md). The sink of an adopted `RotatingFileHandler`,
+`TimedRotatingFileHandler` or `WatchedFileHandler` switches to the next file by itself. The handler's own `stream` then
+still refers to the old file. The next call runs `follow`, which points the stream to the new file, and the sink keeps
+writing. Before stock code uses that stream again, all queued records are written, the sink is closed, and `catch_up`
+reopens the stream. The methods of `logging.handlers` that need this are replaced when the first such handler is found,
+because programs import that module late or never.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLED = (
     "_statstream",
 )
 
-#: Plain instance attributes that it reads.
+#: Plain instance attributes that stock code reads from such handlers.
 READ = (
     "maxBytes",
     "backupCount",
@@ -57,7 +57,7 @@ _REPLACED = (
     ("TimedRotatingFileHandler", "shouldRollover"),
 )
 
-#: `when` -> seconds and the suffix of backups.
+#: Maps `when` to the seconds of its unit and the suffix of backups.
 _UNITS = {
     "S": (1, "%Y-%m-%d_%H-%M-%S"),
     "M": (60, "%Y-%m-%d_%H-%M"),
@@ -69,7 +69,7 @@ _UNITS = {
 
 
 def known_class(cls: type) -> tuple[type, str] | None:
-    """Return the class, of `logging.handlers` or logspool's, that this one is or derives from, and its sink's kind."""
+    """Return the class of `logging.handlers` or logspool that `cls` is or derives from, and the kind of its sink."""
     handlers = sys.modules.get("logging.handlers")
     if handlers is not None:
         for name, kind in _KINDS.items():
@@ -81,9 +81,9 @@ def known_class(cls: type) -> tuple[type, str] | None:
 
 
 def describe(handler: Any, kind: str, errors: str) -> dict[str, Any] | str:
-    """Return the options of the sink beside its path, or the reason why stock logging must write.
+    """Return the options of the sink except its path, or the reason why stock logging must write.
 
-    Replaces the methods of `logging.handlers` that must give way to the sink.
+    Also replace the methods of `logging.handlers` that must not run while the sink writes.
     """
     if handler.mode not in ("a", "at"):
         return f"it is opened with mode {handler.mode!r}, and would be again"
@@ -120,7 +120,7 @@ def _rotating(handler: Any) -> dict[str, Any] | str:
 
 
 def _rules(handler: Any, early: bool) -> str:
-    """Return the name of the rotation rules: of this Python, or logspool's own for several processes."""
+    """Return the name of the rotation rules: this Python's rules, or logspool's own rules for several processes."""
     if isinstance(handler, _adopt.SharedRotation):
         return "together" if handler.compress is None else f"together.{handler.compress}"
     return "early" if early else "current"
@@ -168,7 +168,7 @@ def _stock_code(owner: str, name: str) -> Any:
 
 
 def _replace() -> str | None:
-    """Put native methods into `logging.handlers`, once per `install()`; `uninstall()` finds them in `replaced`."""
+    """Put native methods into `logging.handlers`, once per `install()`. `uninstall()` finds them in `replaced`."""
     handlers = sys.modules["logging.handlers"]
     for owner, name in _REPLACED:
         cls = getattr(handlers, owner)
@@ -185,9 +185,9 @@ def _replace() -> str | None:
 
 
 def catch_up(handler: Any) -> None:
-    """Reopen the handler's stream if the sink has switched to another file. The sink is closed or idle.
+    """Reopen the handler's stream if the sink has switched to another file. The sink must be closed or idle.
 
-    The sink is known by its file: the one at the path, when the stream's own file is no longer there.
+    The sink has switched if the file at the handler's path is no longer the stream's own file.
     """
     stream = handler.stream
     if stream is None or stream.closed:
@@ -213,8 +213,8 @@ def catch_up(handler: Any) -> None:
 def follow(handler: Any) -> bool:
     """Point the handler's stream to the file that its sink has switched to; the sink keeps writing. Return success.
 
-    Past `__setattr__`, which would take it for an exchange of the stream and close the sink. Nothing waits here, and
-    what cannot be done stays as it is until the next turn.
+    The stream is set without `__setattr__`, which would treat this as a new stream and close the sink. Nothing waits
+    here. If a step fails, the stream stays as it is until the next call.
     """
     known, stream, lock = known_class(type(handler)), handler.stream, handler.lock
     if known is None or stream is None or lock is None or not lock.acquire(blocking=False):
@@ -240,7 +240,7 @@ def follow(handler: Any) -> bool:
 
 
 def _next_rollover(handler: Any, now: int) -> int:
-    """Compute what `doRollover` leaves in `rolloverAt` when it runs at `now`."""
+    """Compute the value that `doRollover` stores in `rolloverAt` when it runs at `now`."""
     due: int = handler.computeRollover(now)
     if _early_times():
         while due <= now:

@@ -13,12 +13,12 @@ from logspool import _native
 
 @dataclass(frozen=True)
 class LoggerPath:
-    """Which way the calls of one logger took.
+    """The paths that the calls of one logger took.
 
     Attributes:
-        native: calls that went into the queue as values.
-        stock: enabled calls that stock logging served.
-        reason: why the stock path is taken now, in words; empty when the native one is.
+        native: calls whose values went into the queue.
+        stock: enabled calls that stock logging handled.
+        reason: why calls take the stock path now, in words; empty if they take the native path.
     """
 
     native: int
@@ -31,12 +31,12 @@ class LevelCount:
     """Records of one level: `offered == accepted + sum(refused.values())` in every snapshot.
 
     Attributes:
-        offered: calls that reached the queue.
-        accepted: records in the queue or beyond.
-        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob",
+        offered: calls that tried to put a record into the queue.
+        accepted: records that were put into the queue, whether or not they are still there.
+        refused: records that the queue did not accept, by reason: "queue_full", "reentrant", "no_lane", "no_blob",
             "stale_ids".
-        not_durable: calls that had to wait until their record was durable, and returned without: it took longer than
-            durability_timeout, or its file could not be synced. The records are accepted.
+        not_durable: calls that had to wait until their record was durable, but returned earlier. The wait took longer
+            than durability_timeout, or the file could not be synced. The records are accepted.
     """
 
     offered: int
@@ -53,13 +53,13 @@ class SinkCount:
 
     Attributes:
         accepted_for_sink: records taken out of the queue for this sink.
-        written: records handed to the system.
+        written: records passed to the operating system.
         queued: records that wait, in memory or on tmpfs.
         spooled: records that wait in the spool on disk.
         dropped: dropped records by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
             "unreadable", "deadline".
-        uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
-        not_durable: records among the written ones whose sync failed; `sync_error` says whether that was made good.
+        uncertain: records whose write had an unknown outcome. Always 0, because recovery decides such cases.
+        not_durable: written records whose sync failed; `sync_error` says whether a later sync succeeded.
     """
 
     accepted_for_sink: int
@@ -73,23 +73,23 @@ class SinkCount:
 
 @dataclass(frozen=True)
 class SinkStats(Mapping[str, SinkCount]):
-    """One file or console: a mapping from the name of a level to its `SinkCount`, and its state.
+    """The state of one file or console, and a mapping from the name of a level to its `SinkCount`.
 
     Attributes:
-        levels: the mapping itself.
-        bytes_written: bytes handed to the system.
+        levels: the counts by name of the level, as in the mapping itself.
+        bytes_written: bytes passed to the operating system.
         errors: failed writes.
-        error: error of the last write, empty when it went well.
+        error: error of the last write; empty if that write succeeded.
         sync_error: error of the last failed sync; empty without a failure or after a later successful sync.
-        stuck: whether its writer has not come back for 20 ms, or for 5 s from a sync; a service: whether it has
-            confirmed nothing for 5 s.
-        closed: whether nothing is written to it any more.
-        syncs: how often it was synced.
-        overflow_bytes: bytes that wait on tmpfs because it is slow or away.
-        spool_bytes: bytes of the files of its spool on disk.
-        spool_error: why the spool takes no records, empty when it does.
-        oldest_age_seconds: age of the oldest record that waits, in seconds.
-        last_write_seconds: time of the last write that went well, seconds since the epoch, UTC; 0.0 for none.
+        stuck: whether a write has not returned for 20 ms, or a sync for 5 s. For a service: whether it has acknowledged
+            nothing for 5 s.
+        closed: whether the sink is closed, so that nothing is written to it any more.
+        syncs: number of syncs of the sink.
+        overflow_bytes: bytes that wait on tmpfs because the sink is slow or unreachable.
+        spool_bytes: size of the sink's spool files on disk, in bytes.
+        spool_error: why the spool accepts no records; empty if it accepts them.
+        oldest_age_seconds: age of the oldest waiting record, in seconds.
+        last_write_seconds: time of the last successful write, in seconds since the epoch, UTC; 0.0 if there was none.
     """
 
     levels: Mapping[str, SinkCount]
@@ -116,7 +116,7 @@ class SinkStats(Mapping[str, SinkCount]):
         return len(self.levels)
 
     def total(self, name: str) -> int:
-        """Return the sum over all levels of a field of `SinkCount`; of "dropped" over all reasons too."""
+        """Return the sum of a field of `SinkCount` over all levels; for "dropped" also over all reasons."""
         if name == "dropped":
             return sum(sum(count.dropped.values()) for count in self.values())
         return sum(getattr(count, name) for count in self.values())
@@ -128,18 +128,18 @@ class QueueStats:
 
     Attributes:
         lanes: lanes in use, one for each thread that logged.
-        records: records in lanes, not yet taken out.
-        bytes: bytes of all lanes.
-        limit_bytes: their bound.
-        overflow_bytes: bytes on tmpfs, after the lanes, that wait for slow or absent sinks.
-        overflow_limit_bytes: their bound.
-        blocked_calls: calls that waited for room.
-        blocked_seconds: time that they waited, in seconds.
+        records: records in lanes that the collector has not yet taken out.
+        bytes: size of all lanes, in bytes.
+        limit_bytes: maximum of `bytes`.
+        overflow_bytes: bytes on tmpfs that were taken out of the lanes and wait for slow or unreachable sinks.
+        overflow_limit_bytes: maximum of `overflow_bytes`.
+        blocked_calls: calls that waited for room in the queue.
+        blocked_seconds: total time that these calls waited, in seconds.
         survives: whether records in the queue survive a kill of the process.
-        place: where the queue is: "tmpfs", in its folder; "disk", in a folder on disk that was named; "memfd", in
-            memory that a keeper process holds too; "memory", in memory of this process alone; "" before the first
+        place: where the queue is: "tmpfs", in its folder; "disk", in a folder on disk that the user set; "memfd", in
+            memory that a keeper process also holds; "memory", in memory of this process alone; "" before the first
             record.
-        place_reason: why it is not in its folder; empty where it is, or where durability="memory" asks for it.
+        place_reason: why the queue is not in its folder; empty if it is, or if durability="memory" asks for memory.
     """
 
     lanes: int = 0
@@ -162,17 +162,17 @@ class Stats:
     `print(stats)` shows it as a table.
 
     Attributes:
-        installed: whether `logspool.install()` is in force.
+        installed: whether `logspool.install()` is in effect.
         paths: enabled calls of all loggers that took the "native" and the "stock" path.
-        loggers: the same by name of the logger, with the reason.
-        plans: number of times a call inspected its logger, the parents and handlers: at the first call of a logger
-            and after a change of anything the plan depends on.
-        levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"; a number
-            between two of them counts for the lower one).
+        loggers: the same counts by name of the logger, with the reason for the stock path.
+        plans: number of times a call inspected its logger, the logger's parents and their handlers. This happens at the
+            first call of a logger and after a change of anything that the plan depends on.
+        levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"). A level number
+            between two of them counts for the lower one.
         sinks: files and consoles by name.
         queue: the queue itself.
-        late_records: records written after one with a later time stamp, because their thread was descheduled.
-        recovered: records of dead processes that this one wrote to their files.
+        late_records: records written after a record with a later time stamp, because their thread was descheduled.
+        recovered: records of dead processes that this process wrote to their files.
         recovery_discarded: records of dead processes dropped because their terminals and pipes are gone.
     """
 
@@ -218,10 +218,10 @@ class Report:
 
     Attributes:
         delivered: records appended, by path of the file.
-        kept: what stays in the folder: name of the dead process's files -> why, in words.
+        kept: the queues that remain in the folder: name of the dead process's files -> why they remain, in words.
         removed: names of dead processes whose files are gone.
-        discarded: dropped records: for terminals and pipes that are gone, or for a file that was truncated.
-        torn_lines: lines torn by kills whose rest is unknown; each was ended with a line feed.
+        discarded: dropped records: for terminals and pipes that no longer exist, or for a file that was truncated.
+        torn_lines: lines that a kill cut off and whose remaining text is unknown; each was ended with a line feed.
     """
 
     delivered: Mapping[str, int]
@@ -232,7 +232,7 @@ class Report:
 
     @property
     def records(self) -> int:
-        """Records appended in all."""
+        """Number of records appended to all files."""
         return sum(self.delivered.values())
 
 
@@ -262,7 +262,7 @@ def _listed(by_reason: Mapping[str, int]) -> str:
 
 
 def stats() -> Stats:
-    """Return what logspool counted, as of now. Thread-safe."""
+    """Return the current counters of logspool. Thread-safe."""
     loggers = {name: LoggerPath(*values) for name, values in sorted(_native.paths().items())}
     snapshot = _native.snapshot()
     delivered, discarded = _native.recovery_counts()
@@ -309,13 +309,13 @@ def stats() -> Stats:
 
 
 def options_in_force() -> Mapping[str, Any] | None:
-    """Return the options of `install()`, or None when it is not in force. Imports nothing."""
+    """Return the options of `install()`, or None if it is not in effect. Imports nothing."""
     installed = sys.modules.get("logspool._install")
     return getattr(installed, "_in_force", None)
 
 
 def options_of_queue() -> Mapping[str, Any] | None:
-    """Return the options of the queue, from `install()` or the first handler. None before either."""
+    """Return the options of the queue, from `install()` or the first handler; None if there is neither."""
     installed = sys.modules.get("logspool._install")
     return getattr(installed, "_in_force", None) or getattr(installed, "_alone", None)
 
@@ -323,8 +323,8 @@ def options_of_queue() -> Mapping[str, Any] | None:
 def metrics_text() -> str:
     """Return the counters, thread pools included, as OpenMetrics 1.0 text.
 
-    Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record it has nothing
-    of logging but the build. Thread-safe.
+    Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record, the text has no
+    counters of logging, only the build information. Thread-safe.
     """
     version = ".".join(map(str, sys.version_info[:3]))
     pools = sys.modules.get("logspool.pool._pool")
@@ -332,11 +332,12 @@ def metrics_text() -> str:
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:
-    """Write what dead processes of this user left in shared memory to the files it was meant for, now.
+    """Write the records that dead processes of this user left in shared memory to the files of these records, now.
 
-    `install()` does this for the files of its handlers by itself, and handlers made later for theirs. Every record
-    gets into its file once; where a program without logspool writes to it too, a kill may leave one torn line.
-    Records for terminals and pipes of dead processes are dropped and counted. Waits for the files. Thread-safe.
+    `install()` does this by itself for the files of its handlers, and a handler that is made later does it for its
+    file. Every record is written to its file once. If a program without logspool also writes to the file, a kill may
+    leave one torn line. Records for terminals and pipes of dead processes are dropped and counted. Waits for the files.
+    Thread-safe.
 
     Args:
         path: a queue folder; None means the folder of this process.
@@ -346,7 +347,7 @@ def recover(path: str | os.PathLike[str] | None = None) -> Report:
 
     Raises:
         FileNotFoundError: `path` does not exist.
-        OSError: the folder cannot be read, or is not this user's alone.
+        OSError: the folder cannot be read, or other users can access it.
     """
     if path is not None:
         path = os.fspath(path)

@@ -1,9 +1,10 @@
-"""Learn where CPython's text streams keep what native code must know of them, by looking at samples.
+"""Find out where CPython's text streams keep the state that native code needs, by examining sample streams.
 
-The C structs of `TextIOWrapper` and `BufferedWriter` say whether they hold unwritten text, translate newlines, are
-open, and which object is below. The offsets are found by changing samples and comparing which word changes with
-them. Nothing is assumed about the layout; if no word changes, or more than one, the slower or
-stricter way is taken. Before a stream is watched by such words, they are compared with what its attributes say.
+The C structs of `TextIOWrapper` and `BufferedWriter` show whether a stream holds unwritten text, translates newlines
+and is open, and which object is below it. This module finds the byte offsets of these fields: it changes samples and
+looks for the word that changes with them. It assumes nothing about the layout. If no word changes, or more than one
+word, native code uses the slower or stricter way. Before native code watches the words of a stream, they are compared
+with the stream's attributes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from logspool import _native
 
-#: Parts of words: object, byte offset into it, mask, value. A mask of 0 only keeps the object.
+#: Parts of words: object, byte offset into the object, mask, value. A mask of 0 only keeps the object alive.
 Watched = tuple[tuple[Any, int, int, int], ...]
 
 _WORD = 8
@@ -22,7 +23,7 @@ _WHOLE = (1 << 64) - 1
 _HALF = (1 << 32) - 1
 
 _newline_word: int | None = None
-#: Words that show the layer under a stream, its encoding and its errors, the raw file's descriptor.
+#: Indexes of the words that hold the layer under a stream, its encoding, its errors, and the raw file's descriptor.
 _buffer_word: int | None = None
 _encoding_word: int | None = None
 _errors_word: int | None = None
@@ -32,7 +33,7 @@ _learnt = False
 
 
 class _Sample:
-    """A text stream into nothing."""
+    """A text stream that writes to /dev/null, with its layers."""
 
     def __init__(self, newline: str | None = None) -> None:
         self.raw = io.FileIO(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "w")
@@ -50,13 +51,13 @@ class _Sample:
 
 
 def _following(steps: list[tuple[list[int], int]]) -> list[int]:
-    """Return the indexes whose word had the expected value at every step."""
+    """Return the indexes of the words that had the expected value at every step."""
     length = len(steps[0][0])
     return [index for index in range(length) if all(words[index] == value for words, value in steps)]
 
 
 def learn() -> None:
-    """Find the offsets once and hand them to native code."""
+    """Find the offsets once and pass them to native code."""
     global _learnt, _newline_word
     if _learnt:
         return
@@ -133,7 +134,7 @@ def _low_halves(layer: Any) -> list[int]:
 
 
 def translates_newlines(stream: Any) -> bool:
-    """Say whether an exact `TextIOWrapper` writes something else than `\\n` for `\\n`; true if that is not known."""
+    """Return whether an exact `TextIOWrapper` writes `\\n` as something else; true if that is not known."""
     learn()
     return _newline_word is None or _native.object_words(stream)[_newline_word] != 0
 
@@ -146,7 +147,7 @@ def replaced_attribute(layer: Any) -> str | None:
 def watched(stream: Any) -> Watched:
     """Return the words that change when an exact `TextIOWrapper` is closed, detached, reconfigured or patched.
 
-    Empty for other streams, for closed or detached streams, and if this Python's layout is not known.
+    Return an empty tuple for other streams, for closed or detached streams, and if this Python's layout is not known.
     """
     learn()
     if type(stream) is not io.TextIOWrapper:
@@ -166,7 +167,7 @@ def watched(stream: Any) -> Watched:
             _word(stream, _errors_word, id(stream.errors)),
             _word(stream, _newline_word, newline),
             _word(raw, _descriptor_word, raw.fileno(), _HALF),
-            # Their addresses are not given to others while they are kept.
+            # While `encoding` and `errors` are kept alive, no other object can get their addresses.
             (stream.encoding, 0, 0, 0),
             (stream.errors, 0, 0, 0),
         ]

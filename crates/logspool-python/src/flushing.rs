@@ -1,4 +1,4 @@
-//! Waits for queued records, in short slices so that Python's signal handlers run between them.
+//! Waits for queued records in short slices, so that Python's signal handlers run between the slices.
 //!
 //! A signal does not end a wait inside the pipeline, and CPython only notes a signal until a thread checks for signals.
 
@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 use crate::interpreter::leaving::detached;
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Longest single wait.
+/// Maximum length of a single wait.
 ///
-/// Chosen: a delay of a tenth of a second after Ctrl-C is not noticed, and ten wake-ups a second cost nothing.
+/// Chosen: users do not notice a delay of a tenth of a second after Ctrl-C, and ten wake-ups a second cost nothing.
 pub const SHARE: Duration = Duration::from_millis(100);
 
-/// Waits until everything queued before is written: to one sink, or with `None` to all sinks. `false`: not written
-/// within `timeout`; without a timeout the wait is unlimited.
+/// Waits until everything queued before is written to `sink`, or with `None` to all sinks. Returns `false` if it is not
+/// written within `timeout`. Without a timeout the wait is unlimited.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
     Ok(begun.is_none_or(|(_, done)| done))
 }
 
-/// Like [`flush`], for one sink that is closed next. `timeout` also covers waits for the sink that timed out just
-/// before, and the close.
+/// Like [`flush`], for one sink that is closed next. `timeout` also covers the close, and the waits for this sink that
+/// timed out just before.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool
     Ok(begun.is_none_or(|(sync, done)| done && sync.succeeded()))
 }
 
-/// Begins a wait and runs `step` at least once, so that a finished one succeeds even with a zero timeout. Returns the
-/// result of `begin`, and true if the wait succeeded; `None` if there is nothing to wait for.
+/// Begins a wait with `begin` and runs `step` at least once, so that a finished wait succeeds even with a zero timeout.
+/// Returns the result of `begin`, and true if the wait succeeded. Returns `None` if there is nothing to wait for.
 ///
 /// `begin` and `step` run detached from the interpreter, because `begin` may wait for a lock that a writer holds.
 fn wait<T: Send + Sync>(

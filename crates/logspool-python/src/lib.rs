@@ -1,10 +1,11 @@
-//! `logspool._native`: the Python shell of the core.
+//! `logspool._native`: the Python interface of the core.
 //!
-//! Folders, lowest first: [`interpreter`] is the interface to CPython, [`plans`] decides which calls may take the
-//! native path, [`calls`] does one logging call. [`pool`] is the thread pool and needs only the interpreter. [`module`]
-//! holds the functions that Python imports.
+//! The modules, lowest layer first: [`interpreter`] is the interface to CPython, [`plans`] decides which calls may take
+//! the native path, and [`calls`] does one logging call. [`pool`] is the thread pool and needs only [`interpreter`].
+//! [`module`] holds the functions that Python imports.
 //!
-//! Translation and CPython-specific code only; code that can be tested without Python belongs in the core.
+//! This crate contains only conversions and CPython-specific code. Code that can be tested without Python belongs in
+//! the core.
 
 #![allow(rustdoc::private_intra_doc_links, reason = "a shared library for Python: nothing in it is public Rust")]
 

@@ -1,21 +1,21 @@
-//! Values of options between Python and rows of the core.
+//! Converts option values between Python and the core's option rows.
 
 use logspool::option::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, OptionValue};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 
-/// The options in a dict. The core checks them; here only their types change.
+/// Reads the options in a dict. The core checks the values; this function only converts their types.
 ///
 /// # Errors
 ///
-/// `TypeError` for a value that no option takes.
+/// `TypeError` for a value of a type that no option accepts.
 pub fn given(rows: &[OptionRow], options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, OptionValue)>> {
     let one = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
         let value = match rows.iter().find(|row| row.name == name) {
             Some(row) => read(row, &value)?,
-            // The core refuses it by its name.
+            // The core rejects the unknown option by its name.
             None => OptionValue::Nothing,
         };
         Ok((name, value))
@@ -25,7 +25,7 @@ pub fn given(rows: &[OptionRow], options: &Bound<'_, PyDict>) -> PyResult<Vec<(S
 
 fn read(row: &OptionRow, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
     let is_bool = value.is_instance_of::<PyBool>();
-    // True is an int.
+    // In Python, `True` is also an `int`.
     let is_int = value.is_instance_of::<PyInt>() && !is_bool;
     let is_text = value.is_instance_of::<PyString>();
     Ok(match row.shape {
@@ -40,7 +40,7 @@ fn read(row: &OptionRow, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
         OptionShape::Path if is_text => OptionValue::Path(value.extract()?),
         OptionShape::Levels if value.is_instance_of::<PyList>() => OptionValue::Levels(value.extract()?),
         shape => {
-            // The core quotes texts itself.
+            // Quotes a text in the same way as the core does.
             let shown = match value.extract::<String>() {
                 Ok(text) => format!("{text:?}"),
                 Err(_) => value.repr()?.to_string(),
@@ -53,11 +53,11 @@ fn read(row: &OptionRow, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
     })
 }
 
-/// The value as Python has it.
+/// Converts an option value to its Python object.
 ///
 /// # Errors
 ///
-/// Where there is no memory.
+/// There is not enough memory.
 pub fn shown<'py>(py: Python<'py>, value: OptionValue) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         OptionValue::Nothing => py.None().into_bound(py),
@@ -70,7 +70,7 @@ pub fn shown<'py>(py: Python<'py>, value: OptionValue) -> PyResult<Bound<'py, Py
     })
 }
 
-/// The exception for options that were refused.
+/// Makes the Python exception for an option that the core rejected.
 pub fn refused(error: OptionError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -79,11 +79,11 @@ pub fn refused(error: OptionError) -> PyErr {
     }
 }
 
-/// Rows of options, as dicts.
+/// Converts option rows to dicts.
 ///
 /// # Errors
 ///
-/// Where there is no memory.
+/// There is not enough memory.
 pub fn rows<'py>(py: Python<'py>, rows: &[OptionRow]) -> PyResult<Bound<'py, PyList>> {
     let options = rows.iter().map(|row| {
         let dict = PyDict::new(py);
@@ -114,7 +114,7 @@ pub fn rows<'py>(py: Python<'py>, rows: &[OptionRow]) -> PyResult<Bound<'py, PyL
     PyList::new(py, options.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// A text of doc lines in one line.
+/// Joins the lines of a doc text into one line.
 pub fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

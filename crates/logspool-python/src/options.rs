@@ -1,4 +1,4 @@
-//! Passes the options of `install()` to the core, whose rows check them, and reads timeouts of other functions.
+//! Passes the options of `install()` to the core, which checks them, and reads the timeouts of other functions.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::option_values::{given, refused, rows, shown};
 
-/// The duration of a timeout in seconds; zero and less become zero.
+/// Converts a timeout in seconds to a duration; negative values become zero.
 ///
 /// # Errors
 ///
@@ -22,20 +22,20 @@ pub fn timeout(seconds: f64) -> PyResult<Duration> {
     Ok(Duration::try_from_secs_f64(seconds.max(0.0)).map_or(FOR_EVER, |timeout| timeout.min(FOR_EVER)))
 }
 
-/// The rows of the options, as dicts.
+/// Returns the rows of the options of `install()`, as dicts.
 ///
 /// # Errors
 ///
-/// Where there is no memory.
+/// There is not enough memory.
 pub fn table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     rows(py, Options::ROWS)
 }
 
-/// Checks options and fills in the defaults of the others.
+/// Checks the options that were given, and adds the defaults of the other options.
 ///
 /// # Errors
 ///
-/// `TypeError` and `ValueError` that say what is allowed.
+/// `TypeError` and `ValueError`; their texts say which values are allowed.
 pub fn checked<'py>(values: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let options = read(values)?;
     options.validate().map_err(exception)?;

@@ -1,5 +1,5 @@
-//! Counters, metrics and recovery as plain Python objects. Called rarely; steps that may take long run detached from
-//! the interpreter.
+//! Returns counters, metrics and recovery results as plain Python objects. The functions are called rarely; steps that
+//! may take long run detached from the interpreter.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -45,8 +45,8 @@ fn add_histogram(total: &mut HistogramCounts, more: &HistogramCounts) {
     total.sum += more.sum;
 }
 
-/// Adds the counters of another sink with the same name. The state is taken from the open sink, or else from the later
-/// one.
+/// Adds the counters of another sink with the same name. The state is taken from the only open sink, or else from
+/// `more`, which is the later sink.
 fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
     add(&mut total.counts.accepted, more.counts.accepted);
     add(&mut total.counts.written, more.counts.written);
@@ -84,7 +84,7 @@ fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
 }
 
 /// The core's snapshot with one entry per sink name. A file that was closed and opened again, or that two handlers
-/// write, counts as one sink.
+/// write to, counts as one sink.
 fn merged() -> Option<Snapshot> {
     let mut snapshot = pipeline::snapshot()?;
     let mut sinks: Vec<SinkSnapshot> = Vec::with_capacity(snapshot.sinks.len());
@@ -153,11 +153,11 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// The counters as OpenMetrics text, with the counters of pools.
+/// Returns the counters as OpenMetrics text, including the counters of pools.
 ///
 /// # Errors
 ///
-/// A pool was not opened.
+/// A pool in `pools` was not opened.
 pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
     let pools = pools.into_iter().map(|(name, pool)| pool.get().reading(name)).collect::<PyResult<Vec<_>>>()?;
     let snapshot = detached(py, merged);
@@ -194,15 +194,15 @@ pub fn recover<'py>(
 }
 
 /// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
-/// queue; others were dropped because a sink took no records within `timeout`.
+/// queue; other records were dropped because a sink accepted no records within `timeout`.
 pub fn report_unwritten(left: u64, timeout: Duration) {
     static REPORTED: Once = Once::new();
     let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
-    // Records for a service were reported when their handler was closed.
+    // `is_told` is true for a service sink: its unwritten records were reported when its handler was closed.
     let is_told = |sink: &&SinkSnapshot| !sinks::traits(&sink.definition).is_local;
     let given_up: u64 = snapshot.sinks.iter().filter(|sink| !is_told(sink)).map(late).sum();
-    // A queue in memory does not survive the process.
+    // The records in a queue that does not survive the process count as dropped.
     let (left, given_up) = if snapshot.survives { (left, given_up) } else { (0, given_up + left) };
     if left + given_up == 0 {
         return;
@@ -220,7 +220,7 @@ pub fn report_unwritten(left: u64, timeout: Duration) {
                 "{given_up} records were not written within {seconds} s and are dropped, {left} more were not; {kept}"
             ),
         };
-        // An error of stderr cannot be reported anywhere else.
+        // If writing to stderr fails, the error cannot be reported anywhere else.
         let _ = writeln!(std::io::stderr(), "logspool: {text}");
     });
 }
@@ -231,7 +231,8 @@ pub fn recovery_counts() -> (u64, u64) {
     (counts.records, counts.discarded)
 }
 
-/// Names that counters use: level classes, reasons to refuse, reasons to drop, and the cap of leftovers.
+/// The names that counters use: level classes, reasons to refuse, reasons to drop, and limits such as the maximum size
+/// of orphaned queues.
 pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("levels", LEVEL_NAMES)?;

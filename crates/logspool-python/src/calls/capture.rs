@@ -1,8 +1,9 @@
 //! The native methods of loggers, and one logging call on the native path.
 //!
-//! Stop on the line: *call site* and *capture*. Four steps come before the single push: check that the level is
-//! enabled, check that the plan is still valid, find the call site, collect the message. Every unusual case ends as
-//! [`Outcome::Stock`] before anything is queued; stock logging then does the whole call.
+//! Pipeline stages: *call site* and *capture* (see ARCHITECTURE.md). The call passes four steps before the single push
+//! into the queue: check that the level is enabled, check that the plan is still valid, find the call site, collect the
+//! message. In every unusual case the call ends as [`Outcome::Stock`] before anything is queued. Stock logging then
+//! does the whole call.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ pub enum Outcome {
     Raised,
 }
 
-/// A level, in the forms that the plan's gate and the record need.
+/// A level, in the forms that the plan's level check and the record need.
 #[derive(Clone, Copy)]
 struct Level<'a, 'py> {
     /// The level's number.
@@ -50,13 +51,14 @@ struct Level<'a, 'py> {
 
 /// Tries to do `logger.<level>(...)`; `logger` is an instance of `logging.Logger`.
 ///
-/// The call goes by reference to where its values are read. A copy of it is a load of 16 bytes that were just stored as
-/// twice 8, for which a processor waits until both stores are in its cache.
+/// `call` is passed by reference down to the code that reads its values. Passing a copy would load 16 bytes that were
+/// just stored as two times 8. The processor would wait for that load until both stores are in its cache.
 #[inline(always)]
 fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
     let py = call.py();
     let Some(plan) = table::find(py, logger) else { return plan_first(logger, level, call) };
-    // SAFETY: no foreign code runs while the plan is borrowed: `capture_with_plan` copies the route before any does.
+    // SAFETY: no user Python code runs while the plan is borrowed: `capture_with_plan` copies the route before any can
+    // run.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.gate_holds() {
         return plan_first(logger, level, call);
@@ -78,7 +80,7 @@ fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) ->
 fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
     let py = call.py();
     environment::refresh(py);
-    // A plan made from here on is valid for this call, even if other threads change something meanwhile.
+    // A plan that is made after this point is valid for this call, even if other threads change something meanwhile.
     let since = environment::epoch();
     if !table::serves(py, logger, since)
         && let Some(outcome) = without_plan(planning::make(logger, since))
@@ -86,7 +88,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: no foreign code runs before the plan is looked up again.
+    // SAFETY: no user Python code runs before the plan is looked up again.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::count_unused();
@@ -104,16 +106,17 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
             None => return Outcome::Raised,
         },
     }
-    // `isEnabledFor` may have run foreign code, which may have replaced the plan.
+    // `isEnabledFor` may have run user Python code, which may have replaced the plan.
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: the plan was looked up in the line above; no foreign code has run since.
+    // SAFETY: the plan was looked up in the line above; no user Python code has run since.
     if unsafe { table::borrowed(&plan) }.opens(level.number)
         && let Some(outcome) = without_plan(planning::open_streams(logger, level.number, since))
     {
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
-    // SAFETY: no foreign code runs while the plan is borrowed: `capture_with_plan` copies the route before any does.
+    // SAFETY: no user Python code runs while the plan is borrowed: `capture_with_plan` copies the route before any can
+    // run.
     let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::count_unused();
@@ -123,7 +126,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
     capture_with_plan(plan, level, call)
 }
 
-/// Outcome of a call for which no plan was made; `None` if a plan was made.
+/// Returns the outcome of a call for which no plan could be made; `None` if a plan was made.
 fn without_plan(made: PlanOutcome) -> Option<Outcome> {
     match made {
         PlanOutcome::Plan => None,
@@ -132,8 +135,8 @@ fn without_plan(made: PlanOutcome) -> Option<Outcome> {
     }
 }
 
-/// Calls `logger.isEnabledFor(level)`, which fills the logger's cache. The logger's class has the stock method. `None`:
-/// a Python exception is set.
+/// Calls `logger.isEnabledFor(level)`, which also fills the logger's cache. Call this only if the logger's class has
+/// the stock method. `None`: a Python exception is set.
 fn is_enabled_for(logger: Object<'_, '_>, level: Object<'_, '_>) -> Option<bool> {
     let answer = leaving::method_of_one(logger, &names().is_enabled_for, level)?;
     leaving::is_true(answer.bind(logger.py()))
@@ -150,7 +153,7 @@ fn capture_with_plan(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_
     };
     let counts = plan.counts;
     let borrowed_plan = BorrowedPlan::of(plan);
-    // From here on foreign code may remove `plan`.
+    // From here on user Python code may remove `plan`.
     let outcome = if call.has_keywords() {
         read_keywords(&route, &borrowed_plan, level.number, call)
     } else {
@@ -160,8 +163,8 @@ fn capture_with_plan(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_
     outcome
 }
 
-/// Delivers a call with keywords. The keywords are read even if no handler takes the record, because wrong keywords
-/// raise.
+/// Delivers a call with keywords. The keywords are read even if no handler takes the record, because invalid keywords
+/// raise an exception.
 #[inline(never)]
 fn read_keywords(route: &Route, borrowed_plan: &BorrowedPlan, level: u16, call: &Call<'_, '_>) -> Outcome {
     match Keywords::read(*call) {
@@ -189,7 +192,8 @@ fn deliver(
     }
 }
 
-/// How a call ends that panicked. Apart, so that other calls have no payload to drop.
+/// The outcome of a call that panicked. This is a separate function, so that calls without a panic have no payload to
+/// drop.
 #[cold]
 #[inline(never)]
 fn panicked(payload: Box<dyn Any + Send>) -> Result<Outcome, Failure> {
@@ -229,7 +233,8 @@ fn queue_call(
         keywords.add_exception(&mut pieces)?;
     }
     let site = message::add(&mut pieces, &site, route.made_under.id_epoch, *call)?;
-    // SAFETY: the plan that owns the streams is in the table or held by `borrowed_plan`; no foreign code runs in between.
+    // SAFETY: the plan that owns the streams is in the table or held by `borrowed_plan`; no user Python code runs in
+    // between.
     unsafe { text_stream::empty_buffers(py, borrowed_plan.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {
         return Err(Failure::Stock);
@@ -247,7 +252,7 @@ fn queue_call(
     }
 }
 
-/// Does a call natively if possible. `None`: stock logging has to do it.
+/// Does a call natively if possible. `None`: stock logging has to do the call.
 #[inline(always)]
 fn native_call(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Option<*mut PyObject> {
     match capture(logger, level, call) {
@@ -259,7 +264,7 @@ fn native_call(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>
 
 #[inline(always)]
 fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, call: &Call<'_, '_>) -> *mut PyObject {
-    // Stock logging handles a message passed as a keyword.
+    // A message that is passed as a keyword is left to stock logging.
     if call.count() >= 1
         && let Some(levels) = LEVELS.get()
     {
@@ -272,8 +277,8 @@ fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, 
     call_stock(method, logger, *call)
 }
 
-/// Calls the stock method after the native path has stopped without leaving a trace. If the text of the message
-/// (argument number `index`) was already made, stock logging gets that text and does not make it again.
+/// Calls the stock method after the native path has stopped without having queued or changed anything. If the text of
+/// the message (argument number `index`) was already made, stock logging gets that text and does not make it again.
 #[cold]
 #[inline(never)]
 fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index: usize) -> *mut PyObject {
@@ -283,7 +288,7 @@ fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index:
     call_stock_with(method, logger, call, &values)
 }
 
-/// The level of a `Logger.log` call; `None` if it is no exact `int` within `u16`.
+/// The level of a `Logger.log` call; `None` if the level is not an exact `int` within `u16`.
 #[inline(always)]
 fn level_of<'a, 'py>(object: Object<'a, 'py>) -> Option<Level<'a, 'py>> {
     let number = small_int(object).and_then(|number| u16::try_from(number).ok())?;

@@ -1,8 +1,9 @@
-//! Context that a format shows: thread, process, task and fields of the call.
+//! Context that a format shows: thread, process, task, and the fields given with the call.
 //!
-//! Stop on the line: *capture*. Context is looked up only if a format of the route needs it, with the same lookups as
-//! `LogRecord.__init__`. A logger for which stock logging would look elsewhere (after a patch of
-//! `threading.current_thread`, for example) never gets here: `planning` keeps it on the stock path.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Context is looked up only if a format of the route needs it, with
+//! the same lookups as `LogRecord.__init__`. If stock logging would look elsewhere for a logger (after a patch of
+//! `threading.current_thread`, for example), `planning` keeps that logger on the stock path. Its calls never run this
+//! code.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,32 +21,32 @@ use crate::interpreter::object::{self, Owned};
 use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
 use crate::plans::needs::Needs;
 
-/// Objects that stock logging reads at each call, as they were at `install()`.
+/// The objects that stock logging reads at each call, as they were when `install()` was called.
 pub struct Sources {
     /// `threading._active`.
     pub active_threads: Owned,
     /// `threading.current_thread`.
     pub current_thread: Owned,
-    /// `threading.Thread.name`, the property.
+    /// The property `threading.Thread.name`.
     pub thread_name: Owned,
-    /// The context variable of `logspool.bind`.
+    /// The context variable that `logspool.bind` sets.
     pub bound_fields: Owned,
 }
 
 unsafe extern "C" {
-    // Declared here because older PyO3 lacks it.
+    // Declared here because older PyO3 versions do not declare it.
     fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
 }
 
 static SOURCES: OnceLock<Sources> = OnceLock::new();
 
-/// Sets the sources. Later calls change nothing: if one of these objects is replaced, plans notice it and stock logging
-/// takes over.
+/// Sets the sources. Later calls change nothing. If the program replaces one of these objects, the plans become stale
+/// and stock logging takes over.
 pub fn set_sources(sources: Sources) {
     let _ = SOURCES.set(sources);
 }
 
-/// True if [`add`] has something to add.
+/// True if [`add`] has any context to add.
 #[inline(always)]
 pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
     needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
@@ -105,7 +106,7 @@ pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -
 
 fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
     // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys. The borrowed
-    // reference that it returns becomes an own one before any Python code runs.
+    // reference that the lookup returns becomes an owned one before any Python code runs.
     let thread = unsafe {
         let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
         let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
@@ -113,11 +114,11 @@ fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> R
     };
     let thread = match thread {
         Some(thread) => thread,
-        // Python did not start this thread: `current_thread()` makes a dummy object, as in stock logging.
+        // Python did not start this thread. `current_thread()` makes a dummy thread object, as in stock logging.
         None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,
     };
     let thread = thread.bind(py);
-    // An unmodified `Thread.name` property reads `_name`.
+    // If the property `Thread.name` is unmodified, it reads `_name`.
     let property = object::attribute(thread.get_type().as_any().as_borrowed(), &names().name).ok_or(Failure::Stock)?;
     let name = if property.as_ptr() == sources.thread_name.as_ptr() {
         // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
@@ -139,7 +140,7 @@ fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
 }
 
 fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
-    // `current_task` raises without a running loop; looking for the loop first avoids that exception.
+    // `current_task` raises an exception if no loop runs. Looking for the loop first avoids that exception.
     let Some((module, _)) = running_loop(py)? else { return Ok(None) };
     let Some(function) = object::attribute(module.bind(py), &names().current_task) else { return Ok(None) };
     match if_any(py, leaving::call(function.bind(py)))? {
@@ -148,9 +149,9 @@ fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
     }
 }
 
-/// True once `logspool.bind` was used. Before that no context has fields.
+/// True once `logspool.bind` was used. Before the first use no context has bound fields.
 ///
-/// An atomic outside `queue`: set once, before the first fields are bound.
+/// This atomic is outside the crate's `queue` module: it is set once, before the first fields are bound.
 static BOUND: AtomicBool = AtomicBool::new(false);
 
 /// Records that `logspool.bind` is in use.

@@ -1,10 +1,10 @@
-//! `emit` of an adopted handler on the stock path: formats the record in the caller, at the handler's place in the
-//! chain, and queues the finished line.
+//! The native `emit` of an adopted handler, for records that come over the stock path. It formats the record in the
+//! calling thread, at the point where stock logging calls the handler, and queues the finished line.
 //!
-//! Stop on the line: *capture*, beside the native path. The line goes into the same lane, so a thread's records keep
-//! their order across both paths. Unusual cases (a formatter that raises, text that cannot be encoded) go to the stock
-//! `emit`, after everything queued is written. Errors are then reported from stock logging's own frames, as without
-//! logspool.
+//! Pipeline stage: *capture*, on the stock path (see ARCHITECTURE.md). The line is pushed into the same lane as the
+//! native path's records, so a thread's records keep their order across both paths. In unusual cases (a formatter that
+//! raises, text that cannot be encoded) everything queued is written first, and then the stock `emit` runs. It reports
+//! errors from stock logging's own frames, as without logspool.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::plans::environment::{self, IdValidity};
 use crate::plans::python_half::{installed, stands_alone};
 use crate::plans::text_stream;
 
-/// `handler.emit(record)`.
+/// The native `handler.emit(record)`.
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(record) = call.only() else { return call_stock(method, handler, call) };
     let mut line = queue_line(method, handler, record);
@@ -49,7 +49,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
         }
         LineOutcome::Uninstalling => adoption::hand_back(&handler, pipeline::shutdown_timeout())
             .and_then(|()| flush_beside_stream(method, handler)),
-        // No other method writes without going through the queue.
+        // The other methods do not write past the queue, so nothing has to be flushed.
         _ => Ok(()),
     };
     if !passed(call.py(), barrier) {
@@ -58,8 +58,9 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     with_made_text(record, || call_stock(method, handler, call))
 }
 
-/// `handler.handle(record)`. A record queued by value skips the steps of `handle`: the handler has no filters, its
-/// `emit` is known, and the queue needs no lock. A handler seen for the first time is adopted in its `emit`.
+/// The native `handler.handle(record)`. If the record can be queued by value, the steps of `handle` are skipped: the
+/// handler has no filters, its `emit` is known, and the queue needs no lock. A new handler is adopted during its first
+/// `emit`.
 #[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
@@ -77,8 +78,8 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     call_stock(Method::HandlerHandle, handler, call)
 }
 
-/// Flushes what is queued for the file that stock logging is about to write to. `logging.lastResort` and handlers that
-/// cannot be adopted share standard error with adopted ones.
+/// Flushes the records queued for the file that stock logging is about to write to. `logging.lastResort` and handlers
+/// that cannot be adopted write to standard error, and so may adopted handlers.
 fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> {
     if method == Method::StreamEmit
         && let Some(stream) = object::attribute(handler, &names().stream)
@@ -88,28 +89,28 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
     Ok(())
 }
 
-/// How often an entry is tried.
+/// Maximum number of attempts to queue one line.
 ///
-/// Chosen: a second try is enough, unless a program keeps closing handlers in another thread.
+/// Chosen: the second attempt is enough, unless a program keeps closing handlers in another thread.
 const MAX_TRIES: usize = 3;
 
 enum LineOutcome {
-    /// In the queue, or refused and counted.
+    /// The line is in the queue, or was refused and counted.
     Queued,
-    /// Stock logging writes the line: the handler is not adopted.
+    /// Stock logging writes the line, because the handler is not adopted.
     Stock,
-    /// The handler is adopted, but stock logging has to write this line, after the queue.
+    /// The handler is adopted, but stock logging has to write this line after the queued records are written.
     StockAfterQueue,
-    /// `uninstall()` has begun: stock logging writes all lines, each after everything its thread has queued.
+    /// `uninstall()` has begun. Stock logging writes all lines, each after everything that its thread has queued.
     Uninstalling,
-    /// Try again: the handler changed, its sink was closed, or the process forked, and stock logging cannot reach a
-    /// service.
+    /// Try again. The handler changed, its sink was closed, or the process forked; stock logging cannot deliver records
+    /// to a service.
     Again,
-    /// An error is set that no handler catches.
+    /// An exception is set that no handler catches.
     Raised,
 }
 
-/// The state of a handler, or the reason why it has none.
+/// Returns the state of a handler, or the outcome for a handler without a state.
 fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> {
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
@@ -121,17 +122,17 @@ fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> {
     }
 }
 
-/// Why stock logging writes a line of a handler that is not adopted (any more).
+/// Returns why stock logging writes a line of a handler that is not adopted, or is no longer adopted.
 fn stock(handler: Object<'_, '_>) -> LineOutcome {
     if installed() || stands_alone(&handler) { LineOutcome::Stock } else { LineOutcome::Uninstalling }
 }
 
-/// The sink of an adopted handler, and the id epoch and epoch under which it was found.
+/// The sink of an adopted handler, and the id epoch and epoch under which the sink was found.
 fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32, IdValidity)> {
-    // Read before the sink is looked up, so that closing it from here on makes this value stale. The id epoch is read
-    // afterwards, because opening the first sink begins it.
+    // `before` is read before the sink is looked up. If the sink is closed from here on, `before` becomes stale. The id
+    // epoch is read after the lookup, because opening the first sink begins a new id epoch.
     let before = IdValidity::now();
-    // If `uninstall()` begins, either this check sees it or it makes the value just read stale. `uninstall()` leaves
+    // If `uninstall()` begins, either this check sees it, or `uninstall()` makes `before` stale. `uninstall()` leaves
     // each sink in its state until the sink is closed.
     if matches!(stock(handler), LineOutcome::Uninstalling) {
         return None;
@@ -167,7 +168,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     };
     let HandlerVerdict::Adopted(adoption) = &state.verdict else { return LineOutcome::Stock };
     if adoption.rotates() && matches!(method, Method::FileEmit | Method::StreamEmit) {
-        // The stock `emit` of a subclass has just decided about a rollover: the sink must not decide again.
+        // The stock `emit` of a subclass has just decided whether to roll over. The sink must not decide again.
         return LineOutcome::StockAfterQueue;
     }
     let Some((sink, made_under)) = destination(&state, handler) else {
@@ -178,7 +179,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         let destination = Destination { state: &state, adoption, sink, made_under };
         match record::queue(PassedBy::Emit, &destination, handler, record) {
             ByValueOutcome::Done => return LineOutcome::Queued,
-            // The formatter would raise as well: stock logging reports the error and makes the text only once.
+            // The formatter would raise as well. Stock logging reports the error and makes the text only once.
             ByValueOutcome::No if message::take_format_failure() => return LineOutcome::StockAfterQueue,
             ByValueOutcome::No => {}
             ByValueOutcome::Raised => return LineOutcome::Raised,
@@ -205,7 +206,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     let Some(level) = level(record) else { return LineOutcome::StockAfterQueue };
     let line = line.bind(py);
     let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return LineOutcome::StockAfterQueue };
-    // The line is finished, so later changes do not affect it.
+    // The line is finished, so later changes of the handler do not affect it.
     if !made_under.may_push() && adoption.takes_entries() {
         return LineOutcome::Again;
     }
@@ -222,14 +223,14 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
             LineOutcome::Queued
         }
         QueueOutcome::Raised => LineOutcome::Raised,
-        // The handler changed, or the process forked: everything queued before is written first, then this line.
+        // The handler changed, or the process forked. Everything queued before is written first, then this line.
         QueueOutcome::Stale if adoption.takes_entries() => LineOutcome::Again,
         QueueOutcome::Stale => LineOutcome::StockAfterQueue,
     }
 }
 
-/// The line with its terminator: a `str` that encodes to UTF-8, or the bytes that the handler's `errors` option made of
-/// it. `format` may run foreign code.
+/// Makes the line with its terminator: a `str` that encodes to UTF-8, or the bytes that the handler's `errors` option
+/// made of the line. `format` may run user Python code.
 fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
     let py = record.py();
     let message = leaving::method_of_one(handler, &names().format, record)?;
@@ -249,7 +250,7 @@ fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) ->
     }
 }
 
-/// The bytes that a sink receives for a record in its parts. `_entry` may run foreign code.
+/// Makes the bytes that a sink for structured entries receives for a record. `_entry` may run user Python code.
 fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
     let entry = leaving::method_of_one(handler, &names().entry, record)?;
     let is_bytes = entry.bind(record.py()).is_instance_of::<PyBytes>();

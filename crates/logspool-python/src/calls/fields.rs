@@ -1,8 +1,8 @@
 //! Fields of `extra` and of `logspool.bind`, added to a record.
 //!
-//! Stop on the line: *capture*. [`ShownFields`] lists the fields that the formats of a route show. Stock logging takes
-//! two cases: a value that the formats would not show as Python does, and a record without a field that a text format
-//! names.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). [`ShownFields`] lists the fields that the formats of a route show.
+//! Stock logging handles two cases: a value that the formats would not show as Python does, and a record that lacks a
+//! field named by a text format.
 
 use logspool_record::format::{ArgumentKind, RenderedBy};
 use logspool_record::tag;
@@ -19,12 +19,12 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::needs::{Accepts, ShownFields};
 
-/// Adds the fields that are shown: first those of `extra`, in its order, then those of `bound` that are not in `extra`.
-/// Both are exact dicts with `str` keys; `bound` never changes. May run foreign code.
+/// Adds the fields that the formats show: first those of `extra`, in its order, then those of `bound` that are not in
+/// `extra`. `extra` and `bound` are exact dicts with `str` keys, and `bound` never changes. May run user Python code.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] for a value that only stock logging can show, and where the text of a value cannot be made.
+/// [`Failure::Stock`] for a value that only stock logging can show, and if the text of a value cannot be made.
 pub fn add<'a, 'py: 'a>(
     py: Python<'py>,
     pieces: &mut Pieces<'a>,
@@ -35,15 +35,15 @@ pub fn add<'a, 'py: 'a>(
     if extra.is_none() && bound.is_none() && shown.names_none() {
         return Ok(());
     }
-    // The code below may run foreign code that changes the program's own dict, so a copy is read.
+    // The code below may run user Python code that changes the program's own dict, so a copy is read.
     let extra = match extra {
         Some(extra) if dict::is_empty(extra.bind(py)) => None,
         Some(extra) if OWN_COPY => Some(extra.clone_ref(py)),
         Some(extra) => Some(dict::copy(extra.bind(py))?),
         None => None,
     };
-    // SAFETY: keys and values of these dicts go into `pieces` only. No code changes the dicts: the first is a copy, the
-    // second was made by `bind` and never changes.
+    // SAFETY: keys and values of these dicts are used only in `pieces`. No code changes the dicts: the first is a copy,
+    // the second was made by `bind` and never changes.
     let mut lend = |fields: Option<Owned>| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) });
     let sources = [lend(extra), lend(bound)];
     for (name, required, accepts) in shown.named() {
@@ -61,17 +61,17 @@ pub fn add<'a, 'py: 'a>(
     Ok(())
 }
 
-/// True if the dict of `extra` is a copy already: without a GIL it is copied before it is read.
+/// True if `extra` already holds a copy of the program's dict: without a GIL, the dict is copied before it is read.
 const OWN_COPY: bool = cfg!(Py_GIL_DISABLED);
 
 /// The value of a key in an exact dict with `str` keys. The dict must not change while the result is in use.
 fn item<'a, 'py>(fields: Object<'a, 'py>, name: Object<'_, '_>) -> Option<Object<'a, 'py>> {
-    // SAFETY: live objects, and the thread is attached; comparing `str` runs no foreign code, and nothing raises. The
-    // dict keeps the value alive: it is our own copy, or was made by `bind` and never changes.
+    // SAFETY: live objects, and the thread is attached; comparing `str` runs no user Python code, and nothing raises.
+    // The dict keeps the value alive: it is our own copy, or was made by `bind` and never changes.
     unsafe { Borrowed::from_ptr_or_opt(fields.py(), ffi::PyDict_GetItemWithError(fields.as_ptr(), name.as_ptr())) }
 }
 
-/// Adds every field of both dicts, each name once.
+/// Adds every field of `extra` and of `bound`, each name once.
 fn add_all<'a, 'py: 'a>(
     pieces: &mut Pieces<'a>,
     shown: &ShownFields,
@@ -94,12 +94,12 @@ fn add_all<'a, 'py: 'a>(
     Ok(())
 }
 
-/// The kinds of values that the formats show unchanged for this field; `None` if no format names it.
+/// Returns the kinds of values that the formats show unchanged for this field; `None` if no format names the field.
 fn accepts<'a>(shown: &'a ShownFields, key: Object<'_, '_>) -> Option<&'a Accepts> {
     shown.named().find(|(name, ..)| object::has_text(key, name)).map(|(_, _, accepts)| accepts)
 }
 
-/// Adds one field. Without `accepts` every format shows the field as `str()` does.
+/// Adds one field. If `accepts` is `None`, every format shows the field as `str()` does.
 fn add_one<'a, 'py: 'a>(
     pieces: &mut Pieces<'a>,
     key: Object<'a, 'py>,

@@ -1,6 +1,6 @@
-//! The native methods of handlers: `emit`, `handle`, and barriers, which first write everything queued.
+//! The native methods of handlers: `emit`, `handle`, and the methods that first write everything queued (barriers).
 //!
-//! Stop on the line: *call site* into *capture*, on the stock path.
+//! Pipeline stages: *call site* and *capture*, on the stock path (see ARCHITECTURE.md).
 
 use std::ptr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
 use crate::plans::adoption;
 
-/// Declares the C functions for CPython, each with the action on its object and call.
+/// Declares the C functions that CPython calls, each with the function that handles its object and arguments.
 macro_rules! methods {
     ($($name:ident: $act:expr;)*) => {
         $(
@@ -38,7 +38,7 @@ macro_rules! methods {
     };
 }
 
-/// Runs the barrier of a stock method, then calls the stock method.
+/// Runs `before`, the barrier of a stock method; then calls the stock method.
 fn after_barrier(
     method: Method,
     handler: Object<'_, '_>,
@@ -68,9 +68,9 @@ fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
     adoption::release(&handler, timeout)
 }
 
-/// Writes what is queued for standard error before stock logging prints its report there.
+/// Writes the records queued for standard error before stock logging prints its error report there.
 fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
-    // SAFETY: `handler` shows that the thread is attached. The borrowed reference becomes an own one before the
+    // SAFETY: `handler` shows that the thread is attached. The borrowed reference becomes an owned one before the
     // stream's `fileno()` runs.
     let stream = unsafe {
         let stream = ffi::PySys_GetObject(c"stderr".as_ptr());
@@ -84,15 +84,15 @@ fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<(
     }
 }
 
-/// `Logger.removeHandler`: writes what is queued for the handler, then removes it.
+/// The native `Logger.removeHandler`: writes the records queued for the handler, then removes the handler.
 fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let [handler] = call.positional()
         && !passed(call.py(), adoption::flush(handler, pipeline::shutdown_timeout()))
     {
         return ptr::null_mut();
     }
-    // Nothing else to release: a plan holds the logger's list of handlers, and `removeHandler` takes the handler out of
-    // it.
+    // Nothing else has to be released: a plan refers to the logger's list of handlers, and `removeHandler` removes the
+    // handler from that list.
     call_stock(Method::RemoveHandler, logger, call)
 }
 

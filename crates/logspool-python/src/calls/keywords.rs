@@ -1,7 +1,7 @@
 //! The keywords of a logging call: `exc_info`, `extra`, `stack_info`, `stacklevel`.
 //!
-//! Stop on the line: *capture*. Stock logging does the whole call in two cases: it would refuse a keyword, or a value is
-//! of an unusual kind. It then reports its own errors.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Stock logging does the whole call if it would reject a keyword, or
+//! if a value has an unusual type. Stock logging then reports its own errors.
 
 use std::sync::OnceLock;
 
@@ -22,23 +22,23 @@ use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// The parsed keywords of one call.
 pub struct Keywords<'a, 'py> {
-    /// The exception to log.
+    /// The exception to log; its text is made by `exception_text`.
     exc_info: Option<Object<'a, 'py>>,
-    /// True if the caller's stack is to be shown.
+    /// True if the record shows the caller's stack.
     pub stack_info: bool,
-    /// Number of the stack frame that counts as the caller; 1 is the nearest.
+    /// The number of the stack frame that counts as the caller; 1 is the nearest.
     pub stack_level: i64,
-    /// An exact dict. Its keys are `str`, and none is an attribute of a LogRecord.
+    /// The `extra` dict: an exact dict whose keys are `str` and never the name of a LogRecord attribute.
     pub extra: Option<Owned>,
 }
 
-/// Python functions and names that the keywords need.
+/// Python functions and names that native code needs to handle the keywords.
 pub struct KeywordFunctions {
     /// `exception_text(exc_info) -> str`
     pub exception_text: Owned,
     /// `stack_text(frame) -> str | None`
     pub stack_text: Owned,
-    /// The names that `extra` may not have: a frozenset.
+    /// A frozenset of the names that must not be keys of `extra`.
     pub record_names: Owned,
 }
 
@@ -54,11 +54,12 @@ fn keyword_functions() -> Result<&'static KeywordFunctions, Failure> {
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
-    /// Reads the keywords of a call. Runs foreign code if an exception has its own `__bool__`.
+    /// Reads the keywords of a call. May run user Python code: the `__bool__` of the exception given as `exc_info`.
     ///
     /// # Errors
     ///
-    /// [`Failure::Stock`] for keywords that stock logging has to judge.
+    /// [`Failure::Stock`] for keywords that only stock logging can check and report; [`Failure::Raised`] if `__bool__`
+    /// raised an error that no handler catches.
     #[inline(always)]
     pub fn read(call: Call<'a, 'py>) -> Result<Self, Failure> {
         let mut read = Self { exc_info: None, stack_info: false, stack_level: 1, extra: None };
@@ -81,17 +82,17 @@ impl<'a, 'py> Keywords<'a, 'py> {
         Ok(read)
     }
 
-    /// True if the call needs another caller than the nearest one, or the caller's frame.
+    /// True if the call needs a caller other than the nearest one, or the frame of its caller.
     #[inline]
     pub fn walks(&self) -> bool {
         self.stack_info || self.stack_level != 1
     }
 
-    /// Adds the text of the traceback, if the call asks for one. Runs foreign code.
+    /// Adds the text of the traceback, if the call asks for one. Runs user Python code.
     ///
     /// # Errors
     ///
-    /// Making the text raised.
+    /// The code that makes the text raised an exception.
     #[inline(always)]
     pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match self.exc_info {
@@ -100,17 +101,17 @@ impl<'a, 'py> Keywords<'a, 'py> {
         }
     }
 
-    /// Adds the text of the stack whose innermost frame is `frame`. Runs foreign code.
+    /// Adds the text of the stack whose innermost frame is `frame`. Runs user Python code.
     ///
     /// # Errors
     ///
-    /// Making the text raised.
+    /// The code that makes the text raised an exception.
     pub fn add_stack(&self, py: Python<'_>, pieces: &mut Pieces<'_>, frame: &Frame) -> Result<(), Failure> {
         add_made(pieces, tag::STACK, &keyword_functions()?.stack_text, frame.object().bind(py))
     }
 }
 
-/// Adds the text that a maker returns for an object: a `str`, or None for no text.
+/// Adds the text that `maker` returns for an object: a `str`, or None for no text.
 #[cold]
 #[inline(never)]
 fn add_made(pieces: &mut Pieces<'_>, tag: u8, maker: &Owned, of: Object<'_, '_>) -> Result<(), Failure> {
@@ -129,8 +130,8 @@ fn extra(value: Object<'_, '_>) -> Result<Option<Owned>, Failure> {
     if !value.is_exact_instance_of::<PyDict>() {
         return Err(Failure::Stock);
     }
-    // The keys are exact `str`, so hashing and comparing them runs no foreign code that could change the dict. Without
-    // a GIL another thread could change it, so a copy is read there.
+    // The keys are exact `str`, so hashing and comparing them runs no user Python code that could change the dict.
+    // Without a GIL another thread could change the dict, so a copy is read in such builds.
     let fields = if cfg!(Py_GIL_DISABLED) { dict::copy(value)? } else { Owned::of(&value) };
     let reserved = keyword_functions()?.record_names.as_ptr();
     let mut walk = DictWalk::of(fields.bind(value.py()));
@@ -162,7 +163,7 @@ fn asks_for_exception(value: Object<'_, '_>) -> Result<bool, Failure> {
 fn stack_level(value: Object<'_, '_>) -> Result<i64, Failure> {
     match small_int(value) {
         Some(level) if level >= 1 => Ok(level),
-        // Below one, Python 3.10 takes the nearest caller; later versions show a line of logging's own.
+        // For a level below 1, Python 3.10 uses the nearest caller; later versions show a line of logging's own code.
         Some(_) if cfg!(not(Py_3_11)) => Ok(1),
         _ => Err(Failure::Stock),
     }

@@ -1,9 +1,10 @@
-//! Message and arguments of one call: by value where the template allows it, otherwise as text made here.
+//! Message and arguments of one call. The arguments are queued by value if the template allows it; otherwise this
+//! module makes the text.
 //!
-//! Stop on the line: *capture*. Everything that may run foreign code happens here, before a byte is reserved: `str()`
-//! of the message, and `%` with an argument that is no builtin value. If a message cannot be formatted, the text that
-//! foreign code made of it is kept ([`take_made`]). Stock logging reports the error and uses that text, so the foreign
-//! code does not run twice.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Everything that may run user Python code runs here, before any byte
+//! in the lane is reserved: `str()` of the message, and `%` with an argument that is not a builtin value. If a message
+//! cannot be formatted, the text that user Python code made of it is kept ([`take_made`]). Stock logging reports the
+//! error and uses that text, so the user Python code does not run twice.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -20,10 +21,10 @@ use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// `collections.abc.Mapping`: a single argument of this class supplies the values of `%(key)s` directives.
+/// `collections.abc.Mapping`: if the only argument is an instance, it supplies the values of `%(key)s` directives.
 static MAPPING: OnceLock<Owned> = OnceLock::new();
 
-/// `_texts.MadeText`
+/// The class `_texts.MadeText`.
 static MADE_TEXT: OnceLock<Owned> = OnceLock::new();
 
 /// Sets `_texts.MadeText`. Later calls change nothing.
@@ -31,15 +32,15 @@ pub fn set_made_text(class: Owned) {
     let _ = MADE_TEXT.set(class);
 }
 
-/// A message object and the `MadeText` that replaces it in the stock call.
+/// A message object, and the `MadeText` that replaces it in the call of the stock method.
 struct MadeMessage {
     message: usize,
     stand_in: Owned,
 }
 
 thread_local! {
-    /// Set if the message of a call cannot be formatted after its text was made; the same call takes it. Empty between
-    /// calls, so that a thread that ends, and is not attached then, drops nothing.
+    /// Set if a message cannot be formatted after its text was made; the same call takes the entry. The cell is empty
+    /// between calls. A thread ends detached from the interpreter, so it must have nothing to drop then.
     static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
     /// True if the last message could not be formatted.
     static FORMAT_FAILED: Cell<bool> = const { Cell::new(false) };
@@ -56,12 +57,12 @@ pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
     None
 }
 
-/// True if the last message could not be formatted. Resets the answer.
+/// True if the last message could not be formatted. Resets the flag.
 pub fn take_format_failure() -> bool {
     FORMAT_FAILED.try_with(Cell::take).unwrap_or(false)
 }
 
-/// Marks the message as broken, because formatting raises; stock logging takes the call.
+/// Notes that formatting the message raises. The failure that is returned makes stock logging do the call.
 fn broken() -> Failure {
     let _ = FORMAT_FAILED.try_with(|broken| broken.set(true));
     Failure::Stock
@@ -72,12 +73,12 @@ pub fn set_mapping(class: Owned) {
     let _ = MAPPING.set(class);
 }
 
-/// Adds the message of a call: its first positional value and the %-arguments after it. Returns the site's id in the
-/// record, or 0 if the record carries the site itself.
+/// Adds the message of a call: its first positional value and the %-arguments after it. Returns the site's id for the
+/// record, or 0 if the record carries the complete site.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] if stock logging has to format or report, [`Failure::Raised`] if foreign code raised.
+/// [`Failure::Stock`] if stock logging has to format or report, [`Failure::Raised`] if user Python code raised.
 #[inline(always)]
 pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, id_epoch: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
     let Some((&message, values)) = call.positional().split_first() else { return Err(Failure::Stock) };
@@ -87,8 +88,8 @@ pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, id_epoch: u64, call: Cal
         && bound.template.deferrable()
     {
         if values.len() == 1 && kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
-            // A template with `%(key)s` directives is not deferrable. This one is, so Python's formatting ignores the
-            // mapping or raises; only Python can decide that.
+            // A template with `%(key)s` directives is not deferrable. This template is deferrable, so Python's
+            // formatting either ignores the mapping or raises. Only Python can decide which.
             return add_text(pieces, site, id_epoch, message, values);
         }
         if bound.template.directives.len() != values.len() {
@@ -141,8 +142,8 @@ fn add_deferred<'a>(
                 }
             }
             RenderedBy::RenderInCaller => {
-                // Rendering may run foreign code. If a later argument cannot be formatted, stock logging would run that
-                // code again.
+                // Rendering may run user Python code. If a later argument cannot be formatted, stock logging would run
+                // that code again, so all arguments are checked first.
                 if kind == Kind::Other && !fit(bound, arguments) {
                     return Err(broken());
                 }
@@ -161,7 +162,7 @@ pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
     bytes.len() == unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) } as usize
 }
 
-/// True if each argument is of a kind that its directive accepts.
+/// True if each argument has a type that its directive accepts.
 fn fit(bound: &BoundTemplate, arguments: &[Object<'_, '_>]) -> bool {
     let accepts = |(directive, argument): (&Directive, &Object<'_, '_>)| {
         directive.accepts(kind_of(*argument)) != RenderedBy::Mismatch
@@ -173,20 +174,20 @@ fn add_rendered(pieces: &mut Pieces<'_>, argument: Object<'_, '_>, directive: &D
     add_owned(argument.py(), pieces, tag::RENDERED, directive.render(argument))
 }
 
-/// Adds text made for this record. `None`: making the text raised, and the error is set.
+/// Adds a text that was made for this record. `text` is `None` if making it raised; the exception is then set.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] also for an object that is no text, and for text that cannot be encoded.
+/// [`Failure::Stock`] also for an object that is not a text, and for text that cannot be encoded.
 pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
     let text = text.ok_or_else(|| Failure::of_error(py))?;
     if pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
-/// True if stock logging would treat a single argument as a mapping: it is a `Mapping` and true.
+/// True if stock logging would treat a single argument as a mapping: it is a `Mapping`, and its truth value is true.
 fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
     let mapping = MAPPING.get().ok_or(Failure::Stock)?;
-    // `__instancecheck__` and `__bool__` may run foreign code.
+    // `__instancecheck__` and `__bool__` may run user Python code.
     let is_one = leaving::is_instance(argument, mapping)
         .and_then(|is_one| if is_one { leaving::is_true(argument) } else { Some(false) });
     is_one.ok_or_else(|| Failure::of_error(argument.py()))
@@ -213,7 +214,7 @@ fn add_text<'a>(
         leaving::str(message).ok_or_else(|| Failure::of_error(py))?
     };
     let text = if values.is_empty() { text } else { format_text(message, &text, values)? };
-    // `__mod__` of a subclass of `str` may have returned another kind of object.
+    // `__mod__` of a subclass of `str` may have returned an object of another type.
     if !object::is_str(text.bind(py)) {
         return Err(Failure::Stock);
     }
@@ -221,7 +222,7 @@ fn add_text<'a>(
     Ok(id)
 }
 
-/// Computes `text % values` for the text of `message`. If that raises, the text is kept for stock logging.
+/// Computes `text % values`, where `text` is the text of `message`. If that raises, the text is kept for stock logging.
 fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>]) -> Result<Owned, Failure> {
     let py = message.py();
     if let Some(formatted) = percent(text.bind(py), values)? {
@@ -235,7 +236,7 @@ fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>])
     Err(failed)
 }
 
-/// Keeps the text made of a message that is no `str`.
+/// Keeps the text that was made of a message that is not a `str`.
 fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
     let Some(class) = MADE_TEXT.get().filter(|_| message.as_ptr() != text.as_ptr()) else { return };
     let values = [message.as_ptr(), text.as_ptr()];
@@ -251,7 +252,7 @@ fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
     }
 }
 
-/// `text % values`; `None` if that raised, with the error set.
+/// Computes `text % values`; `None` if that raised, with the exception set.
 fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Owned>, Failure> {
     if let [value] = values
         && !object::is_scalar(*value)

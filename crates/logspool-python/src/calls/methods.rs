@@ -1,9 +1,9 @@
-//! Native methods that replace those of `logging`, with the stock functions that they fall back to.
+//! Native methods that replace methods of `logging`, and the stock functions that they fall back to.
 //!
-//! Stop on the line: *call site* into *capture*. Each is a true method descriptor of the stdlib class
-//! (`PyDescr_NewMethod`), called by vectorcall without a bound method. A method that logspool cannot serve calls the
-//! stock function with the same arguments. It adds no Python frame, so `findCaller` counts the same frames as without
-//! logspool.
+//! Pipeline stages: *call site* and *capture* (see ARCHITECTURE.md). Each native method is a method descriptor of the
+//! stdlib class (`PyDescr_NewMethod`). CPython calls it by vectorcall, without a bound method. If logspool cannot serve
+//! a call, the method calls the stock function with the same arguments. The method adds no Python frame, so
+//! `findCaller` counts the same frames as without logspool.
 
 use std::ffi::CStr;
 
@@ -17,7 +17,7 @@ use crate::calls::{capture, handler_methods};
 use crate::interpreter::object::Owned;
 use crate::plans::hooks;
 
-/// Number of native methods of `logging` itself; they come first in [`DECLARED`].
+/// Number of native methods of the module `logging`; they come first in [`DECLARED`].
 const LOGGING_METHODS: usize = 15;
 
 type WithKeywords =
@@ -205,17 +205,16 @@ const QUESTION_DOC: &CStr =
     c"shouldRollover($self, record)\n--\n\nSay whether a rollover is due, once everything queued is written.";
 
 /// Class name and method name of every method of `logging` that `install()` replaces. Methods of `logging.handlers` are
-/// replaced later, when they are needed.
+/// replaced later, when the program first uses a handler that needs them.
 pub fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
     DECLARED[..LOGGING_METHODS].iter().map(|method| (method.class, method.name.to_str().expect("an ASCII literal")))
 }
 
-/// Makes the native method `class.name`; `function` is its stock function.
+/// Makes the native method `class.name`, which falls back to the stock function `function`.
 ///
 /// # Errors
 ///
-/// `KeyError` if no method of that name is declared; otherwise the error of CPython that kept it from making the
-/// method.
+/// `KeyError` if no method of that name is declared; otherwise the error that CPython raised while making the method.
 pub fn descriptor<'py>(
     class: &Bound<'py, PyType>,
     owner: &str,
@@ -236,11 +235,11 @@ pub fn descriptor<'py>(
     )
 }
 
-/// Makes `__setattr__` or `__delattr__` for a class.
+/// Makes the native `__setattr__` for a class, or its `__delattr__` if `delete` is true.
 ///
 /// # Errors
 ///
-/// The error of CPython that kept it from making the method.
+/// The error that CPython raised while making the method.
 pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
     let (name, function): (&CStr, ffi::PyCFunctionFast) =
         if delete { (c"__delattr__", hooks::delete_attribute) } else { (c"__setattr__", hooks::set_attribute) };
@@ -256,7 +255,7 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
 }
 
 fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
-    // Leaked: a descriptor refers to its definition for the life of the process, and there are only two dozen.
+    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 24 of them.
     let definition = Box::leak(Box::new(definition));
     // SAFETY: a live class and a definition that is never freed; a new reference or null with an error set.
     unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }

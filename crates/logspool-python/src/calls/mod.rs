@@ -1,9 +1,10 @@
 //! One logging call: from the method that a program calls to the push into the queue.
 //!
-//! [`capture`] replaces `Logger.info` and its siblings: is the level enabled, is the plan valid, which [`site`], which
-//! [`message`], which [`keywords`]; the values become [`pieces`], which are pushed. On the stock path
-//! [`handler_methods`] replace the handlers' own: [`emit`] queues finished lines, [`record`] the values of a record.
-//! [`stock`] calls the stock functions for everything that logspool cannot serve.
+//! [`capture`] replaces `Logger.info` and its siblings. It checks that the level is enabled and the plan is valid,
+//! finds the [`site`], and reads the [`message`] and the [`keywords`]. The values become [`pieces`], which are pushed
+//! into the queue. On the stock path, [`handler_methods`] replaces the methods of handlers: [`emit`] queues finished
+//! lines, and [`record`] queues the values of a record. [`stock`] calls the stock functions for everything that
+//! logspool cannot serve.
 
 pub mod capture;
 pub mod context;

@@ -1,8 +1,8 @@
-//! The values of one record: collected first, then pushed into a lane in one step.
+//! The values of one record. They are collected first, then pushed into a lane in one step.
 //!
-//! Stop on the line: *capture* into *queue*. Everything that may run foreign code happens while pieces are added.
-//! Writing them is plain copying, within the lane's window. If the lane is full, the call waits detached from the
-//! interpreter.
+//! Pipeline stages: *capture* and *queue* (see ARCHITECTURE.md). Everything that may run user Python code runs while
+//! pieces are added. Writing the pieces only copies bytes into the part of the lane that is reserved for them. If the
+//! lane is full, the call waits detached from the interpreter.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::interpreter::object::{self, Object, Owned};
 use crate::interpreter::running_loop::has_running_loop;
 use crate::plans::environment::IdValidity;
 
-/// One value, or part of one.
+/// One value, or a part of a value.
 #[derive(Clone, Copy)]
 enum Piece {
-    /// A tag alone.
+    /// A tag without a value.
     Tag(u8),
     /// A tag and eight bytes.
     Word(u8, u64),
@@ -33,13 +33,13 @@ enum Piece {
     Raw(*const u8, u32),
 }
 
-/// Pieces that fit without the heap.
+/// Number of pieces that are stored without a heap allocation.
 ///
-/// Chosen: a call with ten arguments and full context has fewer.
+/// Chosen: a call with ten arguments and full context has fewer pieces.
 const INLINE: usize = 20;
 
-/// The values of one record. The memory that they point to outlives them: it belongs to the call's arguments or to
-/// `owned`.
+/// The values of one record. The memory that the pieces point to outlives them: it belongs to the call's arguments, or
+/// to `owned` and `texts`.
 pub struct Pieces<'a> {
     count: usize,
     bytes: usize,
@@ -94,7 +94,7 @@ impl<'a> Pieces<'a> {
         self.add(Piece::Word(tag, word), 9);
     }
 
-    /// Adds text or bytes that live until the record is written. `false`: they are longer than a record can hold.
+    /// Adds text or bytes that live until the record is written. `false`: they are longer than the maximum of a record.
     #[inline(always)]
     pub fn bytes(&mut self, tag: u8, bytes: &'a [u8]) -> bool {
         let Ok(len) = u32::try_from(bytes.len()) else { return false };
@@ -102,16 +102,16 @@ impl<'a> Pieces<'a> {
         true
     }
 
-    /// Adds bytes without tag and length; they live until the record is written.
+    /// Adds bytes without a tag and a length. The bytes live until the record is written.
     pub fn raw(&mut self, bytes: &'a [u8]) {
         self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
     }
 
-    /// Keeps an object alive until the record is written, and lends it for values of this record.
+    /// Keeps an object alive until the record is written, and returns a borrowed reference for values of this record.
     ///
     /// # Safety
     ///
-    /// Add the result to `self` alone, and do not use it after `self` is dropped.
+    /// Add the result only to `self`, and do not use it after `self` is dropped.
     pub unsafe fn keep_and_lend<'py>(&mut self, py: Python<'py>, object: Owned) -> Object<'a, 'py> {
         // SAFETY: `owned` keeps the object until `self` is dropped; the caller keeps the rest of the contract.
         let lent = unsafe { Borrowed::from_ptr(py, object.as_ptr()) };
@@ -119,8 +119,8 @@ impl<'a> Pieces<'a> {
         lent
     }
 
-    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: it is no `str`, cannot be
-    /// encoded, or is longer than a record can hold.
+    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: the object is not a `str`,
+    /// cannot be encoded, or is longer than the maximum of a record.
     pub fn keep_text(&mut self, py: Python<'_>, tag: u8, text: Owned) -> bool {
         let Some(bytes) = object::utf8(text.bind(py)) else { return false };
         // SAFETY: the bytes live as long as the `str`, which is kept in `owned` until `self` is dropped.
@@ -129,7 +129,7 @@ impl<'a> Pieces<'a> {
         self.bytes(tag, bytes)
     }
 
-    /// Adds bytes without tag and length, and keeps them until the record is written.
+    /// Adds bytes without a tag and a length, and keeps the bytes until the record is written.
     fn keep_raw(&mut self, bytes: Vec<u8>) {
         let bytes = bytes.into_boxed_slice();
         self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
@@ -137,9 +137,9 @@ impl<'a> Pieces<'a> {
         self.texts.push(bytes);
     }
 
-    /// Adds `value` if it is an exact `str`, `int`, `float`, `bool`, `bytes`, `None` or a tuple of these: the only
-    /// objects whose content goes into a lane unchanged. `false` for anything else, and for text that cannot be
-    /// encoded; `self` may then hold part of the value and must not be written. Runs no foreign code.
+    /// Adds `value` if it is an exact `str`, `int`, `float`, `bool`, `bytes`, `None` or a tuple of these. Only the
+    /// content of such objects is copied into a lane unchanged. Returns `false` for any other object, and for text that
+    /// cannot be encoded. `self` may then hold part of the value and must not be written. Runs no user Python code.
     pub fn value<'py: 'a>(&mut self, value: Object<'a, 'py>) -> bool {
         self.value_at_depth(value, 0)
     }
@@ -182,7 +182,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// All values, one after the other.
+    /// Returns all values in one buffer, in order.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes);
         // SAFETY: there is room for `len` bytes, and `write` writes exactly that many.
@@ -197,7 +197,7 @@ impl<'a> Pieces<'a> {
     ///
     /// # Safety
     ///
-    /// [`Pieces::len`] bytes are writable from `to` on.
+    /// At least [`Pieces::len`] bytes are writable at `to`.
     #[inline(always)]
     pub unsafe fn write(&self, mut to: *mut u8) {
         let inline = self.count.min(INLINE);
@@ -216,7 +216,7 @@ impl<'a> Pieces<'a> {
 ///
 /// # Safety
 ///
-/// The bytes that `Pieces::add` counted for the piece are writable from `to` on, and the memory that it points to is
+/// The bytes that `Pieces::add` counted for the piece are writable at `to`, and the memory that the piece points to is
 /// alive.
 #[inline(always)]
 unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
@@ -247,7 +247,7 @@ unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
     }
 }
 
-/// The content of a `bytes` object; `None` for another object.
+/// The content of a `bytes` object; `None` for an object of another type.
 pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
     // SAFETY: a live object whose type is checked first; its content lives as long as the object and never changes.
     unsafe {
@@ -259,12 +259,12 @@ pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
     }
 }
 
-/// The kind of an object by its exact type. Every `str` counts as [`Kind::AsciiStr`].
+/// The kind of an object, by its exact type. Every `str` is returned as [`Kind::AsciiStr`].
 #[inline(always)]
 pub fn kind_of(argument: Object<'_, '_>) -> Kind {
     let class = object::class_of(argument).cast_const();
     if class == &raw const ffi::PyUnicode_Type {
-        // The two kinds of text can be told apart only by their bytes.
+        // ASCII text and other text can be told apart only by their bytes.
         Kind::AsciiStr
     } else if class == &raw const ffi::PyLong_Type {
         Kind::Int
@@ -281,7 +281,7 @@ pub fn kind_of(argument: Object<'_, '_>) -> Kind {
     }
 }
 
-/// The value of an exact `int` that fits `i64`; `None` for another object.
+/// The value of an exact `int` that fits `i64`; `None` for any other object.
 #[inline(always)]
 pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
     if !object::is_exact_int(value) {
@@ -296,15 +296,16 @@ pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
 /// Outcome of queueing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueOutcome {
-    /// The record is in the queue, or was refused and counted: the call is done.
+    /// The call is finished: the record is in the queue, or was refused and counted.
     Done,
     /// While the call waited, the process forked or a sink was closed: the ids in the head are invalid.
     Stale,
-    /// While the call waited, a signal handler raised. The error is set; the record is queued, or counted as refused.
+    /// While the call waited, a signal handler raised. The exception is set; the record is queued, or counted as
+    /// refused.
     Raised,
 }
 
-/// Queues one record. The ids in its head are valid as long as no sink is closed and the id epoch stays the same.
+/// Queues one record. The ids in its head stay valid until a sink is closed or the id epoch changes.
 #[inline(always)]
 pub fn queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     // SAFETY: the lane provides exactly the number of bytes requested.
@@ -315,7 +316,7 @@ pub fn queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces
     }
 }
 
-/// Waits until the record just pushed is durable, up to the time limit for that.
+/// Waits until the record that was just pushed is durable, up to the time limit for durability.
 #[cold]
 #[inline(never)]
 fn await_durable(py: Python<'_>, level: u16) -> QueueOutcome {
@@ -331,9 +332,9 @@ fn await_durable(py: Python<'_>, level: u16) -> QueueOutcome {
     }
 }
 
-/// How long a call waits for its own line to appear on a terminal.
+/// Maximum time that a call waits for its own line to appear on a terminal.
 ///
-/// Specified: a terminal shows a line at most this long after its call.
+/// Specified by the public contract (DESIGN): a terminal shows a line at most this long after its call.
 const TERMINAL_WAIT: Duration = Duration::from_millis(5);
 
 /// Waits until a terminal shows the lines queued for it.
@@ -359,7 +360,7 @@ fn wait_and_queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &P
             show_refused(head, made_under, pieces);
             return QueueOutcome::Done;
         }
-        // A sink may have been closed meanwhile, after everything queued before was written.
+        // During the wait a sink may have been closed, after everything queued before the close was written.
         if !made_under.may_push() {
             return QueueOutcome::Stale;
         }
@@ -367,14 +368,14 @@ fn wait_and_queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &P
         match pipeline::push(head, len, |to| unsafe { pieces.write(to) }) {
             Push::Accepted => return QueueOutcome::Done,
             Push::MustWaitForSync => return await_durable(py, head.level),
-            // A signal handler may change everything compared above, and may push records of its own.
+            // A signal handler may change everything that was compared above, and may push records of its own.
             Push::NoRoom if leaving::signals_pass(py) => {}
             Push::NoRoom => return refuse(head, made_under, pieces),
         }
     }
 }
 
-/// Drops a record whose call ends because a signal handler raised.
+/// Drops a record because a signal handler raised and so ends the call.
 fn refuse(head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     pipeline::refuse(head.level, Refusal::QueueFull);
     show_refused(head, made_under, pieces);
@@ -382,7 +383,7 @@ fn refuse(head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutco
 }
 
 fn show_refused(head: Head, made_under: IdValidity, pieces: &Pieces<'_>) {
-    // Ids of another id epoch refer to other definitions.
+    // In another id epoch, the ids of the head refer to other definitions.
     if made_under.id_epoch == pipeline::id_epoch() {
         pipeline::show_refused(head, || pieces.to_vec());
     }

@@ -1,8 +1,8 @@
-//! `QueueHandler.prepare`: merges the message of a record and copies the record, as the standard library does.
+//! The native `QueueHandler.prepare`: merges a record's message and copies the record, as the standard library does.
 //!
-//! Not a stop on the line: it makes programs with a `QueueListener` as fast as the listener's handlers allow. Python's
-//! own function takes a third of such a program's time, mostly for `copy.copy()`. Cases that could run foreign code (a
-//! formatter, arguments that are no builtin scalars, a traceback) go to the stock function unchanged.
+//! This module is not a pipeline stage. It makes a program with a `QueueListener` as fast as the listener's handlers
+//! allow. Python's own `prepare` takes a third of such a program's time, mostly for `copy.copy()`. Cases that could run
+//! user Python code (a formatter, arguments that are not builtin scalars, a traceback) are left to the stock function.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -20,15 +20,16 @@ use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::{locked, record_class};
 use crate::plans::watched::WatchedPart;
 
-/// The standard library's objects, as `_queueing.py` passes them.
+/// The standard library's objects that `_queueing.py` passes to native code.
 pub struct StockObjects {
-    /// Reports whether `prepare` and `handle` may run natively, and the classes and objects that this depends on.
+    /// A function that returns whether `prepare` and `handle` may run natively, with the classes and objects that this
+    /// depends on.
     pub describe: Owned,
     /// `QueueHandler`
     pub class: Owned,
     /// Attributes of a record that the stock function sets to `None`.
     pub cleared: Vec<Owned>,
-    /// `copyreg.dispatch_table`: classes with a copy function of their own.
+    /// `copyreg.dispatch_table`: the classes that have a copy function of their own.
     pub copied_otherwise: Owned,
     /// The class of a handler's lock.
     pub lock_class: Owned,
@@ -38,7 +39,8 @@ pub struct StockObjects {
 
 static STOCK: OnceLock<StockObjects> = OnceLock::new();
 
-/// Whether the native functions do the same as the stock ones. Valid as long as epoch and classes are unchanged.
+/// Whether the native functions do the same as the stock ones. The answer is valid as long as the epoch, the classes
+/// and the parts are unchanged.
 pub struct StockVerdict {
     epoch: u64,
     types: Vec<ClassVersion>,
@@ -57,13 +59,13 @@ pub fn set_stock(stock: StockObjects) {
     let _ = STOCK.set(stock);
 }
 
-/// The objects of `_queueing.py`. `None`: the program has not used a `QueueHandler` yet.
+/// The objects of `_queueing.py`; `None` until the program first uses a `QueueHandler`.
 #[inline]
 pub fn stock() -> Option<&'static StockObjects> {
     STOCK.get()
 }
 
-/// `QueueHandler.prepare(record)`.
+/// The native `QueueHandler.prepare(record)`.
 pub fn prepare(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     match call.only().map(|record| prepared_if_plain(handler, record)) {
         Some(Ok(prepared)) => prepared.into_ptr(),
@@ -81,11 +83,11 @@ fn prepared_if_plain(handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<
     prepared(stock, handler, logged)
 }
 
-/// The copy of a record for the queue of a `QueueHandler` whose verdict allows it.
+/// Copies a record for the queue of a `QueueHandler` whose verdict allows the native copy.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] if the stock function would run foreign code.
+/// [`Failure::Stock`] if the stock function would run user Python code.
 pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
     let py = logged.py();
     let class = record_class().ok_or(Failure::Stock)?;
@@ -107,7 +109,7 @@ pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_
     // SAFETY: live objects, and the thread is attached. The verdict says that the record's class has the stock
     // `__setattr__` and the `__new__` of `object`. Each function reports an error by a negative number or by null.
     unsafe {
-        // The stock formatter sets the record's `message` as well; the copy takes it from there.
+        // The stock formatter also sets `message` on the record, and the copy contains that attribute.
         checked(ffi::PyObject_SetAttr(logged.as_ptr(), names.message.as_ptr(), message.as_ptr()))?;
         let copy = Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0));
         let copy = copy.ok_or_else(|| Failure::of_error(py))?;
@@ -121,7 +123,7 @@ pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_
     }
 }
 
-/// The address of a value in a dict. Comparing the key must run no foreign code.
+/// The address of a dict's value for `key`. Comparing `key` must not run user Python code.
 fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut PyObject> {
     // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is returned.
     let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key) };
@@ -139,7 +141,7 @@ pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
     found.ok_or_else(|| Failure::of_error(object.py()))
 }
 
-/// Whether classes and module globals are unmodified.
+/// Returns whether the classes and module globals that `prepare` and `handle` depend on are unmodified.
 ///
 /// # Errors
 ///
@@ -169,8 +171,8 @@ impl StockVerdict {
             let parts_of = |objects: &[Bound<'_, PyAny>]| {
                 objects.iter().map(|object| WatchedPart::watch(object.as_ptr() as usize)).collect()
             };
-            // Called twice: if something changes between the first call and the start of the watch, the second call
-            // sees it.
+            // `ask` is called twice. If something changes between the first call and the start of the watch, the second
+            // call sees the change.
             let parts: Vec<WatchedPart> = parts_of(&ask()?.3);
             let (prepares, hands_on, classes, _) = ask()?;
             Ok(Self { epoch, types: classes.iter().map(ClassVersion::assigned).collect(), parts, prepares, hands_on })
@@ -182,7 +184,7 @@ impl StockVerdict {
     }
 }
 
-/// True if the handler instance has neither a formatter nor a `format` method of its own.
+/// True if the handler instance has no formatter and does not override `format`.
 fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let py = handler.py();
     let attributes = own_attributes(handler)?;

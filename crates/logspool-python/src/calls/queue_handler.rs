@@ -1,9 +1,9 @@
-//! `Handler.handle` of a `QueueHandler`: prepares a record and puts it into the handler's queue.
+//! The native `Handler.handle` of a `QueueHandler`: prepares a record and puts it into the handler's queue.
 //!
-//! Not a stop on the line: it saves the Python frames of `handle`, `acquire`, `emit`, `enqueue` and `release`, which
-//! take as long as the queue itself. It serves only an unmodified `QueueHandler` without filters, with a queue of the
-//! standard library. Everything else goes to the stock function. So does a record that the queue does not take: stock
-//! logging tries again and reports the error.
+//! This module is not a pipeline stage. It saves the Python frames of `handle`, `acquire`, `emit`, `enqueue` and
+//! `release`, which take as long as the queue itself. It serves only an unmodified `QueueHandler` without filters whose
+//! queue is of the standard library. All other handlers are left to the stock function. If the queue does not accept a
+//! record, stock logging tries again and reports the error.
 
 use pyo3::ffi::{self, PyObject};
 
@@ -14,7 +14,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::{Names, names};
 use crate::interpreter::object::{self, Object, Owned, SavedError};
 
-/// `handler.handle(record)`. `None`: stock logging does it.
+/// The native `handler.handle(record)`. `None`: stock logging has to handle the record.
 #[inline]
 pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut PyObject> {
     let queueing = prepare::stock()?;
@@ -32,7 +32,8 @@ pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut Py
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`]: the record is not in the queue, and stock logging has to do the whole call.
+/// [`Failure::Stock`]: the record is not in the queue, and stock logging has to do the whole call. [`Failure::Raised`]:
+/// an exception is set that no handler catches.
 fn enqueue(stock: &StockObjects, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
     let py = record.py();
     if !prepare::verdict(py, stock)?.hands_on || overrides_step(handler)? {
@@ -53,7 +54,7 @@ fn enqueue(stock: &StockObjects, handler: Object<'_, '_>, record: Object<'_, '_>
     let put = leaving::method_of_one(queue, put_nowait, prepared.bind(py));
     {
         let _error = SavedError::take(py);
-        // Releasing fails only if other code has released the lock meanwhile.
+        // `release` fails only if other code has already released the lock.
         if leaving::method(lock, release).is_none() {
             object::clear_error(py);
         }
@@ -65,7 +66,7 @@ fn enqueue(stock: &StockObjects, handler: Object<'_, '_>, record: Object<'_, '_>
 fn overrides_step(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let attributes = prepare::own_attributes(handler)?;
     let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
-    // SAFETY: the dict of a live handler, and the thread is attached; looking up a `str` runs no foreign code.
+    // SAFETY: the dict of a live handler, and the thread is attached; looking up a `str` runs no user Python code.
     let has = |name: &Owned| unsafe { !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null() };
     Ok([acquire, emit, enqueue, filter, prepare, release].into_iter().any(has))
 }

@@ -1,13 +1,14 @@
-//! A finished `LogRecord` by value, for an adopted handler that stock logging reaches.
+//! Queues a finished `LogRecord` by its values, for an adopted handler that stock logging calls.
 //!
-//! Stop on the line: *capture*, beside the native path. Everything that a format shows is read from the record and
-//! never looked up again: the record may have been made elsewhere, or changed by a filter. Some records the collector
-//! would not render as Python does: a level renamed on the record, a time that cannot be reproduced to the bit, a
-//! traceback. For these [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the caller.
+//! Pipeline stage: *capture*, on the stock path (see ARCHITECTURE.md). Every value that a format shows is read from the
+//! record and never looked up again. The record may have been made elsewhere or changed by a filter. The collector
+//! would not render some records as Python does: records with a renamed level, a traceback, or a time that cannot be
+//! reproduced to the bit. For these records [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the
+//! caller.
 //!
-//! Python's formatter sets `message` and `asctime` on the record. They can be left out where this handler is the last
-//! to see it: the logger of that name reaches no other handler, and no filter has kept the record. Elsewhere, for
-//! example after a `QueueListener`, both are set here as Python's formatter sets them.
+//! Python's formatter sets `message` and `asctime` on the record. They can be left out if this handler is the last code
+//! that sees the record: the logger of that name has no further handler, and no filter has kept the record. Otherwise,
+//! for example after a `QueueListener`, `message` and `asctime` are set here as Python's formatter sets them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,11 +39,11 @@ pub enum ByValueOutcome {
     Done,
     /// The caller has to format the line.
     No,
-    /// An error is set that no handler catches.
+    /// An exception is set that no handler catches.
     Raised,
 }
 
-/// The method that passes the record on.
+/// The handler method that received the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedBy {
     /// `Handler.handle`, which runs the handler's filters first.
@@ -51,19 +52,19 @@ pub enum PassedBy {
     Emit,
 }
 
-/// Where the records of an adopted handler go.
+/// The destination of an adopted handler's records.
 pub struct Destination<'a> {
-    /// The handler's state, still valid.
+    /// The handler's state, which is still valid.
     pub state: &'a HandlerState,
     /// The adoption of the handler.
     pub adoption: &'a Adoption,
     /// The open sink.
     pub sink: u32,
-    /// The id epoch and epoch under which all of this was found.
+    /// The id epoch and epoch under which the other fields were found.
     pub made_under: IdValidity,
 }
 
-/// Queues a record by its values.
+/// Queues a record by its values, if the collector renders it as Python does.
 pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValueOutcome {
     match read(step, to, handler, record) {
         Ok(what) => what,
@@ -118,7 +119,7 @@ fn read(
         Some(place) => &place.site,
         None => no_place(),
     };
-    // Declared before the pieces, which point into them.
+    // `message` and `arguments` are declared before the pieces, which point into them.
     let mut message = fields.get(&names.msg)?;
     let mut arguments = fields.get(&names.args)?;
     if !is_last_stop {
@@ -164,17 +165,17 @@ fn read(
     })
 }
 
-/// True if the handler has no filters. Its class has the stock `__getattribute__`.
+/// True if the handler has no filters. Call this only if the handler's class has the stock `__getattribute__`.
 fn has_no_filters(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let filters = object::attribute(handler, &names().filters).ok_or(Failure::Stock)?;
     Ok(object::is_empty_list(filters.bind(handler.py())))
 }
 
-/// The result of `LogRecord.getMessage`, for a message and arguments that run no foreign code.
+/// Returns the result of `LogRecord.getMessage`, if making it runs no user Python code.
 ///
 /// # Errors
 ///
-/// [`Failure::Stock`] for any other message or argument, and if formatting raises.
+/// [`Failure::Stock`] for any other message or argument, and if formatting raises an exception.
 pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
     if !object::is_exact_str(message.bind(py)) {
         return Err(Failure::Stock);
@@ -194,7 +195,7 @@ pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<O
     made.ok_or_else(|| Failure::of_error(py))
 }
 
-/// True if the name of every attribute is a `str`. `extra` may add attributes with other keys.
+/// True if the name of every attribute of the record is a `str`. `extra` may add attributes with other keys.
 fn all_named(record: Object<'_, '_>) -> bool {
     let py = record.py();
     // SAFETY: a live object, and the thread is attached; a new reference or null with an error set.
@@ -203,8 +204,8 @@ fn all_named(record: Object<'_, '_>) -> bool {
         object::clear_error(py);
         return false;
     };
-    // No foreign code runs during the loop. Without a GIL another thread could change the dict, so a copy is read
-    // there.
+    // No user Python code runs during the loop. Without a GIL another thread could change the dict, so a copy is read
+    // in such builds.
     if cfg!(Py_GIL_DISABLED) {
         let Ok(copied) = dict::copy(attributes.bind(py)) else { return false };
         attributes = copied;
@@ -218,10 +219,10 @@ fn all_named(record: Object<'_, '_>) -> bool {
     true
 }
 
-/// Largest number of arguments of a record that is queued by value.
+/// Maximum number of arguments of a record that is queued by value.
 const MAX_ARGUMENTS: usize = 16;
 
-/// Places the arguments after the message, in the order of a call. Returns the number of values, message included.
+/// Places the arguments after the message, in the order of a call. Returns the number of values, including the message.
 fn lay_out<'a, 'py: 'a>(
     call: &mut [Object<'a, 'py>; MAX_ARGUMENTS + 1],
     arguments: Object<'a, 'py>,
@@ -232,7 +233,7 @@ fn lay_out<'a, 'py: 'a>(
     let values = object::tuple_items(arguments).ok_or(Failure::Stock)?;
     let places = call.get_mut(1..=values.len()).ok_or(Failure::Stock)?;
     places.copy_from_slice(values);
-    // `LogRecord` would have taken a single mapping of a call out of its tuple.
+    // In a logging call with a single mapping, `LogRecord` would have taken the mapping out of the tuple.
     if let [value] = values
         && !object::is_scalar(*value)
     {
@@ -241,7 +242,8 @@ fn lay_out<'a, 'py: 'a>(
     Ok(values.len() + 1)
 }
 
-/// The attributes of a record. Its class has the stock `__getattribute__`, so reading them runs no foreign code.
+/// The attributes of a record. The record's class has the stock `__getattribute__`, so reading them runs no user Python
+/// code.
 struct RecordAttributes<'a, 'py> {
     record: Object<'a, 'py>,
 }
@@ -279,13 +281,14 @@ impl RecordAttributes<'_, '_> {
         if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
     }
 
-    /// The time in nanoseconds from which the collector computes exactly the record's `created` and `msecs`.
+    /// The time in nanoseconds from which the collector computes exactly the `created` and `msecs` of the record.
     fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
         let (created, msecs) = (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?);
         nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
     }
 
-    /// The place that the record names as its origin. `filename` is compared with the path if a format shows it.
+    /// The source location in the record. If a format shows the file name, the record's `filename` and `module` must
+    /// match its path.
     fn place(&self, shows_file: bool) -> Result<Arc<RecordSite>, Failure> {
         let path = self.exact_str(&names().pathname)?;
         let function = self.exact_str(&names().func_name)?;
@@ -295,7 +298,7 @@ impl RecordAttributes<'_, '_> {
             let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
             places.get_or_insert_default().get(&key).cloned()
         };
-        // Each place holds the objects whose addresses are its key.
+        // Each place in the map holds the objects whose addresses are its key, so no address is reused.
         let place = match known {
             Some(place) => place,
             None => RecordSite::new(self.record.py(), key, path, function, line)?,
@@ -311,7 +314,7 @@ impl RecordAttributes<'_, '_> {
     }
 }
 
-/// A source location named by records.
+/// A source location that records name.
 struct RecordSite {
     #[expect(dead_code, reason = "held, so that no other object gets its address")]
     texts: [Owned; 2],
@@ -323,9 +326,9 @@ type Key = (usize, usize, u32);
 
 static PLACES: Mutex<Option<HashMap<Key, Arc<RecordSite>>>> = Mutex::new(None);
 
-/// Largest number of places kept; when it is reached, all are dropped and created again as needed.
+/// Maximum number of places in the map. When the map is full, all places are dropped and created again as needed.
 ///
-/// Chosen: about 2 MB; programs have a few hundred.
+/// Chosen: this many places take about 2 MB; programs have a few hundred.
 const MAX_PLACES: usize = 4096;
 
 impl RecordSite {
@@ -346,7 +349,7 @@ impl RecordSite {
     }
 }
 
-/// The site of records whose format shows no location: it only carries the message.
+/// The site of records whose format shows no location. It only identifies the message.
 fn no_place() -> &'static Site {
     static NO_SITE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
     NO_SITE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
@@ -355,9 +358,9 @@ fn no_place() -> &'static Site {
 /// Nanoseconds per second.
 const NANOS: i64 = 1_000_000_000;
 
-/// A time in nanoseconds that `arithmetic` turns into exactly `created` and `msecs`.
+/// Finds a time in nanoseconds that `arithmetic` turns into exactly `created` and `msecs`.
 fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i64> {
-    // Larger times do not fit into nanoseconds; before the epoch Python truncates in the other direction.
+    // Larger times do not fit into `i64` nanoseconds. Before the Unix epoch, Python truncates in the other direction.
     if !(0.0..9e9).contains(&created) {
         return None;
     }
@@ -370,7 +373,7 @@ fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i
             time as f64 / 1e9
         }
     };
-    // A double of this size has steps of about 240 ns, and the integer itself is rounded before the division.
+    // A double of this size has steps of about 240 ns, and the integer is rounded before it is divided by 1e9.
     let time = [0, 64, -64, 128, -128].into_iter().map(|step| near + step).find(|time| seconds_of(*time) == created)?;
     match arithmetic {
         TimeArithmetic::FloatFraction => ((created - second) * 1000.0 == msecs).then_some(time),
@@ -381,7 +384,7 @@ fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i
             }
             let first = time.div_euclid(NANOS) * NANOS + msecs as i64 * 1_000_000;
             let time = time.clamp(first, first + 999_999);
-            // At the end of a second CPython corrects `msecs`; such a record is formatted in the caller.
+            // At the end of a second CPython corrects `msecs`; a record with such a time is formatted in the caller.
             let whole = time / NANOS == second as i64;
             (whole && seconds_of(time) == created).then_some(time)
         }

@@ -1,10 +1,11 @@
-//! Call sites: where a record was logged from, resolved once per instruction of a code object.
+//! Call sites: the source locations that log, resolved once per instruction of a code object.
 //!
-//! Stop on the line: *capture*. On GIL builds a site is stored in its code object (the extra slot) and dies with it. So
-//! a function that reuses the address never gets the line of an old one. On free-threaded builds that slot is not
-//! thread-safe (python/cpython #144981): there a bounded map holds the code object.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). On GIL builds a site is stored in the extra slot of its code object
+//! and freed with it. So a new code object at the same address never gets the lines of the old one. On free-threaded
+//! builds that slot is not thread-safe (python/cpython #144981). There a bounded map keeps the code objects alive.
 //!
-//! Atomics outside `queue`: concurrent calls write the ids on free-threaded builds.
+//! The atomics here are outside the crate's `queue` module, because concurrent calls write the ids on free-threaded
+//! builds.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -22,38 +23,39 @@ use crate::interpreter::object::{self, Object, Owned};
 
 /// A source location: file, function and line.
 pub struct Site {
-    /// Stock logging skips frames of this code: logging's own, and from 3.11 on those of the import machinery.
+    /// True if stock logging skips frames of this code: logging's own code and, from Python 3.11 on, the import
+    /// machinery.
     pub internal: bool,
-    /// File and function encode to UTF-8; otherwise the record takes the stock path.
+    /// True if file and function encode to UTF-8. Otherwise records of this site take the stock path.
     pub usable: bool,
     definition: SiteDefinition,
     plain: SiteId,
     template: OnceLock<BoundTemplate>,
 }
 
-/// The first template seen at a site. Any other template there is sent as text.
+/// The first template that was used at a site. Messages with another template are sent from that site as text.
 pub struct BoundTemplate {
-    /// The template's `str`: compared by address first.
+    /// The template's `str`. Its address is compared before its text.
     pub object: Owned,
-    /// Its directives.
+    /// The directives of the template.
     pub template: Template,
     definition: SiteDefinition,
     id: SiteId,
 }
 
-/// How a record identifies its site.
+/// How a record refers to its site.
 #[derive(Clone, Copy)]
 pub enum SiteName<'a> {
-    /// By id.
+    /// The id of the site.
     Id(u32),
-    /// By the complete definition, because the table is full.
+    /// The complete definition, because the table of sites is full.
     Inline(&'a [u8]),
 }
 
 struct SiteId {
-    /// Id epoch under which `id` was defined.
+    /// The id epoch under which `id` was defined.
     id_epoch: AtomicU64,
-    /// 0 if the table was full.
+    /// The id, or 0 if the table of sites was full.
     id: AtomicU32,
     inline: OnceLock<Vec<u8>>,
 }
@@ -65,7 +67,7 @@ impl SiteId {
 
     #[inline(always)]
     fn name(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        // Pairs with `publish` in `define`: the id read next belongs to this id epoch.
+        // Pairs with `publish` in `define`: the id that is loaded next belongs to this id epoch.
         if self.id_epoch.observe() == id_epoch {
             let id = self.id.load(Ordering::Relaxed);
             if id != 0 {
@@ -110,7 +112,7 @@ impl Site {
         }
     }
 
-    /// A location as given by a record.
+    /// A source location that a record names.
     pub fn of_record(file: String, line: u32, function: String) -> Self {
         Self {
             internal: false,
@@ -126,13 +128,13 @@ impl Site {
         &self.definition
     }
 
-    /// How a record whose message is text identifies this site.
+    /// How a record refers to this site if its message is text.
     #[inline]
     pub fn plain_name(&self, id_epoch: u64) -> SiteName<'_> {
         self.plain.name(id_epoch, &self.definition)
     }
 
-    /// The template bound to this site, if `message` (an exact `str`) is that template or can become it.
+    /// Returns the template bound to this site, if `message` (an exact `str`) is that template or can become it.
     #[inline(always)]
     pub fn template(&self, message: Object<'_, '_>) -> Option<&BoundTemplate> {
         match self.template.get() {
@@ -149,7 +151,7 @@ impl Site {
         message: Object<'_, '_>,
     ) -> Option<&'a BoundTemplate> {
         let text = object::text(message)?;
-        // Comparing two exact strs runs no Python code.
+        // Comparing two exact `str` objects runs no Python code.
         let is_it = |bound: &&BoundTemplate| object::text(bound.object.bind(message.py())) == Some(text);
         if let Some(bound) = bound {
             return Some(bound).filter(is_it);
@@ -157,14 +159,14 @@ impl Site {
         let template = Template::parse(message.py(), text)?;
         let definition = SiteDefinition { template: Some(text.to_owned()), ..self.definition.clone() };
         let new = BoundTemplate { object: Owned::of(&message), template, definition, id: SiteId::new() };
-        // Another thread may have bound its template first; ours is then dropped.
+        // Another thread may have bound its template first; `new` is then dropped.
         let _ = self.template.set(new);
         self.template.get().filter(is_it)
     }
 }
 
 impl BoundTemplate {
-    /// How a record with deferred arguments identifies this site.
+    /// How a record with deferred arguments refers to this site.
     #[inline(always)]
     pub fn name(&self, id_epoch: u64) -> SiteName<'_> {
         self.id.name(id_epoch, &self.definition)
@@ -184,9 +186,9 @@ fn internal(file: &str) -> bool {
         || cfg!(Py_3_11) && file.contains("importlib") && file.contains("_bootstrap")
 }
 
-/// The site of the code that called the running native function. Internal frames are skipped as in `findCaller`.
+/// The site of the Python code that called the running native function. Internal frames are skipped as in `findCaller`.
 ///
-/// `None` if only stock logging can decide: there is no Python frame, or only internal ones.
+/// `None` if only stock logging can decide: the stack has no Python frame, or only internal frames.
 #[inline(always)]
 pub fn find(py: Python<'_>) -> Option<Reference<'_>> {
     if let Some(site) = store::find(py, frame::caller(py)?)
@@ -205,7 +207,7 @@ fn find_slow(py: Python<'_>) -> Option<Reference<'_>> {
     if site.internal { find_at(py, 1).map(|(site, _)| site) } else { Some(site) }
 }
 
-/// The site of a caller, which runs in `frame`. The first call creates it.
+/// The site of `caller`, which runs in `frame`. The first call creates the site.
 fn known<'py>(py: Python<'py>, caller: Caller<'_>, frame: &Frame) -> Option<Reference<'py>> {
     match store::find(py, caller) {
         Some(site) => Some(site),
@@ -228,7 +230,7 @@ pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
         }
         match frame.back(py) {
             Some(outer) => frame = outer,
-            // The stack ends first: its outermost frame counts, even an internal one.
+            // The stack has fewer frames than `level`. The outermost frame is the result, even if it is internal.
             None => return Some((site, frame)),
         }
     }
@@ -241,14 +243,14 @@ pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
     for _ in 1..level {
         match frame.back(py) {
             Some(outer) => frame = outer,
-            // The stack ends first: the nearest frame counts.
+            // The stack has fewer frames than `level`. The nearest frame is the result.
             None => {
                 frame = Frame::top(py)?;
                 break;
             }
         }
     }
-    // Internal frames count as levels, but an internal frame is no result: it is skipped.
+    // Internal frames count as levels, but an internal frame cannot be the result, so it is skipped.
     loop {
         let site = known(py, frame.caller(py), &frame)?;
         if !site.internal {
@@ -262,14 +264,14 @@ pub use store::{Reference, init};
 
 #[cfg(not(Py_GIL_DISABLED))]
 mod store {
-    //! Sites in the code object's extra slot.
+    //! Stores the sites in the extra slot of their code object.
     use super::{Caller, Site};
     use pyo3::{Python, ffi};
     use std::ffi::{c_int, c_void};
     use std::marker::PhantomData;
     use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-    // Declared here because PyO3's names differ between versions, and CPython's since 3.12.
+    // Declared here because PyO3's names differ between versions, and CPython's names differ since 3.12.
     unsafe extern "C" {
         #[cfg_attr(not(Py_3_12), link_name = "_PyEval_RequestCodeExtraIndex")]
         fn PyUnstable_Eval_RequestCodeExtraIndex(free: unsafe extern "C" fn(*mut c_void)) -> isize;
@@ -279,9 +281,9 @@ mod store {
         fn PyUnstable_Code_SetExtra(code: *mut ffi::PyObject, index: isize, extra: *mut c_void) -> c_int;
     }
 
-    /// A site borrowed from its code object. A running frame holds the code object for as long as the thread has the
-    /// token `'py`: the frame of the native function's caller, or of one of its callers. Sites never move, and are
-    /// freed only with their code object.
+    /// A site borrowed from its code object. The code object stays alive while the thread has the token `'py`, because
+    /// a running frame refers to it. That frame belongs to the caller of the native function or to one of the outer
+    /// callers. Sites never move, and are freed only with their code object.
     pub struct BorrowedSite<'py>(*const Site, PhantomData<&'py Site>);
 
     /// The result of a lookup.
@@ -299,7 +301,7 @@ mod store {
 
     static INDEX: AtomicIsize = AtomicIsize::new(-1);
 
-    /// Sites of one code object, by key.
+    /// The sites of one code object, sorted by key.
     struct Sites(Vec<(isize, Box<Site>)>);
 
     /// # Safety
@@ -312,7 +314,7 @@ mod store {
         }
     }
 
-    /// Requests a slot from CPython. Called at `install()`.
+    /// Requests a slot index from CPython. Called at `install()`.
     pub fn init(_attached: Python<'_>) -> bool {
         if INDEX.load(Relaxed) < 0 {
             // SAFETY: the token shows that the thread is attached; `free` accepts everything that `put` stores in the
@@ -329,7 +331,8 @@ mod store {
         unsafe {
             PyUnstable_Code_GetExtra(caller.code(), INDEX.load(Relaxed), &mut extra);
             let sites = extra.cast::<Sites>().as_ref()?;
-            // A function logs from a handful of lines: for up to 8, a scan is faster than a binary search.
+            // A function usually logs from only a few lines. Up to 8 sites, a linear scan is faster than a binary
+            // search.
             let (_, site) = if sites.0.len() <= 8 {
                 sites.0.iter().find(|(key, _)| *key == caller.key())?
             } else {
@@ -367,7 +370,7 @@ mod store {
 
 #[cfg(Py_GIL_DISABLED)]
 mod store {
-    //! Sites in a map that holds their code objects.
+    //! Stores the sites in a map that keeps their code objects alive.
     use super::{Caller, Site};
     use crate::interpreter::object::Owned;
     use pyo3::prelude::*;
@@ -375,7 +378,7 @@ mod store {
     use std::marker::PhantomData;
     use std::sync::{Arc, Mutex};
 
-    /// A site with a reference count of its own. The lifetime is that of the reference on GIL builds.
+    /// A site with its own reference count. `'py` is the same lifetime as on GIL builds.
     pub struct HeldSite<'py>(Arc<Site>, PhantomData<&'py Site>);
 
     /// The result of a lookup.
@@ -389,10 +392,9 @@ mod store {
         }
     }
 
-    /// Largest number of code objects per shard. A full shard is emptied; its sites are created again when they log
-    /// again.
+    /// Maximum number of sites per shard. A full shard is emptied; a dropped site is created again when it logs again.
     ///
-    /// Chosen: 16 shards hold 32,768 sites, about 16 MB at worst; programs have a few hundred.
+    /// Chosen: 16 shards hold 32,768 sites and take at most about 16 MB; programs have a few hundred sites.
     const MAX_PER_SHARD: usize = 2048;
     const SHARDS: usize = 16;
 

@@ -1,7 +1,8 @@
-//! The stock functions that the native methods fall back to: they do the whole of a call that logspool cannot serve.
+//! The stock functions that the native methods fall back to. A stock function does the whole of a call that logspool
+//! cannot serve.
 //!
-//! They are called with the same arguments. logspool adds no Python frame, so `findCaller` counts the same frames as
-//! without it.
+//! A stock function is called with the same arguments as the native method. logspool adds no Python frame, so
+//! `findCaller` counts the same frames as without logspool.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -13,7 +14,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// Every replaced method. Its number is the index of its stock function.
+/// Every method that logspool replaces. The number of a method is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Method {
@@ -77,10 +78,11 @@ pub fn set_stock(method: Method, function: Owned) {
     let _ = STOCK[method as usize].set(function);
 }
 
-/// Number of values that are passed on without a heap allocation.
+/// Maximum number of values, including `self`, that are passed to a stock function without a heap allocation.
 const INLINE: usize = 12;
 
-/// Calls the stock function of `method` with `object` as the first argument; null with an error set.
+/// Calls the stock function of `method` with `object` as the first argument. Returns null with an exception set if the
+/// call raised.
 pub fn call_stock(method: Method, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     call_stock_with(method, object, call, call.values())
 }
@@ -114,12 +116,13 @@ pub fn call_stock_with(
     }
 }
 
-/// The return value of `Handler.handle` for a record that passed all filters.
+/// The value that `Handler.handle` returns for a record that passed all filters.
 pub fn passed_filters(record: Object<'_, '_>) -> *mut PyObject {
     if cfg!(Py_3_12) { Owned::of(&record).into_ptr() } else { object::truth(record.py(), true) }
 }
 
-/// Runs a stock method on a record. If the text of its message was already made, the stock method gets that text.
+/// Runs the stock method on a record. If the text of the record's message was already made, the stock method gets that
+/// text.
 pub fn with_made_text(record: Object<'_, '_>, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
     let py = record.py();
     let made = object::attribute(record, &names().msg)

@@ -1,7 +1,8 @@
-//! A message template, and the kinds of argument that each of its directives takes by value.
+//! A message template, and the kinds of argument that each of its directives accepts by value.
 //!
-//! Stop on the line: *capture*. The core parses templates (`logspool_record::format`). Here its answers become tables
-//! that the hot path indexes, and the text of each directive becomes a `str` for values that Python must render.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). The core parses templates (`logspool_record::format`). This module
+//! turns the result into tables that the hot path indexes. The text of each directive becomes a `str`, which renders
+//! the values that only Python can render.
 
 use logspool_record::format::{ArgumentKind, MessageTemplate, RenderedBy};
 use pyo3::ffi;
@@ -9,9 +10,9 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{self, Object, Owned};
 
-/// A parsed template; its arguments may be sent by value.
+/// A parsed template. `deferrable` says whether its arguments may be sent by value.
 pub struct Template {
-    /// Its directives, in order.
+    /// The directives of the template, in order.
     pub directives: Box<[Directive]>,
     deferrable: bool,
 }
@@ -22,18 +23,18 @@ pub struct Directive {
     text: Owned,
 }
 
-/// Number of [`Kind`]s.
+/// Number of variants of [`Kind`].
 const KINDS: usize = 8;
 
-/// Exact type of an argument; the number is an index into `Directive::accepts`.
+/// The exact type of an argument. The number is an index into `Directive::accepts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Kind {
-    /// `str` of ASCII characters
+    /// A `str` of ASCII characters
     AsciiStr = 0,
-    /// another `str`
+    /// A `str` with other characters
     Str = 1,
-    /// `int` within `i64`
+    /// An `int` that fits `i64`
     Int = 2,
     /// `float`
     Float = 3,
@@ -43,12 +44,12 @@ pub enum Kind {
     None = 5,
     /// `bytes`
     Bytes = 6,
-    /// anything else
+    /// An object of any other type
     Other = 7,
 }
 
 impl Template {
-    /// Parses `text`; `None` only if memory for the text of a directive runs out.
+    /// Parses `text`. Returns `None` only if there is not enough memory for the text of a directive.
     pub fn parse(py: Python<'_>, text: &str) -> Option<Self> {
         let parsed = MessageTemplate::parse(text);
         if !parsed.deferrable() {
@@ -80,7 +81,7 @@ impl Template {
         Some(Self { directives: directives.into_boxed_slice(), deferrable: true })
     }
 
-    /// True if arguments may be sent by value.
+    /// True if the arguments may be sent by value.
     #[inline(always)]
     pub fn deferrable(&self) -> bool {
         self.deferrable
@@ -88,13 +89,14 @@ impl Template {
 }
 
 impl Directive {
-    /// Tells how an argument of that kind is handled.
+    /// Returns how an argument of this kind is rendered.
     #[inline(always)]
     pub fn accepts(&self, kind: Kind) -> RenderedBy {
         self.accepts[kind as usize]
     }
 
-    /// `directive % (argument,)`, as Python renders it; `None` with an error set if that raises. Runs foreign code.
+    /// Computes `directive % (argument,)`, as Python renders it; `None` with an exception set if that raises. Runs user
+    /// Python code.
     pub fn render(&self, argument: Object<'_, '_>) -> Option<Owned> {
         // SAFETY: live objects, and the thread is attached; the new tuple takes over the reference.
         unsafe {

@@ -1,21 +1,21 @@
-//! How a call ends that logspool cannot finish: in stock logging, or with the Python error that is set.
+//! The two ways to end a call that logspool cannot finish: in stock logging, or with the Python exception that is set.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Why a call is not finished natively.
+/// The reason why a call is not finished natively.
 pub enum Failure {
-    /// Stock logging has to do the whole call: to report, encode or convert exactly as it always does.
+    /// Stock logging has to do the whole call, so that it reports, encodes or converts as it does without logspool.
     Stock,
     /// A Python exception is set. Either no handler would have caught it, or a signal handler raised it during a wait.
     Raised,
 }
 
 impl Failure {
-    /// Classifies the exception that is set and clears an `Exception`: a handler would have reported it, so stock
+    /// Classifies the exception that is set. An `Exception` is cleared: a handler would have reported it, so stock
     /// logging does the call.
     pub fn of_error(_attached: Python<'_>) -> Self {
-        // SAFETY: the token shows that the thread is attached. Without an error that is set, nothing matches.
+        // SAFETY: the token shows that the thread is attached. If no exception is set, nothing matches.
         unsafe {
             if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
                 ffi::PyErr_Clear();
@@ -32,8 +32,8 @@ impl Failure {
         Self::of_error(py)
     }
 
-    /// Sets an error that a signal handler raised while logspool waited. It leaves the call, as from Python's own
-    /// waits.
+    /// Sets an exception that a signal handler raised while logspool waited. The exception leaves the logging call, as
+    /// it leaves Python's own waits.
     pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
         error.restore(py);
         Self::Raised
@@ -48,11 +48,11 @@ impl From<PyErr> for Failure {
     }
 }
 
-/// The value, or `None` if stock logging has to do the call.
+/// Returns the value, or `None` if stock logging has to do the call.
 ///
 /// # Errors
 ///
-/// [`Failure::Raised`] only.
+/// Only [`Failure::Raised`].
 pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -61,7 +61,7 @@ pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> 
     }
 }
 
-/// True if the barrier succeeded. Otherwise its error is set.
+/// True if the barrier succeeded. Otherwise the exception of the barrier is set.
 pub fn passed<T>(py: Python<'_>, barrier: PyResult<T>) -> bool {
     barrier.map_err(|error| error.restore(py)).is_ok()
 }

@@ -1,8 +1,9 @@
-//! Finds the code object and the instruction that called us.
+//! Finds the code object and the instruction that called the running native function.
 //!
-//! Stop on the line: *capture*. A frame object costs 30-60 ns to make; the interpreter's own frame record holds the key
-//! of a call site. The layout of that record is private and differs per version. So it is compared with the public
-//! functions once at import ([`self_check`]); if they disagree, the public functions are used.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Making a frame object takes 30-60 ns, and the interpreter's own
+//! frame record already holds the key of a call site. The layout of that record is private and differs between
+//! versions. So this module compares it with the public functions once, at import ([`self_check`]). If the two
+//! disagree, the public functions are used.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +13,8 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{self, Owned};
 
-/// A code object, and a key of the calling instruction in it. Borrowed from a frame that runs or is held for `'a`.
+/// A code object, and the key of the calling instruction in it. Both are borrowed from a frame that runs or is held for
+/// `'a`.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
     code: *mut PyObject,
@@ -27,7 +29,7 @@ impl Caller<'_> {
         self.code
     }
 
-    /// Unique per instruction, and stable for the life of the code object.
+    /// The key is unique per instruction, and stable for the life of the code object.
     #[inline(always)]
     pub fn key(&self) -> isize {
         self.key
@@ -41,14 +43,14 @@ impl Caller<'_> {
     }
 }
 
-/// A reference to a frame object.
+/// An owned reference to a frame object.
 pub struct Frame(Owned);
 
 impl Frame {
     /// The frame at the top of the stack. CPython creates the frame object if necessary.
     pub fn top(_attached: Python<'_>) -> Option<Self> {
-        // SAFETY: the token shows that the thread is attached. The frame is borrowed from the thread and becomes an own
-        // reference.
+        // SAFETY: the token shows that the thread is attached. The frame is borrowed from the thread and becomes an
+        // owned reference.
         unsafe {
             let frame = ffi::PyEval_GetFrame().cast::<PyObject>();
             ffi::Py_XINCREF(frame);
@@ -62,16 +64,16 @@ impl Frame {
         unsafe { Owned::steal(ffi::PyFrame_GetBack(self.raw()).cast()).map(Self) }
     }
 
-    /// The line that the frame executes.
+    /// The line that the frame is executing.
     pub fn line(&self, _attached: Python<'_>) -> u32 {
         // SAFETY: `self` holds a frame object, and the token shows that the thread is attached.
         u32::try_from(unsafe { ffi::PyFrame_GetLineNumber(self.raw()) }).unwrap_or(0)
     }
 
-    /// The frame's code object and key.
+    /// The frame's code object and the key of its current instruction.
     ///
-    /// The key equals the one of [`caller`] only if the private layout is not used. Sites of outer frames use this key.
-    /// A code object that is reached in both ways has two sites for one instruction.
+    /// The key equals the key of [`caller`] only if the private layout is not used. Sites of outer frames use the key
+    /// of this function. If a code object logs as nearest and as outer frame, it has two sites for one instruction.
     pub fn caller(&self, _attached: Python<'_>) -> Caller<'_> {
         // SAFETY: `self` holds a frame object, which holds its code object.
         unsafe { of_frame(self.raw()) }
@@ -87,19 +89,20 @@ impl Frame {
     }
 }
 
-/// True if the private layout may be used. An atomic outside `queue`: written once at import.
+/// True if the private layout may be used. This atomic is outside the crate's `queue` module: it is written once, at
+/// import.
 static USE_PRIVATE_LAYOUT: AtomicBool = AtomicBool::new(false);
 
 #[cfg(any(Py_3_11, Py_3_12, Py_3_13))]
 mod layout {
-    //! Offsets in bytes, from `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`.
+    //! Offsets in bytes, taken from `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`.
     #[cfg(not(Py_3_12))]
     pub const CFRAME: Option<(usize, usize)> = Some((56, 8));
     #[cfg(all(Py_3_12, not(Py_3_13)))]
     pub const CFRAME: Option<(usize, usize)> = Some((56, 0));
     #[cfg(Py_3_13)]
     pub const CFRAME: Option<(usize, usize)> = None;
-    /// `tstate->current_frame` on versions without `cframe`.
+    /// Offset of `tstate->current_frame` on versions without `cframe`.
     pub const CURRENT_FRAME: usize = 72;
     #[cfg(not(Py_3_12))]
     pub const CODE: usize = 32;
@@ -110,12 +113,12 @@ mod layout {
     pub const OWNER: usize = 69;
     #[cfg(Py_3_12)]
     pub const OWNER: usize = 70;
-    /// `FRAME_OWNED_BY_CSTACK`: an entry frame without a code object.
+    /// The value of `FRAME_OWNED_BY_CSTACK`: an entry frame without a code object.
     pub const OWNED_BY_C_STACK: u8 = 3;
 }
 
-/// The Python code that called the running native function; `None` if there is no Python frame. That code keeps running
-/// until the native function returns, and the token does not outlive the native function.
+/// The Python code that called the running native function; `None` if there is no Python frame. That Python code keeps
+/// running until the native function returns, and the token does not outlive the native function.
 #[inline(always)]
 pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
     #[cfg(all(Py_3_11, not(Py_3_14)))]
@@ -128,8 +131,8 @@ pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
 
 /// # Safety
 ///
-/// The frames of this interpreter have the layout of [`layout`], as [`self_check`] confirms. In `self_check` itself the
-/// answer may be wrong, and is only compared with that of [`public`].
+/// The frames of this interpreter have the layout of [`layout`], as [`self_check`] confirms. When `self_check` itself
+/// calls this function, the result may be wrong, and is only compared with the result of [`public`].
 #[cfg(all(Py_3_11, not(Py_3_14)))]
 #[inline(always)]
 unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
@@ -157,7 +160,7 @@ unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
     }
 }
 
-/// Like [`caller`], but with the public functions only.
+/// Like [`caller`], but uses only the public functions.
 fn public(_attached: Python<'_>) -> Option<Caller<'_>> {
     // SAFETY: the token shows that the thread is attached; the frame is borrowed from the thread and is running.
     unsafe {
@@ -166,7 +169,7 @@ fn public(_attached: Python<'_>) -> Option<Caller<'_>> {
     }
 }
 
-/// Code object and key of a frame object.
+/// The code object and the key of a frame object.
 ///
 /// # Safety
 ///
@@ -213,8 +216,8 @@ struct Frame310 {
     f_lasti: std::ffi::c_int,
 }
 
-/// Compares the private layout with the public functions. Called from Python at import, several times from different
-/// lines.
+/// Compares the private layout with the public functions. Python code calls this at import, several times and from
+/// different lines.
 pub fn self_check(py: Python<'_>) -> bool {
     #[cfg(all(Py_3_11, not(Py_3_14)))]
     {

@@ -1,13 +1,13 @@
-//! Calls in which a thread leaves the interpreter and comes back, possibly while the interpreter ends.
+//! Calls in which a thread may leave the interpreter and come back, possibly while the interpreter ends.
 //!
-//! Before 3.14, CPython ends a daemon thread that asks for the interpreter while the interpreter ends: it calls
-//! `pthread_exit`. The unwinding that follows aborts the process at a `catch_unwind`, or at a call declared not to
-//! unwind. So every call that may release the interpreter is made from here, with a guard next to the call. A thread
-//! that would be ended there stops forever instead, as in CPython 3.14, and the process ends without it. None of our
-//! frames is unwound.
+//! Before 3.14, CPython ends a daemon thread that requests the interpreter while the interpreter ends: it calls
+//! `pthread_exit`. That function unwinds the stack. The unwinding aborts the process at a `catch_unwind`, or at a call
+//! that is declared not to unwind. So every call that may release the interpreter is made from this module, with a
+//! guard around the call. A thread that CPython would end there stops forever instead, as in CPython 3.14, and the
+//! process ends without it. No frame of this crate is unwound.
 //!
-//! Making a plan involves too many calls for such guards. No thread starts to make a plan after the end has begun, and
-//! the end waits briefly for the plans being made ([`EndDelay`]).
+//! Making a plan involves too many calls for such guards. No thread starts to make a plan after the end has begun. The
+//! end waits briefly for plans that are being made ([`EndDelay`]).
 
 use std::hint::black_box;
 
@@ -17,7 +17,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
 use crate::interpreter::object::{Object, Owned};
 
-// Declared here because PyO3 declares all functions as not unwinding: a guard beside such a call would never run.
+// Declared here because PyO3 declares all functions as not unwinding: the guard around such a call would never run.
 mod unwinding {
     use super::{Py_ssize_t, PyObject, PyThreadState};
     use pyo3::ffi::PySendResult;
@@ -53,7 +53,7 @@ mod unwinding {
             keywords: *mut PyObject,
         ) -> *mut PyObject;
     }
-    /// Like `PyObject_Vectorcall`, which is no function before 3.11 but inline code that reads the callable.
+    /// Like `PyObject_Vectorcall`. Before 3.11 that is not a function, but inline code that reads the callable.
     ///
     /// # Safety
     ///
@@ -68,8 +68,8 @@ mod unwinding {
     ) -> *mut PyObject {
         type Call =
             unsafe extern "C-unwind" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
-        // SAFETY: the caller ensures valid arguments; the two function types differ only in their declaration about
-        // unwinding.
+        // SAFETY: the caller ensures valid arguments; the two function types differ only in whether they are declared
+        // to unwind.
         unsafe {
             match super::ffi::PyVectorcall_Function(function) {
                 Some(call) => {
@@ -88,20 +88,20 @@ mod unwinding {
     const _: () = assert!(size_of::<usize>() == size_of::<Py_ssize_t>());
 }
 
-/// Stops the thread forever if unwinding leaves the call that this guard protects.
+/// A guard that stops the thread forever if unwinding leaves the call that the guard protects.
 struct Stopped;
 
 impl Drop for Stopped {
     #[cold]
     fn drop(&mut self) {
         loop {
-            // SAFETY: no preconditions; `pause` returns after a signal was handled.
+            // SAFETY: no preconditions. `pause` returns after a signal was handled.
             unsafe { libc::pause() };
         }
     }
 }
 
-/// Runs one call of [`unwinding`].
+/// Runs one call of [`unwinding`] with the guard.
 #[inline(always)]
 fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let stopped = Stopped;
@@ -110,9 +110,9 @@ fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-// Hides from the compiler which function of [`unwinding`] a pointer refers to. PyO3 declares the same symbols as not
-// unwinding. If both declarations meet in one codegen unit or at the linker, PyO3's wins, and the guard beside a direct
-// call is removed as unreachable.
+// The `opaque` functions hide from the compiler which function of [`unwinding`] a pointer refers to. PyO3 declares the
+// same symbols as not unwinding. If both declarations meet in one codegen unit or at the linker, PyO3's declaration
+// wins. The guard around a direct call is then removed as unreachable.
 
 #[inline(always)]
 fn opaque0<R>(function: unsafe extern "C-unwind" fn() -> R) -> unsafe extern "C-unwind" fn() -> R {
@@ -143,19 +143,19 @@ fn opaque4<A, B, C, D, R>(
     black_box(function)
 }
 
-/// `str(object)`; `None` with an error set.
+/// Computes `str(object)`; `None` with an exception set.
 pub fn str(object: Object<'_, '_>) -> Option<Owned> {
     // SAFETY: a live object, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque1(unwinding::PyObject_Str)(object.as_ptr()))) }
 }
 
-/// `object.name`; `None` with an error set.
+/// Reads `object.name`; `None` with an exception set.
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: live objects, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyObject_GetAttr)(object.as_ptr(), name.as_ptr()))) }
 }
 
-/// `bool(object)`; `None` with an error set.
+/// Computes `bool(object)`; `None` with an exception set.
 pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
     // SAFETY: a live object, and the thread is attached.
     match guarded(|| unsafe { opaque1(unwinding::PyObject_IsTrue)(object.as_ptr()) }) {
@@ -165,7 +165,7 @@ pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
     }
 }
 
-/// `isinstance(object, class)`; `None` with an error set.
+/// Computes `isinstance(object, class)`; `None` with an exception set.
 pub fn is_instance(object: Object<'_, '_>, class: &Owned) -> Option<bool> {
     // SAFETY: live objects, and the thread is attached.
     match guarded(|| unsafe { opaque2(unwinding::PyObject_IsInstance)(object.as_ptr(), class.as_ptr()) }) {
@@ -175,7 +175,7 @@ pub fn is_instance(object: Object<'_, '_>, class: &Owned) -> Option<bool> {
     }
 }
 
-/// `left % right`; `None` with an error set.
+/// Computes `left % right`; `None` with an exception set.
 pub fn remainder(left: Object<'_, '_>, right: Object<'_, '_>) -> Option<Owned> {
     // SAFETY: live objects, and the thread is attached; the result is a new reference or null.
     unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyNumber_Remainder)(left.as_ptr(), right.as_ptr()))) }
@@ -183,15 +183,15 @@ pub fn remainder(left: Object<'_, '_>, right: Object<'_, '_>) -> Option<Owned> {
 
 /// The result of resuming a generator.
 pub enum GeneratorStep {
-    /// It yielded this value.
+    /// The generator yielded this value.
     Yields(Owned),
-    /// It returned this value.
+    /// The generator returned this value.
     Returns(Owned),
-    /// It raised; the error is set.
+    /// The generator raised; the exception is set.
     Raises,
 }
 
-/// `generator.send(None)`
+/// Calls `generator.send(None)`.
 pub fn step(generator: Object<'_, '_>) -> GeneratorStep {
     let mut value = std::ptr::null_mut();
     // SAFETY: a live object, and the thread is attached; `value` has room for the result.
@@ -205,7 +205,7 @@ pub fn step(generator: Object<'_, '_>) -> GeneratorStep {
     }
 }
 
-/// `function(*arguments)`; null with an error set.
+/// Calls `function(*arguments)`; null with an exception set.
 ///
 /// # Safety
 ///
@@ -222,19 +222,19 @@ pub unsafe fn vectorcall(
     guarded(|| unsafe { opaque4(unwinding::PyObject_Vectorcall)(function.as_ptr(), arguments, count, keywords) })
 }
 
-/// `function()`; `None` with an error set.
+/// Calls `function()`; `None` with an exception set.
 pub fn call(function: Object<'_, '_>) -> Option<Owned> {
     // SAFETY: no values and no keywords; the result is a new reference or null.
     unsafe { Owned::steal(vectorcall(function, std::ptr::null(), 0, std::ptr::null_mut())) }
 }
 
-/// `function(argument)`; `None` with an error set.
+/// Calls `function(argument)`; `None` with an exception set.
 pub fn call_with(function: Object<'_, '_>, argument: Object<'_, '_>) -> Option<Owned> {
     // SAFETY: one live value; the result is a new reference or null.
     unsafe { Owned::steal(vectorcall(function, [argument.as_ptr()].as_ptr(), 1, std::ptr::null_mut())) }
 }
 
-/// `object.name()`; `None` with an error set.
+/// Calls `object.name()`; `None` with an exception set.
 pub fn method(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: one live value, the object itself; the result is a new reference or null.
     unsafe {
@@ -245,7 +245,7 @@ pub fn method(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     }
 }
 
-/// `object.name(argument)`; `None` with an error set.
+/// Calls `object.name(argument)`; `None` with an exception set.
 pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, '_>) -> Option<Owned> {
     let values = [object.as_ptr(), argument.as_ptr()];
     // SAFETY: two live values, and the thread is attached; the result is a new reference or null.
@@ -256,14 +256,14 @@ pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, 
     }
 }
 
-/// Runs pending signal handlers of Python, if this is the thread that runs them. `false`: a handler raised, and the
-/// error is set.
+/// Runs pending Python signal handlers, if the calling thread is the one that runs them. `false`: a handler raised, and
+/// the exception is set.
 pub fn signals_pass(_attached: Python<'_>) -> bool {
     // SAFETY: the token shows that the thread is attached.
     guarded(|| unsafe { opaque0(unwinding::PyErr_CheckSignals)() }) == 0
 }
 
-/// Detaches the thread from the interpreter until dropped, so that other threads run while this one waits.
+/// Detaches the thread from the interpreter until this value is dropped, so that other threads run during a wait.
 struct Detached(*mut PyThreadState);
 
 impl Drop for Detached {
@@ -273,14 +273,14 @@ impl Drop for Detached {
     }
 }
 
-/// Runs `wait` detached from the interpreter. `wait` is `Send`, so that it cannot hold the token or a borrowed object.
+/// Runs `wait` detached from the interpreter. `wait` is `Send`, so it cannot hold the token or a borrowed object.
 pub fn detached<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
     // SAFETY: the token shows that the thread is attached; `wait` is `Send` and so has no access to Python objects.
     let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait()
 }
 
-/// The end of the interpreter, and the threads inside of a [`EndDelay`].
+/// The state of the interpreter's end, with the number of threads that hold an [`EndDelay`].
 static END: Shutdown = Shutdown::new();
 
 /// True if another thread is about to end the interpreter.
@@ -298,11 +298,11 @@ fn this_thread() -> usize {
 pub struct EndDelay(());
 
 impl EndDelay {
-    /// `None`: another thread has begun to end the interpreter.
+    /// Begins a delay. `None`: another thread has begun to end the interpreter.
     pub fn new() -> Option<Self> {
         // This thread counts itself before it checks for an end. The ending thread reads the count after it has begun
-        // the end. So at least one of them sees the other. The fences are for builds without a GIL; with a GIL both
-        // steps happen under it.
+        // the end. So at least one of the two threads sees the other. The fences are needed in builds without a GIL;
+        // with a GIL, both steps happen under it.
         END.enter();
         let stay = Self(());
         (!other_thread_ends()).then_some(stay)
@@ -315,16 +315,16 @@ impl Drop for EndDelay {
     }
 }
 
-/// Begins the end on the calling thread. Returns how many other threads need time to finish.
+/// Begins the end of the interpreter on the calling thread. Returns how many other threads need time to finish.
 pub fn begin_end() -> usize {
     END.begin(this_thread() as u64) as usize
 }
 
-/// Serialises stock logging's calls while another thread ends the interpreter, each for a limited time.
+/// Lets only one thread at a time call stock logging while another thread ends the interpreter. Each wait is limited.
 ///
-/// Without a GIL these threads compete for the interpreter's lock on `sys.modules`, which every `LogRecord` reads. If
-/// that lock is being handed to a thread that the end stops forever, the end waits for the lock forever. This was seen
-/// in CPython 3.13.15t: in one of ten ends with three such threads, and in one of a hundred without logspool.
+/// Without a GIL, threads that log compete for the interpreter's lock on `sys.modules`, which every `LogRecord` reads.
+/// If that lock is being handed to a thread that the end stops forever, the end waits for the lock forever. This was
+/// seen in CPython 3.13.15t: in one of ten ends with three such threads, and in one of a hundred without logspool.
 #[cfg(Py_GIL_DISABLED)]
 mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -339,7 +339,7 @@ mod turn {
     /// The thread that may call stock logging now, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
 
-    /// Longest wait for the turn. Chosen: a line takes microseconds, and a thread without a processor waits tens of
+    /// Maximum wait for the turn. Chosen: a line takes microseconds, and a thread without a processor waits tens of
     /// milliseconds. The wait is limited because a handler may itself wait for another thread that logs.
     const TIMEOUT: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
@@ -386,7 +386,7 @@ mod turn {
 #[cfg(Py_GIL_DISABLED)]
 pub use turn::StockTurn;
 
-/// Resets the state in a forked child: it has no other threads, and its interpreter ends on its own.
+/// Resets the state in a forked child. The child has no other threads, and its interpreter ends independently.
 pub fn reset_after_fork() {
     END.forget();
     #[cfg(Py_GIL_DISABLED)]

@@ -1,4 +1,4 @@
-//! The interface to CPython: references, names, calls that may never return, waits while detached, frames.
+//! The interface to CPython: references, names, calls that may never return, waits while detached, and frames.
 
 pub mod dict;
 pub mod failure;

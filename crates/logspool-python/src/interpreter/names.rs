@@ -1,7 +1,7 @@
-//! Attribute names as interned `str` objects, made once, when the module is initialised.
+//! Attribute names as interned `str` objects, which are made once, when the module is initialised.
 //!
-//! `pyo3::intern!` and `PyOnceLock` are not allowed in this crate: their first use lets another thread run before it is
-//! complete. If that thread forks, every later use in the child waits for ever.
+//! `pyo3::intern!` and `PyOnceLock` are not allowed in this crate. Their first use lets another thread run before the
+//! first use is complete. If that thread forks, every later use in the child waits forever.
 
 use std::sync::OnceLock;
 
@@ -106,23 +106,23 @@ names! {
     wake = "wake",
 }
 
-/// The method that reports whether a level is enabled. If it is patched, only stock logging calls it.
+/// The method that reports whether a level is enabled. If the method is patched, only stock logging calls it.
 pub const IS_ENABLED_FOR: &str = "isEnabledFor";
 
 static NAMES: OnceLock<Names> = OnceLock::new();
 
-/// Makes the names. Called at module initialisation.
+/// Makes the names. Called when the module is initialised.
 pub fn init(py: Python<'_>) -> bool {
     Names::new(py).map(|names| drop(NAMES.set(names))).is_some()
 }
 
-/// All names.
+/// Returns all names.
 #[inline]
 pub fn names() -> &'static Names {
     NAMES.get().expect("made at module initialisation")
 }
 
-/// One of the names, in the type that PyO3 takes.
+/// Returns one of the names in the type that PyO3 functions accept.
 ///
 /// # Panics
 ///

@@ -1,7 +1,8 @@
 //! The references to Python objects that the hot path needs.
 //!
-//! [`Object`] is a borrowed reference with the proof that the thread is attached: one pointer, no reference count.
-//! [`Owned`] is a counted reference without that proof, for our own structures and for values made by a call.
+//! [`Object`] is a borrowed reference with the proof that the thread is attached: one pointer without a reference
+//! count. [`Owned`] is a counted reference without that proof, for this crate's structures and for values that a call
+//! makes.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 /// A live object, borrowed for `'a` by a thread that is attached for `'py`.
 pub type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
 
-/// An owned reference. Dropped only while the thread is attached to the interpreter.
+/// An owned reference. It must be dropped only while the thread is attached to the interpreter.
 pub struct Owned(NonNull<PyObject>);
 
 // SAFETY: an `Owned` is a counted reference, and only attached threads clone and drop it. Every structure that holds
@@ -23,7 +24,7 @@ unsafe impl Send for Owned {}
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// Takes over a new reference; `None` for null, and the Python error stays set.
+    /// Takes over a new reference. Returns `None` for null; a Python exception that is set stays set.
     ///
     /// # Safety
     ///
@@ -49,11 +50,11 @@ impl Owned {
         Self::of(&self.bind(py))
     }
 
-    /// A reference to `None`. That of `Python::None` goes through a locked list when a native method drops it: PyO3 does
-    /// not count these methods as attached.
+    /// A new reference to `None`. The reference from `Python::None` goes through a locked list when a native method
+    /// drops it, because PyO3 does not count these methods as attached.
     #[inline]
     pub fn none(py: Python<'_>) -> Self {
-        // SAFETY: `None` lives for good.
+        // SAFETY: `None` is never freed.
         unsafe { Self::of(&Borrowed::from_ptr(py, ffi::Py_None())) }
     }
 
@@ -75,7 +76,7 @@ impl Owned {
     /// Prepares the reference to be dropped by another thread; see [`share_with_other_thread`].
     #[inline]
     pub fn into_other_thread(self, py: Python<'_>) -> Self {
-        /// `_Py_REF_MAYBE_WEAKREF`: the object has a weak reference. This is no reference count.
+        /// `_Py_REF_MAYBE_WEAKREF`: the object has a weak reference. The flag is not part of the reference count.
         #[cfg(Py_GIL_DISABLED)]
         const MAYBE_WEAKREF: isize = 1;
         #[cfg(Py_GIL_DISABLED)]
@@ -89,14 +90,14 @@ impl Owned {
         self
     }
 
-    /// Hands over the pointer with its reference.
+    /// Returns the pointer and gives its reference to the caller.
     pub fn into_ptr(self) -> *mut PyObject {
         let pointer = self.as_ptr();
         std::mem::forget(self);
         pointer
     }
 
-    /// The pointer, still owned by `self`.
+    /// Returns the pointer; `self` keeps the reference.
     #[inline]
     pub fn as_ptr(&self) -> *mut PyObject {
         self.0.as_ptr()
@@ -111,13 +112,13 @@ impl Drop for Owned {
     }
 }
 
-/// Adds a reference that another thread will release.
+/// Makes a new reference that another thread will release, and counts it for that use.
 ///
-/// Free-threaded builds use biased reference counting (Choi, Shull and Torrellas 2018, PEP 703): the thread that made
-/// an object counts its references apart from those of other threads. If that thread adds a reference and another
-/// releases it, the shared count becomes negative. The object then goes through a list to its owner, which interrupts
-/// its work to merge the two counts. To avoid this, the reference is added to the shared count from the start.
-/// `Py_INCREF` does the same in every other thread.
+/// Free-threaded builds use biased reference counting (Choi, Shull and Torrellas 2018, PEP 703). The thread that made
+/// an object counts its own references apart from those of other threads. If that thread adds a reference and another
+/// thread releases it, the shared count becomes negative. CPython then passes the object through a list to its owner,
+/// which interrupts its work to merge the two counts. To avoid this, the new reference is added to the shared count
+/// from the start. `Py_INCREF` does the same in every other thread.
 #[inline]
 pub fn share_with_other_thread(object: &Bound<'_, PyAny>) {
     let object = object.as_ptr();
@@ -175,7 +176,7 @@ impl WeakReference {
         self.0.bind(py).call0().ok().filter(|object| !object.is_none())
     }
 
-    /// The address of the reference itself, which is passed to its callback.
+    /// The address of the weak reference itself, which CPython passes to the callback.
     pub fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
@@ -190,7 +191,7 @@ impl WeakReference {
 #[derive(Clone, Copy)]
 pub struct Call<'a, 'py> {
     py: Python<'py>,
-    /// `count` positional values, and one value for each keyword after them, all live for `'a`.
+    /// `count` positional values, followed by one value for each keyword. All of them are live for `'a`.
     values: *const *mut PyObject,
     count: usize,
     /// The tuple of keyword names; null if there are none.
@@ -240,7 +241,7 @@ impl<'a, 'py> Call<'a, 'py> {
         unsafe { std::slice::from_raw_parts(self.values.cast(), count) }
     }
 
-    /// The proof that the thread is attached.
+    /// The token, which proves that the thread is attached.
     #[inline(always)]
     pub fn py(&self) -> Python<'py> {
         self.py
@@ -259,7 +260,7 @@ impl<'a, 'py> Call<'a, 'py> {
         unsafe { self.first(self.count) }
     }
 
-    /// The positional values, then the values of the keywords.
+    /// The positional values, followed by the values of the keywords.
     #[inline]
     pub fn values(&self) -> &'a [Object<'a, 'py>] {
         // SAFETY: `new` requires one value for each name.
@@ -272,7 +273,7 @@ impl<'a, 'py> Call<'a, 'py> {
         unsafe { if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize } }
     }
 
-    /// The single positional value of a call without keywords.
+    /// The positional value of a call that has exactly one value and no keywords.
     #[inline(always)]
     pub fn only(&self) -> Option<Object<'a, 'py>> {
         match self.positional() {
@@ -300,8 +301,8 @@ impl<'a, 'py> Call<'a, 'py> {
         let (names, values): (&'a [Object<'a, 'py>], &'a [Object<'a, 'py>]) = if count == 0 {
             (&[], &[])
         } else {
-            // SAFETY: a tuple of `count` names, as `new` says, which was given as many values after the positional ones;
-            // the items of a tuple are in its struct.
+            // SAFETY: a tuple of `count` names, as `new` says. The call has one value for each name after the
+            // positional values. The items of a tuple are in its struct.
             unsafe {
                 let first = &raw const (*self.keywords.cast::<ffi::PyTupleObject>()).ob_item;
                 let values = self.values.add(self.count);
@@ -311,7 +312,7 @@ impl<'a, 'py> Call<'a, 'py> {
         names.iter().copied().zip(values.iter().copied())
     }
 
-    /// The first positional value and the call without it; `None` if there is no positional value.
+    /// The first positional value, and the call without that value; `None` if there is no positional value.
     #[inline(always)]
     pub fn split_first(&self) -> Option<(Object<'a, 'py>, Self)> {
         let (first, _) = self.positional().split_first()?;
@@ -321,7 +322,7 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 }
 
-/// The items of an exact tuple; `None` for another object.
+/// The items of an exact tuple; `None` for any other object.
 #[inline]
 pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, 'py>]> {
     if !ptr::eq(class_of(object), &raw const ffi::PyTuple_Type) {
@@ -335,7 +336,7 @@ pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, '
     }
 }
 
-/// The UTF-8 bytes of a `str`. `None` for another object and for text with lone surrogates; no error is set.
+/// The UTF-8 bytes of a `str`. `None` for any other object and for text with lone surrogates; no exception is set.
 #[inline(always)]
 pub fn utf8<'a>(object: Object<'a, '_>) -> Option<&'a [u8]> {
     let mut len: ffi::Py_ssize_t = 0;
@@ -350,13 +351,13 @@ pub fn utf8<'a>(object: Object<'a, '_>) -> Option<&'a [u8]> {
     }
 }
 
-/// [`utf8`] as `&str`.
+/// The result of [`utf8`] as `&str`.
 pub fn text<'a>(object: Object<'a, '_>) -> Option<&'a str> {
     // SAFETY: CPython's encoder yields valid UTF-8.
     utf8(object).map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) })
 }
 
-/// The exact type of an object, as an address to compare with the address of a type.
+/// The exact type of an object, as an address. Compare it with the address of a type.
 #[inline(always)]
 pub fn class_of(object: Object<'_, '_>) -> *mut ffi::PyTypeObject {
     // SAFETY: a live object has a type.
@@ -381,14 +382,14 @@ pub fn is_scalar(object: Object<'_, '_>) -> bool {
     is_exact_str(object) || is_exact_int(object) || ptr::eq(class_of(object), &raw const ffi::PyFloat_Type)
 }
 
-/// True if the object is a `str` or of a subclass.
+/// True if the object is a `str` or an instance of a subclass.
 #[inline]
 pub fn is_str(object: Object<'_, '_>) -> bool {
     // SAFETY: a live object; only the flags of its type are read.
     unsafe { ffi::PyUnicode_Check(object.as_ptr()) != 0 }
 }
 
-/// `object.name`; clears any error.
+/// Reads `object.name`; returns `None` and clears the exception if that raises.
 #[inline]
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: live objects, and `object` shows that the thread is attached; the result is a new reference or null.
@@ -423,19 +424,19 @@ pub fn truth(_attached: Python<'_>, value: bool) -> *mut PyObject {
     }
 }
 
-/// True if a Python error is set.
+/// True if a Python exception is set.
 pub fn has_error(_attached: Python<'_>) -> bool {
     // SAFETY: the token shows that the thread is attached.
     unsafe { !ffi::PyErr_Occurred().is_null() }
 }
 
-/// Clears the error that is set, if any.
+/// Clears the Python exception that is set, if any.
 pub fn clear_error(_attached: Python<'_>) {
     // SAFETY: the token shows that the thread is attached.
     unsafe { ffi::PyErr_Clear() }
 }
 
-/// Saves the Python error that is set, and restores it when dropped.
+/// Saves the Python exception that is set, and restores it when dropped.
 pub struct SavedError<'py> {
     kind: *mut PyObject,
     value: *mut PyObject,
@@ -444,11 +445,12 @@ pub struct SavedError<'py> {
 }
 
 impl<'py> SavedError<'py> {
-    /// Takes the current error, if there is one.
+    /// Takes the current exception, if there is one.
     pub fn take(py: Python<'py>) -> Self {
         let mut kept =
             Self { kind: ptr::null_mut(), value: ptr::null_mut(), traceback: ptr::null_mut(), _attached: py };
-        // SAFETY: three out-pointers of our own. Deprecated since 3.12, but present in every version we build for.
+        // SAFETY: three out-pointers of our own. The function is deprecated since 3.12, but present in every supported
+        // version.
         #[allow(deprecated)]
         unsafe {
             ffi::PyErr_Fetch(&mut kept.kind, &mut kept.value, &mut kept.traceback);
@@ -500,6 +502,6 @@ pub fn has_text(object: Object<'_, '_>, name: &Owned) -> bool {
     if object.as_ptr() == name.as_ptr() {
         return true;
     }
-    // SAFETY: two live `str`; comparing them runs no foreign code.
+    // SAFETY: two live `str`; comparing them runs no user Python code.
     is_exact_str(object) && unsafe { ffi::PyUnicode_Compare(object.as_ptr(), name.as_ptr()) } == 0
 }

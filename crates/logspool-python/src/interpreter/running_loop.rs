@@ -1,4 +1,4 @@
-//! Modules that only some programs import, and the asyncio loop that the calling thread runs.
+//! Finds modules that only some programs import, and the asyncio loop that runs in the calling thread.
 
 use std::sync::OnceLock;
 
@@ -22,21 +22,21 @@ pub struct Modules {
 
 static MODULES: OnceLock<Modules> = OnceLock::new();
 
-/// Sets the modules. Later calls change nothing.
+/// Sets `sys.modules` and the names. Later calls change nothing.
 pub fn set_modules(modules: Modules) {
     let _ = MODULES.set(modules);
 }
 
-/// A module that is used only if the program has imported it.
+/// A module that logspool uses only if the program has imported it.
 #[derive(Clone, Copy)]
 pub enum Loaded {
-    /// `multiprocessing`
+    /// The module `multiprocessing`.
     Multiprocessing,
-    /// `asyncio`
+    /// The module `asyncio`.
     Asyncio,
 }
 
-/// The module, if it is imported.
+/// Returns the module, if the program has imported it.
 pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
     let known = MODULES.get()?;
     let name = match which {
@@ -54,21 +54,21 @@ pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
     module.filter(|module| !module.bind(py).is_none())
 }
 
-/// The value; `None` if an `Exception` was raised. Stock logging ignores every `Exception` at this point, but no other
-/// error.
+/// Returns the value; `None` if an `Exception` was raised. Where this is used, stock logging ignores every `Exception`,
+/// but no other error.
 ///
 /// # Errors
 ///
-/// [`Failure::Raised`] only.
+/// Only [`Failure::Raised`].
 pub fn if_any(py: Python<'_>, found: Option<Owned>) -> Result<Option<Owned>, Failure> {
     failure::unless_stock(found.ok_or_else(|| Failure::of_error(py)))
 }
 
-/// The module `asyncio`, and the loop that runs in the calling thread.
+/// Returns the module `asyncio` and the loop that runs in the calling thread.
 ///
 /// # Errors
 ///
-/// An error was raised that no error handler catches.
+/// An exception was raised that no handler catches.
 pub fn running_loop(py: Python<'_>) -> Result<Option<(Owned, Owned)>, Failure> {
     let Some(module) = loaded_module(py, Loaded::Asyncio) else { return Ok(None) };
     let Some(function) = object::attribute(module.bind(py), &names().get_running_loop) else { return Ok(None) };
@@ -80,7 +80,7 @@ pub fn running_loop(py: Python<'_>) -> Result<Option<(Owned, Owned)>, Failure> {
 ///
 /// # Errors
 ///
-/// An error was raised that no error handler catches.
+/// An exception was raised that no handler catches.
 pub fn has_running_loop(py: Python<'_>) -> Result<bool, Failure> {
     Ok(running_loop(py)?.is_some())
 }

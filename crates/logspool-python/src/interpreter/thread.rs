@@ -1,6 +1,6 @@
-//! The calling thread, as the operating system shows it.
+//! Sets the name of the calling thread that the operating system shows.
 
-/// Gives the calling thread a name for `top` and debuggers; the kernel keeps 15 bytes.
+/// Gives the calling thread a name for `top` and debuggers. The kernel keeps at most 15 bytes.
 pub fn name_thread(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
         // SAFETY: a C string; the kernel truncates longer ones.

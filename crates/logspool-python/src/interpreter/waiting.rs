@@ -1,4 +1,4 @@
-//! Waits detached from the interpreter, for a limited time, and reacts to signals.
+//! Waits detached from the interpreter, for a limited time, and runs signal handlers between the waits.
 
 use std::time::{Duration, Instant};
 
@@ -7,22 +7,22 @@ use pyo3::prelude::*;
 
 use crate::interpreter::leaving;
 
-/// Longest single wait. Chosen: a signal that arrives after the check for signals and before the wait is noticed within
-/// this time. One wake-up a second costs nothing.
+/// Maximum length of a single wait. Chosen: a signal may arrive after the check for signals and before the wait. It is
+/// then noticed within this time. One wake-up a second costs nothing.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// The end of a wait.
+/// The time at which a wait ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
-    /// Never.
+    /// The wait has no time limit.
     None,
-    /// At this moment.
+    /// The wait ends at this instant.
     At(Instant),
 }
 
 impl Deadline {
-    /// The deadline of a `timeout` in seconds, as `threading` takes it: `None` waits without limit, zero and less do
-    /// not wait.
+    /// The deadline of a `timeout` in seconds, with the meaning that it has in `threading`: `None` waits without limit,
+    /// and zero or a negative value does not wait.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl Deadline {
         timeout.and_then(|timeout| Instant::now().checked_add(timeout)).map_or(Self::None, Self::At)
     }
 
-    /// Length of the next single wait; `None` after the deadline.
+    /// The length of the next single wait; `None` if the deadline has passed.
     pub fn slice(self) -> Option<Duration> {
         match self {
             Self::None => Some(SLICE),
@@ -56,7 +56,8 @@ impl Deadline {
     }
 }
 
-/// Calls `step` with the length of a single wait until it returns true, or until the deadline: `Ok(false)`.
+/// Calls `step` with the length of a single wait, until `step` returns true or the deadline passes. Returns `Ok(false)`
+/// if the deadline passed.
 ///
 /// # Errors
 ///

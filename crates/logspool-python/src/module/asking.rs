@@ -1,4 +1,4 @@
-//! Functions that report counters, metrics, recovery, and the paths of calls.
+//! Python functions that report counters, metrics, recovery, and the paths that calls took.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::pool::PoolCore;
 use crate::report;
 
 /// Return the system calls that do not work on this machine, one dict each, with the guarantee that is weaker as a
-/// result. `forks`: check in a forked child as well.
+/// result. `forks`: also check in a forked child.
 #[pyfunction]
 #[pyo3(signature = (*, forks=false))]
 pub fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
@@ -41,7 +41,7 @@ pub fn recovery_counts() -> (u64, u64) {
     report::recovery_counts()
 }
 
-/// Return the names that counters use.
+/// Return the names of levels, reasons and limits that the counters use.
 #[pyfunction]
 pub fn counter_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     report::names(py)
@@ -74,7 +74,7 @@ pub fn plans_made() -> u64 {
     tries::made()
 }
 
-/// Return the calls on the native path, the calls on the stock path and the reason for the stock path, by logger name.
+/// Return, by logger name: the calls on the native path, the calls on the stock path, the reason for the stock path.
 #[pyfunction]
 pub fn paths() -> HashMap<String, (u64, u64, String)> {
     let read = |(name, counts): (String, &'static plan::Counts)| {

@@ -1,4 +1,4 @@
-//! Connects the Python half: functions and objects of `python/logspool/` that native code uses.
+//! Python functions that give native code the functions and objects of `python/logspool/` that it uses.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::interpreter::{frame, running_loop};
 use crate::plans::python_half::{self, PythonHalf};
 use crate::plans::{adoption, environment, sink_options, table, text_stream};
 
-/// Set the Python half: functions of `_adopt.py` and the objects that stock logging reads.
+/// Set the Python half: the functions of `_adopt.py`, and the objects that stock logging reads.
 #[pyfunction]
 #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
     mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
@@ -80,14 +80,14 @@ pub fn connect(
     Ok(())
 }
 
-/// Callback of weak references: a logger or handler died.
+/// Callback of weak references; called when a logger or handler dies.
 #[pyfunction]
 pub fn forget_dead(reference: &Bound<'_, PyAny>) {
     table::forget(reference);
     adoption::forget(reference);
 }
 
-/// Set the classes whose instances use the queue even without `install()`.
+/// Set the classes whose instances use the queue even if `install()` is not called.
 #[pyfunction]
 pub fn set_own_classes(classes: &Bound<'_, PyTuple>) {
     python_half::set_own_classes(Owned::of(classes));
@@ -125,7 +125,7 @@ pub fn set_queue_prepare(
     });
 }
 
-/// Set where text streams count unwritten text: byte offsets in `TextIOWrapper` and `BufferedWriter`.
+/// Set where text streams count their unwritten text, as byte offsets in `TextIOWrapper` and `BufferedWriter`.
 #[pyfunction]
 pub fn set_stream_offsets(pending_text: usize, write_end: usize) {
     text_stream::set_offsets(pending_text, write_end);
@@ -137,13 +137,13 @@ pub fn frame_self_check(py: Python<'_>) -> bool {
     frame::self_check(py)
 }
 
-/// Set whether the private frame layout is used.
+/// Set whether native code uses the private frame layout.
 #[pyfunction]
 pub fn use_direct_frames(allowed: bool) {
     frame::use_direct(allowed);
 }
 
-/// Return the words of an object's C struct. For finding offsets by comparison; see `_streams.py`.
+/// Return the words of an object's C struct. `_streams.py` compares them to find offsets.
 #[pyfunction]
 pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
     // SAFETY: each instance occupies at least the basic size of its type, so every word read is inside it.
@@ -154,13 +154,14 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
     }
 }
 
-/// Return the byte offset of the number that changes with each change of a dict; before 3.14, see `environment.rs`.
+/// Return the byte offset of a number in a dict. Before 3.14 the number changes with each change of the dict; from 3.14
+/// on it is the number of items. See `environment.rs`.
 #[pyfunction]
 pub fn dict_state_offset() -> usize {
     environment::dict_state_offset()
 }
 
-/// Return every kind of sink as a dict: kind, about, takes ("lines" or "entries"), options.
+/// Return every kind of sink as a dict with these keys: kind, about, takes ("lines" or "entries"), options.
 #[pyfunction]
 pub fn sink_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     sink_options::table(py)

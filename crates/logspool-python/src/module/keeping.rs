@@ -1,4 +1,4 @@
-//! Keepers: processes that deliver the records of a killed program.
+//! Python functions for keepers: processes that deliver the records of a killed program.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use logspool::keeper::Command;
 use pyo3::prelude::*;
 
-/// Words of a command line or an environment, as bytes of the operating system.
+/// The words of a command line or an environment, as bytes in the operating system's encoding.
 type Words = Vec<Vec<u8>>;
 
 /// Become the keeper of the process to which the pidfd `watched` refers. Ends this process.
@@ -19,8 +19,8 @@ pub fn keep(watched: i32, folder: PathBuf) {
     unsafe { libc::_exit(code) }
 }
 
-/// Become the keeper of a process whose queue is in memory. Descriptor 3 is a pidfd of that process; through the socket
-/// 4 it hands over its files. Ends this process.
+/// Become the keeper of a process whose queue is in memory, and end this process afterwards. Descriptor 3 is a pidfd of
+/// the watched process; through the socket 4 that process passes its files.
 #[pyfunction]
 #[pyo3(signature = (program, /))]
 pub fn keep_memory(program: u32) {

@@ -1,4 +1,4 @@
-//! Starts and stops the native path, waits for queued records, and handles forks and the end of the process.
+//! Python functions that start and stop the native path, wait for queued records, and handle forks and process end.
 
 use std::time::Duration;
 
@@ -31,24 +31,24 @@ pub fn check_options<'py>(options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, P
     options::checked(options)
 }
 
-/// Pass the options to the core.
+/// Pass the options of `install()` to the core.
 #[pyfunction]
 pub fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
     options::configure(options)
 }
 
-/// Start taking the native path.
+/// Let logging calls take the native path.
 #[pyfunction]
 pub fn start() {
     python_half::set_installed(true);
 }
 
-/// Stop taking the native path. Write the records queued for adopted handlers, and remove their states. logspool's own
-/// handlers keep their queue.
+/// Stop taking the native path. Write the records queued for adopted handlers, and remove the handlers' states.
+/// logspool's own handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
-    // From here on no plan queues a record. A thread that flushes finds everything it has queued.
+    // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
     let released = adoption::release_all(py, pipeline::shutdown_timeout());
     table::forget_all(py);
@@ -62,14 +62,14 @@ pub fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
 }
 
-/// Like `flush`, but wait until everything is durable.
+/// Like `flush`, but wait until everything queued before is durable.
 #[pyfunction]
 #[pyo3(signature = (timeout=None))]
 pub fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
 }
 
-/// Like `flush`, but do not wait for services.
+/// Like `flush`, but do not wait for records that are sent to services.
 #[pyfunction]
 pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
     flushing::flush_local(py, options::timeout(timeout)?)
@@ -88,8 +88,8 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     Ok(detached(py, || pipeline::empty(timeout)))
 }
 
-/// Do the same as `drain`, at the very end of the process. From here on calls of other threads wait for the end, and
-/// the files of the queue are removed. Report on stderr the number of records that were not written.
+/// Drain as `drain` does, at the very end of the process. From here on logging calls of other threads wait for the
+/// process to end, and the files of the queue are removed. Report the number of unwritten records on stderr.
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
@@ -104,13 +104,13 @@ pub fn go_on(py: Python<'_>) {
     environment::make_all_stale();
 }
 
-/// Prepare for `os.fork()`. Called before it.
+/// Prepare for `os.fork()`. Called in the parent before the fork.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     detached(py, pipeline::before_fork);
 }
 
-/// After `os.fork()` in the parent.
+/// Continue after `os.fork()`. Called in the parent.
 #[pyfunction]
 pub fn after_fork_in_parent() {
     extern "C" fn watch(_: *mut std::ffi::c_void) -> std::ffi::c_int {
@@ -118,13 +118,13 @@ pub fn after_fork_in_parent() {
         0
     }
     pipeline::after_fork_in_parent();
-    // Runs after `os.fork()` has returned, because CPython 3.13 counts threads before that. If the list of pending
-    // calls is full, the next record starts the watcher.
+    // `watch` runs after `os.fork()` has returned, because CPython 3.13 counts threads before the return. If the list
+    // of pending calls is full, the next record starts the watcher.
     // SAFETY: a plain function, which the interpreter calls once.
     unsafe { ffi::Py_AddPendingCall(Some(watch), std::ptr::null_mut()) };
 }
 
-/// After `os.fork()` in the child.
+/// Reset the state after `os.fork()`. Called in the child.
 #[pyfunction]
 pub fn after_fork_in_child() {
     pipeline::after_fork_in_child();
@@ -132,30 +132,30 @@ pub fn after_fork_in_child() {
     environment::make_all_stale();
 }
 
-/// Let SIGTERM and SIGHUP drain first, if their disposition is the default one.
+/// Let SIGTERM and SIGHUP drain the queue before they end the process, if their disposition is the default one.
 #[pyfunction]
 pub fn install_signal_drain(timeout: f64) -> PyResult<()> {
     pipeline::install_signal_drain(options::timeout(timeout)?);
     Ok(())
 }
 
-/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until queued records are written, for at most 200 ms.
+/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait for at most 200 ms until queued records are written.
 #[pyfunction]
 pub fn install_crash_drain() {
     pipeline::install_crash_drain();
 }
 
-/// Restore the former handlers of those signals, unless the program has set its own meanwhile.
+/// Restore the former handlers of the signals of `install_crash_drain`, unless the program has set its own since then.
 #[pyfunction]
 pub fn remove_crash_drain() {
     pipeline::remove_crash_drain();
 }
 
-/// Drain once more when libc ends the process, after the interpreter is gone.
+/// Drain the queue once more when libc ends the process, after the interpreter has ended.
 #[pyfunction]
 pub fn register_exit_drain() -> PyResult<()> {
     unsafe extern "C" {
-        // Part of the C standard, but missing in the crate `libc`.
+        // `at_quick_exit` is part of the C standard, but the crate `libc` does not declare it.
         fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
     }
     fn finish(drain: fn(Duration) -> u64) {
@@ -172,8 +172,8 @@ pub fn register_exit_drain() -> PyResult<()> {
         finish(pipeline::end);
     }
     // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's exit functions. So
-    // the drain is in the interpreter's list as well. That list may be full (32 entries); then the libc list has to be
-    // enough.
+    // the drain is also registered in the interpreter's list. If that list is full (32 entries), only the drain in the
+    // libc list runs.
     // SAFETY: a plain function without captures; each list calls it at most once per process.
     unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
     // SAFETY: plain functions without captures. quick_exit(3) has its own list.
@@ -184,7 +184,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     }
 }
 
-/// Say that this thread ends the interpreter. Return how many others are in the middle of something.
+/// Declare that this thread ends the interpreter. Return how many other threads need time to finish.
 #[pyfunction]
 pub fn begin_end() -> usize {
     leaving::begin_end()

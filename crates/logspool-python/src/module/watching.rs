@@ -1,4 +1,4 @@
-//! Watched dicts and objects that plans depend on, and functions that make plans stale.
+//! Python functions that watch dicts and objects that plans depend on, and functions that make plans stale.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::calls::context;
 use crate::plans::plan::ClassVersion;
 use crate::plans::{environment, watched};
 
-/// Watch names in a dict, or with `None` the whole dict.
+/// Watch the values of these names in a dict; with `None`, watch the whole dict.
 #[pyfunction]
 #[pyo3(signature = (dict, names))]
 pub fn watch_dict(dict: &Bound<'_, PyDict>, names: Option<Vec<Bound<'_, PyAny>>>) {
@@ -24,15 +24,15 @@ pub fn unwatch() {
     watched::forget_all();
 }
 
-/// Start to watch a part of a handler, before it is inspected. Return how often it has changed.
+/// Start to watch a part of a handler, before the part is inspected. Return how often the part has changed.
 #[pyfunction]
 pub fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
     watched::WatchedPart::watch(part.as_ptr() as usize).seen()
 }
 
-/// Return a number that stays the same as long as a class, its bases and the descriptions of all classes do.
+/// Return a number that changes when a class, its bases or the descriptions of all classes change.
 ///
-/// Read it before the class is inspected. 0 if CPython has no number left.
+/// Read the number before the class is inspected. It is 0 if CPython has no number left.
 #[pyfunction]
 pub fn class_state(class: &Bound<'_, PyType>) -> u64 {
     let descriptions = environment::descriptions();
@@ -48,13 +48,13 @@ pub fn bump() {
     environment::make_all_stale();
 }
 
-/// Start to look for fields of `logspool.bind`. Called before the first fields are set.
+/// Make logging calls look for fields of `logspool.bind`. Called before the first fields are set.
 #[pyfunction]
 pub fn note_bound_fields() {
     context::note_bound_fields();
 }
 
-/// Drop texts made for another time zone. Called after `time.tzset()`.
+/// Drop texts that were made for another time zone. Called after `time.tzset()`.
 #[pyfunction]
 pub fn zone_changed() {
     logspool_record::format::zone_changed();

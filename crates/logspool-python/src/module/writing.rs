@@ -1,4 +1,4 @@
-//! Functions that write a record of Python's with the formats of the core: JSON lines and entries for a service.
+//! Python functions that write a Python record in the core's formats: JSON lines, and entries for a service.
 
 use logspool_record::format::{entry as parts_of_record, json};
 use logspool_record::{Value, msgpack};
@@ -11,9 +11,9 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 
-/// Most values of all fields that are taken apart.
+/// Maximum number of values, over all fields, that one entry contains as nested values.
 ///
-/// Chosen: more than programs log; one list that is repeated a million times ends there.
+/// Chosen: programs log fewer. The limit stops the expansion of a list that contains the same list a million times.
 const MAX_VALUES: usize = 2000;
 
 /// Return one JSON object with these keys and values.
@@ -53,7 +53,7 @@ fn push_json(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Return the entry of a record, with the time `created` and these parts in their order.
+/// Return the entry of a record, with the time `created` and `parts` in their order.
 #[pyfunction]
 #[pyo3(signature = (created, parts, /))]
 pub fn entry<'py>(
@@ -92,7 +92,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Appends the value of a part, or its text if it is too large.
+    /// Appends the value of a part, or the text of the value if the value is too large.
     fn push_field(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (start, values_left) = (self.bytes.len(), self.values_left);
         if self.push(value, 0)? {
@@ -103,7 +103,7 @@ impl Packed {
         self.push_text(value)
     }
 
-    /// Appends a value at this depth. `false`: it nests too deep or contains too many values.
+    /// Appends a value at nesting depth `depth`. `false`: the value is nested too deep or contains too many values.
     fn push(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
         if depth > 0 {
             if depth > parts_of_record::MAX_DEPTH || self.values_left == 0 {
@@ -114,7 +114,7 @@ impl Packed {
         if let Some(plain) = plain(value) {
             parts_of_record::push_value(&mut self.bytes, 0, plain);
         } else if value.is_instance_of::<PyDict>() {
-            // `str` of a key or value may run foreign code that changes the container, so a copy is read.
+            // `str` of a key or value may run user Python code that changes the container, so a copy is read.
             let items = leaving::method(value.as_borrowed(), &names().items).ok_or_else(|| PyErr::fetch(value.py()))?;
             let items = items_of(&items.bind(value.py()))?;
             msgpack::push_map(&mut self.bytes, items.len());
@@ -144,7 +144,7 @@ fn items_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> 
     value.try_iter()?.collect()
 }
 
-/// The value of `None`, a `bool`, a `float` and an `int` that fits `i64`; `None` for another object.
+/// The value of `None`, a `bool`, a `float` or an `int` that fits `i64`; `None` for any other object.
 fn plain(value: &Bound<'_, PyAny>) -> Option<Value<'static>> {
     let value = value.as_borrowed();
     match kind_of(value) {
@@ -156,7 +156,7 @@ fn plain(value: &Bound<'_, PyAny>) -> Option<Value<'static>> {
     }
 }
 
-/// The bytes of `str(value)`. `errors` is how lone surrogates are encoded.
+/// The bytes of `str(value)`. `errors` is the error handler for lone surrogates.
 fn encoded(value: &Bound<'_, PyAny>, errors: &str) -> PyResult<Vec<u8>> {
     let py = value.py();
     let text: Owned = leaving::str(value.as_borrowed()).ok_or_else(|| PyErr::fetch(py))?;
