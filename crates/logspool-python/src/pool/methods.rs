@@ -43,7 +43,7 @@ impl PoolCore {
             "copy" => true,
             _ => return Err(PyValueError::new_err(format!("context is {context:?}, expected 'none' or 'copy'"))),
         };
-        // The caller checked the value; a time outside the range of the clock means never.
+        // The caller has checked the value. A time outside the range of the clock means that threads never time out.
         let idle_timeout = idle_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let options = Options { overflow: Overflow::of(overflow)?, copies_context, idle_timeout };
         future_type::class(py)?;
@@ -119,7 +119,7 @@ impl PoolCore {
         #[pyo3(from_py_with = arguments::positive_timeout)] timeout: Option<f64>,
     ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
-        // Some jobs may wait without any worker, because none could be started.
+        // Some jobs may wait although there is no worker, because no worker could be started earlier.
         intake::start_workers(
             &intake::JobOrigin::of_pool(slf.as_borrowed()),
             shared,
@@ -164,7 +164,7 @@ impl PoolCore {
         if shared.jobs.is_closed_after_fork() {
             fresh.jobs.close();
         }
-        // The previous state is never freed: its lock and its words may be in any state.
+        // The previous state is never freed: threads of the parent may have been changing its lock and its atomics.
         if let Some(before) = self.set_shared(fresh) {
             before.fail_after_fork(exception);
         }
