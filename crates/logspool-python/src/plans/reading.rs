@@ -108,7 +108,7 @@ impl RecordReading {
     ///
     /// # Errors
     ///
-    /// [`Failure::Stock`] if there are more than [`MAX_NAMES`] names, or if the core's table of routes is full.
+    /// [`Failure::Stock`] if there are more than `MAX_NAMES` names, or if the core's table of routes is full.
     pub fn name(
         &self,
         handler: Object<'_, '_>,

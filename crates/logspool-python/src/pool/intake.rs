@@ -303,7 +303,7 @@ pub fn submit_due(origin: JobOrigin<'_>, due: Due, call: Call<'_, '_>) -> PyResu
         timers::start(py, key)?;
     }
     if shared.jobs.is_closed() {
-        // The pool was closed after `expect`. The closing thread may have missed this timer, so it is cancelled here.
+        // The pool was closed after `announce`. The closing thread may have missed this timer, so it is cancelled here.
         timers::cancel(py, key);
     }
     Ok(timer.into_object())

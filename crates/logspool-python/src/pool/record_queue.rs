@@ -1,8 +1,11 @@
-//! The records of one `logspool.ThreadHandler` that wait for its thread, bounded by number and bytes, and their counts.
+//! The queue of one `logspool.ThreadHandler`: the records that wait for its thread, limited by number and bytes, and
+//! their counts.
 //!
-//! Beside the channel of the pool: a record keeps its place until it is written, callers that wait keep a place, and the
-//! thread is woken at a depth that it chooses. Each method is one step: no signal handler, no finalizer and no other
-//! thread sees it half done. The lock is held for no call of Python, and objects are dropped after it is released.
+//! It differs from the channel of the pool in three points. A record keeps its place until it is written. A waiting
+//! caller has a place reserved. The thread is woken at a depth that it chooses.
+//!
+//! Each method is atomic: no signal handler, no finalizer and no other thread sees a change half done. No Python code
+//! runs while the lock is held, and objects are dropped after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,33 +21,33 @@ type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
 #[derive(Default)]
 struct Records {
     queued: VecDeque<(Py<PyAny>, u64)>,
-    /// Most records, with those in hand; 0: shut.
+    /// Maximum number of queued records, including the records in hand; 0 after `shut`.
     limit: u64,
     accepted: u64,
-    /// Given to the thread; those that are not written are in hand.
+    /// Number of records given to the thread. The ones that are not written yet are called "in hand".
     taken: u64,
     written: u64,
     dropped_count: u64,
-    /// Estimated bytes of the records, with those in hand.
+    /// Estimated bytes of the queued records, including the records in hand.
     bytes: u64,
     bytes_in_hand: u64,
-    /// Callers that wait for room. Each has a place that later records do not get.
+    /// Number of callers that wait for room. Each has a place reserved that later records do not get.
     reserved: u64,
-    /// Depth from which a record wakes the thread.
+    /// A new record wakes the thread if the depth is at least this number.
     wake_at: u64,
-    /// Refused records that the log is to mention.
+    /// Number of refused records that are to be mentioned in the log.
     missed: u64,
     refused: Reasons,
     dropped: Reasons,
 }
 
-/// The place that a record may take.
+/// Which places a record may take.
 enum Room {
-    /// A place that no waiting caller has.
+    /// Only a place that is not reserved for a waiting caller.
     Free,
-    /// Any place.
+    /// Any free place, including a reserved one.
     Reserved,
-    /// Any place, even if no more records are accepted.
+    /// Any free place, even after `shut`.
     AfterEnd,
 }
 
@@ -59,7 +62,8 @@ pub struct RecordQueue {
 
 impl Drop for RecordQueue {
     fn drop(&mut self) {
-        // In a forked child of a free-threaded interpreter, a lost thread may have stopped in the middle of a change.
+        // In a forked child of a free-threaded interpreter: a thread that does not exist in the child may have held the
+        // lock in the middle of a change.
         if matches!(self.records.try_lock(), Err(TryLockError::WouldBlock)) {
             std::mem::forget(std::mem::take(self.records.get_mut().unwrap_or_else(PoisonError::into_inner)));
         }
@@ -258,7 +262,8 @@ impl RecordQueue {
     }
 }
 
-/// A level as a key of the counts. Logging allows numbers of any size.
+/// A level as a key of the counts. Logging allows levels of any size. A level that is not in the range of `i64` counts
+/// as `i64::MAX`.
 fn level_number(level: &Bound<'_, PyAny>) -> i64 {
     level.extract().unwrap_or(i64::MAX)
 }

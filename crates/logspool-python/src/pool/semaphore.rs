@@ -100,7 +100,7 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Calls the replaced method with the same arguments.
+/// Calls the method that a raw function replaced, with the same arguments.
 fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(method) = method.get() else { return object::none(call.py()) };
     let values: Vec<_> = std::iter::once(&object).chain(call.values()).map(|value| value.as_ptr()).collect();
@@ -110,7 +110,8 @@ fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -
     }
 }
 
-/// Raw functions, each with the method it replaces, the calls that it handles, and its action on the semaphore.
+/// Defines raw functions. Each row has the method that the function replaces, the calls that the function handles
+/// itself, and its action on the semaphore.
 macro_rules! short_ways {
     ($($name:ident: $stock:expr, $fits:expr, $act:expr;)*) => {
         $(
