@@ -35,7 +35,7 @@ impl Completions {
         self.add(future);
     }
 
-    /// Return a future that has ended, or None after `timeout` seconds without one.
+    /// Return a future that has ended, or None if no future ends within `timeout` seconds.
     #[pyo3(signature = (timeout))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let mut deadline = None;

@@ -51,7 +51,8 @@ enum Room {
     AfterEnd,
 }
 
-/// Records on their way to one thread. At most `capacity` records and `max_bytes` bytes, or one larger record.
+/// A queue of records for one thread. Holds at most `capacity` records and `max_bytes` bytes, or a single larger
+/// record.
 #[pyclass(frozen, subclass, module = "logspool._native")]
 pub struct RecordQueue {
     records: Mutex<Records>,
@@ -121,12 +122,13 @@ impl RecordQueue {
         Self { records: Mutex::new(records), capacity, max_bytes }
     }
 
-    /// Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why there is no place.
+    /// Accept a record if a place is free. Return None, "wake" if the caller has to wake the thread, or the reason for
+    /// a refusal.
     fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Free)
     }
 
-    /// As `put`, for a caller that has reserved a place.
+    /// The same as `put`, for a caller that has reserved a place.
     fn put_reserved<'py>(
         &self,
         py: Python<'py>,
@@ -136,7 +138,7 @@ impl RecordQueue {
         self.add(py, record, size, Room::Reserved)
     }
 
-    /// As `put`, for the thread itself, which may still add records after the end.
+    /// The same as `put`, for the thread itself, which may add records even after `shut`.
     fn put_own<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::AfterEnd)
     }
@@ -165,7 +167,7 @@ impl RecordQueue {
         taken.into_iter().map(|(record, _)| record).collect()
     }
 
-    /// Remove and return the oldest record; `note_dropped` counts it.
+    /// Remove and return the oldest record. The caller counts it by `note_dropped`.
     fn remove_oldest(&self) -> Option<Py<PyAny>> {
         let mut records = self.records();
         let (record, size) = records.queued.pop_front()?;
@@ -181,7 +183,7 @@ impl RecordQueue {
         records.written += 1;
     }
 
-    /// Count a refused record. With `mention` it is one of `missed`.
+    /// Count a refused record. With `mention`, also count it in `missed`.
     fn note_refused(&self, reason: String, level: &Bound<'_, PyAny>, mention: bool) {
         let level = level_number(level);
         let mut records = self.records();
@@ -189,7 +191,7 @@ impl RecordQueue {
         *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
     }
 
-    /// Count a removed record as dropped; its place becomes free.
+    /// Count a removed record as dropped. Its place becomes free.
     fn note_dropped(&self, reason: String, level: &Bound<'_, PyAny>) {
         let level = level_number(level);
         let mut records = self.records();
@@ -202,7 +204,7 @@ impl RecordQueue {
         self.records().limit = 0;
     }
 
-    /// Return all counts of one moment: accepted, written, queued, queued bytes, refused, dropped.
+    /// Return all counts, taken at the same moment: accepted, written, queued, queued bytes, refused, dropped.
     fn counts(&self) -> (u64, u64, u64, u64, Reasons, Reasons) {
         let records = self.records();
         let (refused, dropped) = (records.refused.clone(), records.dropped.clone());
@@ -232,7 +234,7 @@ impl RecordQueue {
         self.records().written
     }
 
-    /// Number of refused records that the log is to mention.
+    /// Number of refused records that are to be mentioned in the log.
     #[getter]
     fn missed(&self) -> u64 {
         self.records().missed
@@ -244,13 +246,13 @@ impl RecordQueue {
         self.records().reserved
     }
 
-    /// Most records that are accepted; 0 after `shut`.
+    /// Maximum number of records in the queue; 0 after `shut`.
     #[getter]
     fn limit(&self) -> u64 {
         self.records().limit
     }
 
-    /// Depth from which a record wakes the thread.
+    /// A new record wakes the thread if the depth is at least this number.
     #[getter]
     fn wake_at(&self) -> u64 {
         self.records().wake_at

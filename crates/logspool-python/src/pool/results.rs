@@ -23,9 +23,9 @@ enum ResultItem {
     Exception(Owned),
 }
 
-/// Values that jobs put in and somebody takes, as they come.
+/// A queue of values: jobs put them in, an iterator takes them in order of arrival.
 ///
-/// With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0.
+/// With `maxsize`, workers wait while `maxsize` values are in the queue. Raises `ValueError` below 0.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Results {
     channel: Arc<Channel<ResultItem>>,
@@ -189,7 +189,7 @@ impl Results {
         })
     }
 
-    /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
+    /// Return the next value, or raise the exception of a job; wait for at most `timeout` seconds.
     #[pyo3(signature = (timeout=None))]
     fn get(
         &self,
@@ -207,7 +207,7 @@ impl Results {
         true
     }
 
-    /// Take nothing more: jobs end at their next value, values that wait are dropped.
+    /// Accept no more values: jobs end at their next value, waiting values are dropped.
     fn close(&self) {
         drop(self.channel.close());
     }

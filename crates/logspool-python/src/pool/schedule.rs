@@ -12,7 +12,7 @@ use super::job::Job;
 use super::shared::Shared;
 use super::timers;
 
-/// The handle of a job that is done again and again.
+/// The handle of a job that runs repeatedly.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
     /// Keeps the pool alive, because the pool must start a worker for the job.
@@ -106,7 +106,7 @@ impl Schedule {
 
 #[pymethods]
 impl Schedule {
-    /// End the schedule; a call that has begun goes on. Return False where it had ended already.
+    /// End the schedule; a running call continues. Return False if the schedule had ended already.
     fn cancel(&self, py: Python<'_>) -> bool {
         if self.cancelled.swap(true, Ordering::Relaxed) {
             return false;
@@ -125,13 +125,13 @@ impl Schedule {
         self.is_cancelled()
     }
 
-    /// Calls that have ended.
+    /// Number of calls that have ended.
     #[getter]
     fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// Calls left out because the one before was not done in time.
+    /// Number of calls skipped because the previous call took too long.
     #[getter]
     fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
@@ -143,7 +143,7 @@ impl Schedule {
         self.interval_ns as f64 / 1e9
     }
 
-    /// When the next call is due, as `time.monotonic()` counts; None after the end.
+    /// Time of the next call on the clock of `time.monotonic()`; None after the end.
     #[getter]
     fn when(&self) -> Option<f64> {
         (!self.is_cancelled()).then(|| self.next_call().due as f64 / 1e9)
