@@ -52,8 +52,8 @@ pub struct LoggerName {
     object: Owned,
     epoch: u64,
     pub route: u32,
-    /// The lists of handlers and filters. While they are unchanged, this handler is the last that gets the record.
-    /// `None` if another handler gets it later.
+    /// The lists of handlers and filters. While they are unchanged, only this handler gets the logger's records. `None`
+    /// if another handler or a filter gets them, too.
     pub last_stop: Option<Vec<ListShape>>,
 }
 
@@ -104,7 +104,7 @@ impl RecordReading {
         Ok(())
     }
 
-    /// The facts about a logger name: the route of its records, and whether this handler is the last that gets them.
+    /// The facts about a logger name: the route of its records, and whether only this handler gets them.
     ///
     /// # Errors
     ///
