@@ -8,7 +8,7 @@ Importing this package starts no thread, opens nothing and patches nothing.
 
 from __future__ import annotations
 
-# `typing` itself costs 5 ms to import; checkers know this name by its spelling.
+# Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ exit status: 0 nothing found, 1 something found, 2 usage
 """,
 }
 
-#: Words of the program `logspool`, which another package brings.
+#: Commands of the program `logspool`, which another package provides.
 _SERVICE = ("serve", "query", "tail", "stats", "check-config")
 
 
@@ -71,7 +71,7 @@ def _find_program() -> str | None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command. Returns the exit code: 0 done, 1 failed, 2 usage."""
+    """Run one command. Returns the exit code: 0 for success, 1 for a failure, 2 for a wrong command line."""
     if not arguments:
         sys.stderr.write(_USAGE)
         return 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from contextvars import ContextVar
 
-# `typing` and `inspect` cost more to import than all of logspool; checkers know this name by its spelling.
+# Importing `typing` and `inspect` takes longer than importing all of logspool. Type checkers recognise a variable of
+# this name without them.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -14,17 +15,18 @@ if TYPE_CHECKING:
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-#: The bound fields of the current context. The dict is never changed after it is set.
+#: The bound fields of the current context. A dict is never changed after it was stored here.
 fields: ContextVar[dict[str, Any] | None] = ContextVar("logspool_fields", default=None)
 
-#: The blocks that the current context is in, the innermost first: (its `bind`, the fields outside of it, the others).
+#: A linked list of the `bind` blocks that the current context has entered, the innermost first. An element has the
+#: `bind`, the fields outside of its block, and the element of the next outer block.
 _blocks: ContextVar[tuple[bind, dict[str, Any] | None, Any] | None] = ContextVar("logspool_blocks", default=None)
 
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 
 def _by_name(initializer: _Function) -> _Function:
-    """Decorate `bind.__init__`, so that a field without a name is an error that says how one is given."""
+    """Decorate `bind.__init__`: a positional argument is an error that says how to name a field."""
 
     @functools.wraps(initializer)
     def call(self: Any, /, *given: Any, **values: Any) -> None:
@@ -70,7 +72,8 @@ class bind:
         block: Any = _blocks.get()
         while block is not None and block[0] is not self:
             block = block[2]
-        # None: the block was entered in another context, which keeps its fields. That must not raise.
+        # `block` is None if the block was entered in another context, which keeps its fields. Leaving the block in this
+        # context must not raise.
         if block is not None:
             _, outer, others = block
             fields.set(outer)
@@ -119,7 +122,7 @@ def _reserved() -> frozenset[str]:
 
 
 def _carry() -> None:
-    """Let records of the stock path carry the fields too, from the first use of `bind` on."""
+    """Make records of the stock path carry the bound fields, too. Called at the first use of `bind`."""
     from logspool import _install
 
     _install.carry_fields()

@@ -1,8 +1,9 @@
 """The ends of a process, and its forks.
 
-Stop on the line: the end. Where stock `FileHandler` leaves a complete file, logspool does too. A bounded drain runs
-before `os._exit` and the exec family. The last drain, in the C library's exit, needs no interpreter.
-Records that are logged while the interpreter shuts down still arrive.
+Pipeline stage: the end of the process (see ARCHITECTURE.md). In every case in which stock `FileHandler` leaves a
+complete file, logspool does so, too. A drain with a timeout runs before `os._exit` and the exec functions. The last
+drain runs in the C library's `exit` and needs no interpreter. Records that are logged while the interpreter shuts down
+are still written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 
 from logspool import _adopt, _native
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _registered = False
 _signals_drained = False
 _crashes_watched = False
 
-#: Signals of a crash, as the core has them.
+#: Signals that a crash raises. The core has the same list.
 _CRASHES = (
     signal.SIGSEGV,
     signal.SIGABRT,
@@ -39,12 +40,12 @@ _CRASHES = (
     signal.SIGSYS,
 )
 
-#: (module, name) -> (our function, the original)
+#: Maps (module, name) to (our function, the function that it replaces).
 _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
 
 
 def begin(shutdown_timeout: float) -> None:
-    """Stand before every end of the process."""
+    """Install the drains that run before every kind of process end."""
     global _shutdown_timeout, _signals_drained
     _shutdown_timeout = shutdown_timeout
     begin_alone()
@@ -65,7 +66,7 @@ def watch_crashes() -> None:
 
 
 def begin_alone() -> None:
-    """Do what logspool's own handlers need without `install()`: forks, and ends that skip the interpreter's own."""
+    """Handle forks and ends that skip the interpreter's exit, for logspool's own handlers without `install()`."""
     global _registered
     if not _registered:
         _registered = True
@@ -82,18 +83,18 @@ def begin_alone() -> None:
 
 
 def _finish_plans() -> None:
-    """Stop planning in daemon threads: if CPython ended a thread in the middle of a plan, the process would abort."""
+    """Stop making plans in daemon threads: if CPython ended a thread while it makes one, the process would abort."""
     deadline = time.monotonic() + _PLAN_SECONDS
     while _native.begin_end() and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
-#: How long threads that make a plan get to finish it. Chosen: a hundred times what that takes on a busy machine.
+#: Seconds that threads get to finish making a plan. Chosen: a hundred times longer than this takes on a busy machine.
 _PLAN_SECONDS = 0.5
 
 
 def end() -> None:
-    """Restore the originals of functions that are still ours."""
+    """Restore the original functions, except where the program has replaced our function."""
     global _crashes_watched
     if _crashes_watched:
         _crashes_watched = False
@@ -129,7 +130,7 @@ def _drain_before(before: Any) -> Any:
         try:
             return before(*args, **kwargs)
         finally:
-            # The program could not be executed, so this process continues.
+            # `before` returned or raised, so the program could not be executed and this process continues.
             _native.go_on()
 
     return end_of_process
@@ -139,7 +140,8 @@ def _drain_before_exec(before: Any) -> Any:
     drained = _drain_before(before)
 
     def become_program(*args: Any, **kwargs: Any) -> Any:
-        # `os.execvp` tries each folder of the path: where nothing is, the process does not end.
+        # `os.execvp` tries each folder of the PATH. If the file does not exist, the process does not end, so no drain
+        # is needed.
         path = args[0] if args else kwargs.get("path")
         return (drained if _file_may_exist(path) else before)(*args, **kwargs)
 
@@ -157,7 +159,7 @@ def _rearm_after(before: Any) -> Any:
     def set_handler(signalnum: Any, handler: Any) -> Any:
         replaced = before(signalnum, handler)
         if handler == signal.SIG_DFL:
-            # At its default disposition again: the drain comes before its action again.
+            # The signal has its default action again, so the drain has to run before this action again.
             if signalnum in _CRASHES:
                 if _crashes_watched:
                     _native.install_crash_drain()
@@ -178,7 +180,7 @@ def _flush_before(before: Any) -> Any:
 
 def _flush_before_zone_change(before: Any) -> Any:
     def other_zone() -> None:
-        # Records logged in the old time zone are formatted with it.
+        # Queued records were logged in the old time zone. They are written first, so that they are formatted with it.
         _native.flush_local(_shutdown_timeout)
         before()
         _native.zone_changed()

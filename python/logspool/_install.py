@@ -1,8 +1,8 @@
-"""Put logspool under `logging`, in place, and take it away again.
+"""Install logspool into the real `logging` module, and uninstall it.
 
-Stop on the line: the beginning. Native methods take the place of `Logger.info` and its like, with the stock
-functions behind them; handlers stay where they are. The order matters: everything that can fail comes before the
-first change.
+Pipeline stage: the beginning (see ARCHITECTURE.md). Native methods replace `Logger.info` and similar methods, and call
+the stock functions for everything that they do not handle. Handlers are not replaced. The order matters: every step
+that can fail is done before the first change.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import time
 
 from logspool import _adopt, _bind, _endings, _install_options, _keeper, _native, _options, _streams, _texts
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-#: Options in force, as they were checked; None when not installed.
+#: The checked options of the current `install()`; None if logspool is not installed.
 _in_force: dict[str, Any] | None = None
 
-#: Whether they come from `python -m logspool run`: then the program's own `install()` wins.
+#: Whether the options come from `python -m logspool run`. Then an `install()` of the program overrides them.
 _by_environment = False
 
 _connected = False
 
-#: Classes whose attributes plans depend on. Subclasses inherit the hooks.
+#: Classes on whose instances' attributes plans depend. Subclasses inherit the hooks.
 _HOOKED = (logging.Logger, logging.Handler, logging.Formatter, logging.PercentStyle)
 
 _hooks: dict[tuple[type, str], Any] = {}
 
 
-# The signature and the Args come from the rows of the core: `make generated` writes them.
+# `make generated` writes the signature and the Args from the core's table of options.
 @_options.known_only
 def install(
     *,
@@ -122,7 +122,7 @@ def install(
 
 
 def install_by_environment() -> None:
-    """Install with the default options, as `python -m logspool run` asks; the program may install with its own."""
+    """Install with the default options for `python -m logspool run`. The program may override them by `install()`."""
     global _by_environment
     with _adopt.installing:
         if _in_force is None:
@@ -150,7 +150,7 @@ def _install(options: dict[str, Any]) -> None:
         for owner, name in _native.native_methods()
     }
     for (cls, name), made in natives.items():
-        # A stock method that somebody patched stays patched.
+        # A stock method that other code has patched is not replaced.
         if made is not None:
             native, stock = _adopt.replaced[cls, name] = made
             setattr(cls, name, native)
@@ -167,7 +167,7 @@ def _install(options: dict[str, Any]) -> None:
 
 
 def _start_keeper(options: dict[str, Any]) -> None:
-    """Start a keeper where one is wanted, also for the folder of a program below `run` that chose another one."""
+    """Start a keeper if the options request one, or for the queue folder of a program that `run` started."""
     if not options["keeper"] and not (_keeper.below_run() and options["durability"] == "process"):
         return
     try:
@@ -177,9 +177,10 @@ def _start_keeper(options: dict[str, Any]) -> None:
 
 
 def _recover() -> None:
-    """Write what dead processes left for the files of the handlers of now. Handlers made later see to theirs.
+    """Write the records that ended processes left for the files of the existing handlers.
 
-    Nothing that an earlier run left may stop this one: what goes wrong stays where it is, and `doctor` tells.
+    Handlers that are made later do so for their own files. Nothing that an earlier run left may stop this process:
+    after an error the records stay in their queue, and `doctor` reports them.
     """
     handlers = [reference() for reference in logging._handlerList]  # type: ignore[attr-defined]
     paths = {path for handler in handlers if type(path := getattr(handler, "baseFilename", None)) is str}
@@ -192,7 +193,7 @@ def _recover() -> None:
 
 
 def _watch() -> None:
-    """See every change that a plan or an adopted handler depends on. Does nothing the second time."""
+    """Start to watch everything on which plans and adopted handlers depend. Later calls do nothing."""
     global _watching
     if _watching:
         return
@@ -213,20 +214,20 @@ def _watch() -> None:
 _watching = False
 
 
-#: Options of the queue where logspool's own handlers use it without `install()`; None until the first is made.
+#: Options of the queue that logspool's own handlers use without `install()`; None until the first handler is made.
 _alone: dict[str, Any] | None = None
 
-#: Those of them that a handler was given.
+#: The part of `_alone` that was given to a handler explicitly.
 _alone_given: dict[str, Any] = {}
 
-#: Whether a handler of logspool's own was made: it keeps its queue after `uninstall()`.
+#: Whether one of logspool's own handlers was made. Such a handler keeps its queue after `uninstall()`.
 _own_made = False
 
 
 def stand_alone(handler: type, options: dict[str, Any]) -> None:
-    """Let a handler of logspool's own queue without `install()`, with `options`. Called when one is made.
+    """Let one of logspool's own handlers use the queue without `install()`. Called when the handler is made.
 
-    A process has one queue: the first handler that is made, or `install()`, says how it is.
+    A process has one queue. The first handler, or `install()`, determines the options of the queue.
 
     Raises:
         TypeError, ValueError: as `install()`.
@@ -249,7 +250,7 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         if options.get("keeper"):
             _start_keeper(checked)
         if in_force is None:
-            # The environment may name a folder too.
+            # The environment may set a folder for the queue, too.
             if options or checked["queue_dir"] is not None:
                 _native.configure(checked)
             _alone = checked
@@ -257,16 +258,16 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         _own_made = True
         _watch()
         _endings.begin_alone()
-        # Alone, logspool touches signals only where that is asked for.
+        # Without `install()`, logspool changes signal handlers only if the option requests it.
         if options.get("crash_signals"):
             _endings.watch_crashes()
 
 
 def check_names(handler: type, options: dict[str, Any]) -> None:
-    """Refuse options that neither a handler of logspool's own nor `install()` has.
+    """Refuse options that neither the handler class nor `install()` has.
 
     Raises:
-        TypeError: with the nearest name.
+        TypeError: an option is unknown. The text names the most similar valid option.
     """
     if unknown := options.keys() - _install_options.shapes().keys():
         own = _options.keywords(handler.__init__)  # type: ignore[misc]
@@ -279,7 +280,7 @@ def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def connect() -> None:
-    """Hand native code what it must know of Python. Changes nothing in `logging`.
+    """Give native code the Python objects that it needs. Changes nothing in `logging`.
 
     Raises:
         RuntimeError: another copy of logspool in this process has its queue.
@@ -317,10 +318,13 @@ def connect() -> None:
 
 
 def uninstall() -> None:
-    """Write what is queued and give `logging` back what is still ours. Does nothing when not installed.
+    """Write all queued records and restore the stock methods of `logging`. Does nothing if logspool is not installed.
+
+    A method that other code has replaced since `install()` is left unchanged.
 
     Raises:
-        KeyboardInterrupt: or what else a signal's handler raised meanwhile; what is queued is written behind it.
+        KeyboardInterrupt: a signal handler raised this, or another exception, during the wait. Queued records are still
+            written afterwards.
     """
     global _in_force
     with _adopt.installing:
@@ -329,8 +333,8 @@ def uninstall() -> None:
         timeout = _in_force["shutdown_timeout"]
         _endings.end()
         try:
-            # Until this returns the native methods stay, and hold a line of stock logging back until those that its
-            # thread logged before are written.
+            # The native methods stay in place until this call returns. They delay a line of stock logging until the
+            # lines that its thread logged before are written.
             _native.stop()
         finally:
             with _adopt.lock:
@@ -342,7 +346,7 @@ def uninstall() -> None:
 
 
 def _give_back() -> None:
-    """Put the stock methods back where ours are. Handlers of logspool's own still need the hooks."""
+    """Restore the stock methods. The hooks stay if logspool's own handlers still need them."""
     global _watching
     for (cls, name), (native, stock) in list(_adopt.replaced.items()):
         if stock is None and _own_made:
@@ -356,7 +360,7 @@ def _give_back() -> None:
     if not _own_made:
         _native.unwatch()
         _watching = False
-    # What was found out about a handler says that its class has native methods.
+    # Existing descriptions of handlers say that their classes have native methods, so they become stale now.
     _native.bump()
 
 
@@ -364,15 +368,15 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever, 0 not at all.
-        level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
+        timeout: seconds; None waits for ever, 0 does not wait.
+        level: "written", or "durable": files are synced and services have confirmed. Works with every `durability`.
 
     Returns:
-        Whether that came true within the timeout. A sync that failed is no success, and is told once.
+        Whether all records reached the level within the timeout. After a failed sync one call returns False.
 
     Raises:
         TypeError, ValueError: there is no such level, or the timeout is not 0 or more seconds.
-        KeyboardInterrupt: or what else a signal's handler raised meanwhile.
+        KeyboardInterrupt: a signal handler raised this, or another exception, during the wait.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
@@ -381,7 +385,7 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
 
 
 def carry_fields() -> None:
-    """Let every LogRecord carry the fields of `bind`. Called by its first use."""
+    """Make every LogRecord carry the fields of `bind`. Called at the first use of `bind`."""
     cls = logging.Logger
     _native.note_bound_fields()
     with _adopt.lock:

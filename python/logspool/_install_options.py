@@ -1,6 +1,6 @@
-"""The options of `install()`: rows of the core name and check them; here values take the form that the core reads.
+"""The options of `install()`. A table of the core names and checks them; this module converts values for the core.
 
-A new option has no line here, unless its values have a shape of their own.
+A new option needs no line here, unless its values have a new shape.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 from logspool import _native, _options
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def shapes() -> dict[str, str]:
-    """Return each option of `install()` with the shape of its values."""
+    """Return a dict from each option of `install()` to the shape of its values."""
     return {row["name"]: row["shape"] for row in _native.install_options()}
 
 
@@ -28,7 +28,8 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Return all options of `install()`, checked and with their defaults resolved.
 
     Raises:
-        TypeError, ValueError: a value that does not fit its row, or another option, or a folder that cannot be used.
+        TypeError, ValueError: the core's table does not allow the value, another option rules it out, or a folder
+            cannot be used.
     """
     options: dict[str, Any] = _native.check_options({name: read(name, shapes()[name], given[name]) for name in given})
     if options["keeper"] and options["durability"] == "memory":
@@ -40,7 +41,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(name: str, shape: str, value: Any) -> Any:
-    """Return the value of an option in the form that the core reads: a path absolute, levels as their numbers."""
+    """Return the value of an option in the form that the core reads: absolute paths, and levels as numbers."""
     if value is None:
         return None
     if shape == "levels":

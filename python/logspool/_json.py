@@ -1,7 +1,7 @@
-"""One JSON object a line, the same bytes whether Python or the collector writes it.
+"""Formats a record as one JSON object per line. Python and the collector write the same bytes.
 
-The head of `crates/logspool-record/src/format/json.rs` has the rules. This module lists the members of a line, and the
-core writes them.
+The module documentation of `crates/logspool-record/src/format/json.rs` has the rules. This module lists the members of
+a line, and the core writes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logspool import _native
 from logspool._options import known_only, misspelt
 from logspool._texts import record_names
 
-#: Output key and the attribute it shows, when nothing else is said.
+#: The default members of a line: output key -> attribute of the record.
 DEFAULT_FIELDS = {
     "time": "time",
     "level": "level",
@@ -28,7 +28,7 @@ DEFAULT_FIELDS = {
     "stack": "stack",
 }
 
-#: Attributes that make no sense in a line, and what shows the same.
+#: Attributes that are refused as members of a line, each with the attribute that shows the same information.
 _REFUSED = {
     "msg": "message",
     "args": "message",
@@ -39,7 +39,7 @@ _REFUSED = {
 
 _OTHER_NAMES = {"level": "levelname", "logger": "name"}
 
-#: Attributes that are made for the line, or that LogRecord has in some versions of Python only.
+#: Attributes that are computed for the line, or that LogRecord has only in some versions of Python.
 _MADE = ("time", "level", "logger", "exception", "stack", "message", "asctime", "taskName")
 
 
@@ -50,11 +50,11 @@ class JSONFormatter(logging.Formatter):
 
     Args:
         fields: output key -> attribute of the record, in order; None is time, level, logger, message, file, line,
-            function, exception, stack. Besides LogRecord's own attributes there are `time` (UTC, ISO 8601,
+            function, exception, stack. In addition to LogRecord's own attributes there are `time` (UTC, ISO 8601,
             microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field. A name
             that looks like a typing error of these (`tiem`, `funcname`) is an error.
         extras: whether extra fields that `fields` does not name are written.
-        datefmt: format of `asctime`, if that is shown.
+        datefmt: format of `asctime`, if `fields` shows `asctime`.
     """
 
     @known_only
@@ -88,7 +88,7 @@ class JSONFormatter(logging.Formatter):
         self._extras = bool(extras)
 
     def usesTime(self) -> bool:
-        """Say whether `asctime` is shown."""
+        """Return whether the line shows `asctime`."""
         return any(attribute == "asctime" for _, attribute in self._fields)
 
     def format(self, record: logging.LogRecord) -> str:

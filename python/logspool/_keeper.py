@@ -1,10 +1,10 @@
 """Start the keeper: a separate process that delivers the records of this process if it is killed.
 
-A queue in a folder has one if the program wants it. A queue in memory always has one, which the core starts with the
-first record, by `command()`.
+A queue in a folder has a keeper if the program requests one. A queue in memory always has a keeper. The core starts it
+with the first record, by the command line that `command()` returns.
 
-An interpreter is executed for it that loads nothing but the native module, which then makes itself independent of this
-process (`keeper.rs`). The first process ends at once, so this process has no child and waits for none.
+The keeper is an interpreter that loads only the native module. The native module then makes the keeper independent of
+this process (`keeper.rs`): the started process ends at once, so this process has no child and need not wait for one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ import sys
 
 from logspool import _native
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: "off", or the process and folder that `python -m logspool run` has started a keeper for.
+#: Name of an environment variable. Its value is "off", or names the process and the folder for which
+#: `python -m logspool run` has started a keeper.
 VARIABLE = "LOGSPOOL_KEEPER"
 
-#: Only frozen modules: the keeper reads no file but the native module.
+#: The Python program of the keeper. It imports only frozen modules, so the only file that it reads is the native
+#: module.
 _PROGRAM = """\
 import _frozen_importlib as f, _frozen_importlib_external as x, sys
 loader = x.ExtensionFileLoader("logspool._native", sys.argv[1])
@@ -32,24 +34,24 @@ native = f.module_from_spec(f.ModuleSpec("logspool._native", loader, origin=sys.
 loader.exec_module(native)
 """
 
-#: For a queue in a folder, and for one in memory.
+#: The last line of the program for a queue in a folder (`_KEEP`) and for a queue in memory (`_KEEP_MEMORY`).
 _KEEP = "native.keep(3, sys.argv[2])\n"
 _KEEP_MEMORY = "native.keep_memory(int(sys.argv[3]))\n"
 
-#: Stands for the folder in the command line of a keeper of a queue in memory.
+#: Replaces the folder in the command line of a keeper, if its queue is in memory.
 IN_MEMORY = "memfd"
 
-#: Words that this process's keepers have been started under.
+#: Names of process and folder for which this process has started keepers.
 _started: set[str] = set()
 
 
 def is_off() -> bool:
-    """Tell whether the environment wants no keeper."""
+    """Return whether the environment variable turns keepers off."""
     return os.environ.get(VARIABLE) == "off"
 
 
 def below_run() -> bool:
-    """Tell whether this very process was started by `run` with a keeper."""
+    """Return whether this process itself, not its parent, was started by `run` with a keeper."""
     word = os.environ.get(VARIABLE, "off")
     return word != "off" and word.startswith(f"{_identity()}:")
 
@@ -68,14 +70,14 @@ def ensure(folder: str) -> None:
 
 
 def note(environment: dict[str, str], folder: str) -> None:
-    """Tell the program that this process becomes that it has a keeper for this folder."""
+    """Set the variable, so that the program that this process executes knows of its keeper for this folder."""
     environment[VARIABLE] = f"{_identity()}:{os.path.abspath(folder)}"
 
 
 def command() -> tuple[tuple[list[bytes], list[bytes]] | None, str]:
-    """Return how a keeper for a queue in memory is started, or None and why there is none.
+    """Return how to start a keeper for a queue in memory, or None and the reason why none can be started.
 
-    That is its command line, less the process id that comes last, and its environment.
+    The first value is the command line without its last word, which is the process id, and the environment.
     """
     if is_off():
         return None, f"{VARIABLE}=off"
@@ -92,23 +94,23 @@ def _words(interpreter: str, then: str) -> list[str]:
 
 
 def _identity() -> str:
-    """Return what names this process: another one may have its id later."""
+    """Return a unique name of this process: id and start time, because a later process may get the same id."""
     return f"{os.getpid()}-{_start_ticks('self')}"
 
 
 def _start_ticks(process: str) -> str:
     with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-        # The second field is the program's name in parentheses and may hold anything.
+        # The second field is the program's name in parentheses. It may contain any characters, even `)`.
         return file.read().rpartition(")")[2].split()[19]
 
 
 def _interpreter() -> str:
-    """Return the program file of this interpreter, also where another program has it inside."""
+    """Return the program file of this interpreter, also if the interpreter is embedded in another program."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}{sys.abiflags}"
     own = sys.executable or ""
     beside = os.path.join(sys.base_exec_prefix, "bin", version)
     for path in (own if os.path.basename(own).startswith("python") else "", beside):
-        # The effective ids decide whether it can be executed, not the ids that started the process.
+        # The kernel checks the effective ids of the process on execution, not the real ids.
         if path and os.access(path, os.X_OK, effective_ids=True):
             return path
     raise OSError(0, f"neither sys.executable, {own!r}, nor {beside!r} is an interpreter")
@@ -121,14 +123,14 @@ def _start(folder: str) -> None:
     watched = os.pidfd_open(os.getpid())
     try:
         words = [*_words(interpreter, _KEEP), folder, str(os.getpid())]
-        # The keeper must not hold the output pipes open: their readers would wait for its end.
+        # The keeper must not keep the output pipes open, because their readers would wait until the keeper ends.
         actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         child = os.posix_spawn(
             interpreter,
             words,
             os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, watched, 3), *actions],
-            # Before its first instruction, so that no signal for this group ends it.
+            # Signals are blocked before the keeper's first instruction, so that no signal to the process group ends it.
             setsigmask=signal.valid_signals(),
         )
     finally:
@@ -136,7 +138,8 @@ def _start(folder: str) -> None:
     try:
         _, status = os.waitpid(child, 0)
     except ChildProcessError:
-        # The program ignores SIGCHLD, or waits for every child: it has ended, one cannot know how.
+        # The program ignores SIGCHLD or waits for every child itself. The started process has ended, but its exit
+        # status is not known.
         return
     code = os.waitstatus_to_exitcode(status)
     if code != 0:
@@ -157,5 +160,5 @@ def running(folder: str) -> Iterator[tuple[int, int]]:
             if os.fsdecode(words[-3]) == (folder if folder == IN_MEMORY else os.path.abspath(folder)):
                 yield int(name), int(words[-2])
         except (OSError, IndexError, ValueError):
-            # It ended meanwhile, or is no keeper of ours.
+            # The process ended meanwhile, or it is not a keeper.
             continue

@@ -1,11 +1,11 @@
-"""Output of the commands: colours on a terminal only, errors on stderr."""
+"""Output of the commands. Colours are used only on a terminal, and errors are written to stderr."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _CODES = {"red": "31", "yellow": "33", "green": "32", "bold": "1"}
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """Return the text in a colour where `stream` is a terminal that shows it and NO_COLOR is not set."""
+    """Return the text, coloured if `stream` is a terminal that shows colours and NO_COLOR is not set."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
         return text
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
@@ -27,24 +27,24 @@ def _print_message(command: str, text: str) -> None:
 
 
 def usage(command: str, text: str) -> int:
-    """Tell of a mistake in the command line. Returns 2."""
+    """Report a mistake in the command line. Returns the exit code 2."""
     _print_message(command, text)
     return 2
 
 
 def failed(command: str, text: str) -> int:
-    """Tell what could not be done. Returns 1."""
+    """Report what could not be done. Returns the exit code 1."""
     _print_message(command, text)
     return 1
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 record`, `2 records`."""
+    """Return the number with its noun: `1 record`, `2 records`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: float) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as text with a unit."""
     for unit in ("bytes", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} {unit}"
@@ -53,7 +53,7 @@ def size(number: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """Return a duration in words."""
+    """Return a duration as text with a unit."""
     for unit, length in (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0)):
         if seconds >= length:
             return counted(int(seconds // length), unit)

@@ -149,7 +149,7 @@ def set_own_classes(classes: tuple[type, ...]) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
-# Records of Python's, written with the formats of the core.
+# Functions that write Python's records with the formats of the core.
 
 def json_object(members: list[tuple[Any, Any]], /) -> str: ...
 def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes: ...
@@ -165,7 +165,7 @@ def bump() -> None: ...
 def class_state(class_: type) -> int: ...
 def watch_part(part: object) -> int: ...
 
-# The life of the process.
+# Functions for the start, the forks and the end of the process.
 
 def install_options() -> list[dict[str, Any]]: ...
 def check_options(options: dict[str, Any], /) -> dict[str, Any]: ...
@@ -189,7 +189,7 @@ def install_crash_drain() -> None: ...
 def remove_crash_drain() -> None: ...
 def register_exit_drain() -> None: ...
 
-# Counters and leftovers.
+# Counters, and recovery of the records of ended processes.
 
 def snapshot() -> dict[str, Any] | None: ...
 def metrics_text(python: str, pools: list[tuple[str, PoolCore]]) -> str: ...
@@ -212,22 +212,22 @@ _T = TypeVar("_T")
 
 @disjoint_base
 class RecordQueue:
-    """The records of one `ThreadHandler` that wait for its thread, and their counts. Each method is one step."""
+    """The records of one `ThreadHandler` that wait for its thread, and their counts. Each method is atomic."""
 
     def __new__(cls, capacity: int, max_bytes: int) -> Self:
-        """Begin empty, for `capacity` records and `max_bytes` bytes, or one larger record."""
+        """Make an empty queue for at most `capacity` records and `max_bytes` bytes, or a single larger record."""
 
     def put(self, record: object, size: int) -> str | None:
-        """Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why not.
+        """Accept a record if a place is free. Return None, "wake" to wake the thread, or the reason for a refusal.
 
         Reasons: "queue_full", "queue_bytes", "shut".
         """
 
     def put_reserved(self, record: object, size: int) -> str | None:
-        """As `put`, for a caller that has reserved a place."""
+        """The same as `put`, for a caller that has reserved a place."""
 
     def put_own(self, record: object, size: int) -> str | None:
-        """As `put`, for the thread itself, which may still add records after the end."""
+        """The same as `put`, for the thread itself, which may add records even after `shut`."""
 
     def __enter__(self) -> None:
         """Reserve a place for a caller that waits."""
@@ -242,13 +242,13 @@ class RecordQueue:
         """
 
     def remove_oldest(self) -> Any:
-        """Remove and return the oldest record, or None; `note_dropped` counts it."""
+        """Remove and return the oldest record, or None. The caller counts it by `note_dropped`."""
 
     def note_direct(self) -> None:
         """Count a record that was accepted and written without the queue."""
 
     def note_refused(self, reason: str, level: int, mention: bool) -> None:
-        """Count a refused record. With `mention` it is one of `missed`."""
+        """Count a refused record. With `mention`, also count it in `missed`."""
 
     def note_dropped(self, reason: str, level: int) -> None:
         """Count a removed record as dropped; its place becomes free."""
@@ -257,7 +257,7 @@ class RecordQueue:
         """Accept no more records."""
 
     def counts(self) -> tuple[int, int, int, int, dict[str, dict[int, int]], dict[str, dict[int, int]]]:
-        """Return all counts of one moment: accepted, written, queued, queued bytes, refused, dropped."""
+        """Return all counts, taken at the same moment: accepted, written, queued, queued bytes, refused, dropped."""
 
     def __len__(self) -> int:
         """Number of records that wait and are not taken."""
@@ -283,7 +283,7 @@ class Semaphore:
     """A counting semaphore: threads acquire and release permits."""
 
     def __new__(cls, value: int = 1) -> Self:
-        """Begin with `value` free permits. Raises `ValueError` below 0 and above 2,147,483,647."""
+        """Make a semaphore with `value` free permits. Raises `ValueError` below 0 and above 2,147,483,647."""
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take a permit and return True; if no permit is free, wait for at most `timeout` seconds.
@@ -459,11 +459,11 @@ class Schedule:
 
     @property
     def runs(self) -> int:
-        """Calls that have ended."""
+        """Number of calls that have ended."""
 
     @property
     def missed(self) -> int:
-        """Calls skipped because the previous call took too long."""
+        """Number of calls skipped because the previous call took too long."""
 
     @property
     def interval(self) -> float:

@@ -1,6 +1,7 @@
-"""Check arguments of logspool's functions and classes, and name what was probably meant.
+"""Check arguments of logspool's functions and classes, and suggest the name that was probably meant.
 
-A check returns the value in the form that native code trusts, or raises with what was given and what is allowed.
+A check returns the value in the form that native code expects, or raises an error that names the given value and the
+allowed values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 import operator
 import os
 
-# `typing` and `difflib` cost more to import than all of logspool; checkers know this name by its spelling.
+# Importing `typing` and `difflib` takes longer than importing all of logspool. Type checkers recognise a variable of
+# this name without `typing`.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def unknown_option(owner: str, names: Iterable[str], valid: Iterable[str]) -> TypeError:
-    """Return the error for options that `owner` does not have, naming the nearest one that it has."""
+    """Return the error for options that `owner` does not have. It names the most similar valid option."""
     name = min(names)
     return TypeError(f"{owner} has no option {name!r}; {meant(name, valid)}")
 
 
 def meant(name: str, valid: Iterable[str]) -> str:
-    """Say which valid name is most like `name`, or all of them where none is like it."""
+    """Return a text with the valid name most similar to `name`, or with all valid names if none is similar."""
     import difflib
 
     by_folded = {each.casefold(): each for each in valid}
@@ -38,10 +40,11 @@ def meant(name: str, valid: Iterable[str]) -> str:
 
 
 def misspelt(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name that `name` is a slip away from.
+    """Return the valid name of which `name` is a misspelling, or None.
 
-    A slip is another case, an underscore, two neighbours swapped or a letter left out. A letter more or another one is
-    none: `levels` and `stock` are other words than `level` and `stack`.
+    A misspelling differs in case or underscores, has two neighbouring letters swapped, or lacks a letter. A name with
+    an additional or a different letter is no misspelling: `levels` and `stock` are other words than `level` and
+    `stack`.
     """
     known = {each.replace("_", "").casefold(): each for each in valid}
     if name in known.values():
@@ -53,7 +56,7 @@ def misspelt(name: str, valid: Iterable[str]) -> str | None:
 
 
 def _one_slip(name: str, meant: str) -> bool:
-    """Say whether `name` is `meant` with two neighbours swapped or a letter left out."""
+    """Return whether `name` is `meant` with two neighbouring letters swapped or one letter missing."""
     same = 0
     while same < len(name) and same < len(meant) and name[same] == meant[same]:
         same += 1
@@ -62,17 +65,17 @@ def _one_slip(name: str, meant: str) -> bool:
 
 
 def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names that `function` takes by keyword; `self` and `**` are none."""
+    """Return the names of the keyword arguments of `function`, without `self` and `**`."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return tuple(name for name in names if name != "self")
 
 
 def known_only(function: _Function) -> _Function:
-    """Decorate a function or an `__init__`, so that an unknown option is an error that names the nearest.
+    """Decorate a function or an `__init__`: the error for an unknown option names the most similar valid option.
 
-    A positional argument too many is an error that names its value. `help()`, `inspect` and editors see the function
-    itself.
+    The error for a surplus positional argument names its value. `help()`, `inspect` and editors show the decorated
+    function.
     """
     valid = keywords(function)
     owner, _, initializer = function.__qualname__.rpartition(".")
@@ -93,7 +96,7 @@ def known_only(function: _Function) -> _Function:
 
 
 def seconds(name: str, value: Any) -> float:
-    """Return the checked number of seconds: of any sign, as the standard library takes them."""
+    """Return the checked number of seconds. As in the standard library, it may be negative."""
     kind = type(value)
     if kind is bool or not (hasattr(kind, "__float__") or hasattr(kind, "__index__")):
         raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
@@ -107,7 +110,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def timeout(value: Any) -> float | None:
-    """Return the checked seconds that a call of logspool's own waits at most; None is for ever."""
+    """Return the checked timeout, in seconds, of a function that only logspool has; None means no limit."""
     if value is None:
         return None
     number = seconds("timeout", value)
@@ -117,7 +120,7 @@ def timeout(value: Any) -> float | None:
 
 
 def whole(name: str, value: Any) -> int:
-    """Return the checked whole number, which may be of another type than `int`."""
+    """Return the checked whole number as an `int`. The value may have another integer type."""
     try:
         return operator.index(value)
     except TypeError:
@@ -125,18 +128,18 @@ def whole(name: str, value: Any) -> int:
 
 
 def check_callable(method: str, function: Any) -> None:
-    """Check what a pool is to call, in the words of its native methods."""
+    """Check that a pool can call the function. The error has the same text as in the native methods of the pool."""
     if not callable(function):
         raise TypeError(f"{method}() needs a function, not {function!r}: give it uncalled, its arguments after it")
 
 
 def default_queue_dir() -> str:
-    """Return the folder of the queue where none is given, as the core has it."""
+    """Return the default folder of the queue, which the core determines."""
     return f"/dev/shm/logspool-{os.getuid()}"
 
 
 def absolute(name: str, value: Any) -> str:
-    """Return the absolute path of an option."""
+    """Return the value of a path option as an absolute path."""
     try:
         return os.path.abspath(os.fsdecode(value))
     except TypeError:
@@ -144,7 +147,7 @@ def absolute(name: str, value: Any) -> str:
 
 
 def queue_dir(value: Any) -> str | None:
-    """Return the checked folder of the queue, from the option or the environment; None is the default one."""
+    """Return the checked folder of the queue, from the option or the environment; None means the default folder."""
     source = "queue_dir"
     if value is None:
         value = os.environ.get("LOGSPOOL_QUEUE_DIR") or None

@@ -1,6 +1,6 @@
-"""Lines for people at a terminal, the same bytes whether Python or the collector writes them.
+"""Formats lines for people at a terminal. Python and the collector write the same bytes.
 
-Used by `logspool.StreamHandler` where it has no formatter of its own and its stream is a terminal.
+Used by `logspool.StreamHandler` if the handler has no formatter and its stream is a terminal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _OFF = "\x1b[0m"
 _DIM = "\x1b[2m"
 _NAME = "\x1b[36m"
 
-#: Lowest level and its colour, from above.
+#: Pairs of a lowest level and the colour of this level and the levels above, from the highest pair down.
 _COLOURS = (
     (logging.CRITICAL, "\x1b[1;31m"),
     (logging.ERROR, "\x1b[31m"),
@@ -28,7 +28,7 @@ _WIDTH = 8
 
 
 class TerminalFormatter(logging.Formatter):
-    """Show time of day, level, logger and message; then exception and stack as every formatter does.
+    """Show the time of day, level, logger and message, followed by exception and stack as in every formatter.
 
     Args:
         colours: whether level and logger are coloured and the time dimmed.
@@ -43,7 +43,7 @@ class TerminalFormatter(logging.Formatter):
         self._colours = colours
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the first line, without touching the record."""
+        """Return the first line, without changing the record."""
         level = record.levelname
         if record.levelno in logging._levelToName:
             level = self._shown(record.levelno, level)
@@ -82,7 +82,7 @@ _PLAIN, _COLOURED = TerminalFormatter(False), TerminalFormatter(True)
 def formatter_for(stream: Any) -> TerminalFormatter | None:
     """Return the formatter for a stream, or None if the stream is no terminal.
 
-    `NO_COLOR` and `TERM=dumb` leave the colours out.
+    If `NO_COLOR` or `TERM=dumb` is set in the environment, the formatter uses no colours.
     """
     try:
         if not stream.isatty():

@@ -1,8 +1,8 @@
-"""Facts about `QueueHandler` of the standard library, for the native `prepare` and `handle`.
+"""Facts about the standard library's `QueueHandler`, for the native methods `prepare` and `handle`.
 
-Programs that log through `QueueHandler` and `QueueListener` spend most of their time in them. The native methods are
-used only for objects of the standard library, and only where the result is the same: `prepare` is tried once with
-a sample record.
+Programs that log through `QueueHandler` and `QueueListener` spend most of their logging time in these classes. The
+native methods are used only for objects of the standard library, and only if the result is the same. To check this,
+`prepare` is called once with a sample record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from logspool import _adopt, _native
 
-#: What would change how `copy.copy` copies a record.
+#: Methods that would change how `copy.copy` copies a record.
 _COPYING = (
     "__copy__",
     "__reduce__",
@@ -39,12 +39,12 @@ _QUEUE_HANDLER_CALLED = ("emit", "enqueue", "prepare")
 
 
 def replace(handler: Any) -> None:
-    """Put the native `prepare` into `QueueHandler` if this is one, once per `install()`."""
+    """Put the native `prepare` into `QueueHandler` if `handler` is one, once per `install()`."""
     handlers: Any = sys.modules.get("logging.handlers")
     cls: Any = getattr(handlers, "QueueHandler", None)
     if not isinstance(cls, type) or not isinstance(handler, cls):
         return
-    # Handlers are described without `install()`, too.
+    # This function also runs without `install()`, when a handler is described. Then nothing is replaced.
     if not _adopt.replaced or (cls, _NAME) in _adopt.replaced or not _adopt.is_stock(cls, _NAME):
         return
     known = _adopt.made.get((cls, _NAME))
@@ -61,7 +61,7 @@ def replace(handler: Any) -> None:
 
 
 def _cleared(prepare: Any) -> list[str] | None:
-    """Return the attributes that `prepare` sets to None, or None where it does anything else than expected."""
+    """Return the attributes that `prepare` sets to None, or None if `prepare` does anything unexpected."""
     record = logging.LogRecord("name", logging.INFO, "path", 1, "%s", ("text",), None, "function", "stack")
     record.exc_text, record.exc_info = "exception", (None, None, None)
     before = dict(vars(record))
@@ -78,9 +78,9 @@ def _cleared(prepare: Any) -> list[str] | None:
 
 
 def _describe() -> tuple[bool, bool, list[Any], list[Any]]:
-    """Say whether records are formatted and copied, and whether they are handed on, as the standard library does it.
+    """Return whether records are formatted and copied, and whether they are passed on, as in the standard library.
 
-    Beside it the classes that this depends on, and the objects whose attributes it depends on.
+    The other two values are the classes on which these answers depend, and the objects on whose attributes they depend.
     """
     handlers = sys.modules["logging.handlers"]
     formatter: Any = logging._defaultFormatter  # type: ignore[attr-defined]

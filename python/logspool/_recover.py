@@ -1,4 +1,4 @@
-"""`python -m logspool recover`: deliver what dead processes left."""
+"""`python -m logspool recover`: deliver the records that ended processes left in their queues."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from logspool import _messages
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Deliver, and say what went where. Returns the exit code."""
+    """Deliver the records, and print how many were delivered where. Returns the exit code."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
         return _messages.usage("recover", f"takes one folder at most, not {' '.join(arguments)!r} (fix: --help)")
     from logspool import recover

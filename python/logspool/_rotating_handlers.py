@@ -1,6 +1,6 @@
-"""Rotating handlers of logspool's own: several processes may log to one file and rotate it.
+"""Logspool's own rotating handlers: several processes may log to one file and rotate it.
 
-A module beside `_handlers`, because `logging.handlers` takes long to import.
+They are in a module separate from `_handlers`, because importing `logging.handlers` takes long.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class RotatingFileHandler(_adopt.SharedRotation, logging.handlers.RotatingFileHa
 
     Args:
         filename, mode, maxBytes, backupCount, encoding, delay, errors: as in `logging.handlers.RotatingFileHandler`.
-        compress: "gzip" or "zstd" makes `app.log.1.gz` or `app.log.1.zst` of each backup, beside the logging; None
-            leaves it as it is. All processes that rotate the file must use the same value.
-        options: those of `logspool.install()`; a process has one queue; the options of its first handler apply.
+        compress: "gzip" or "zstd" compresses each backup to `app.log.1.gz` or `app.log.1.zst` in the background; None
+            does not compress backups. All processes that rotate the file must use the same value.
+        options: the options of `logspool.install()`. A process has one queue, to which the options of its first handler
+            apply.
 
     Raises:
         OSError: the file cannot be opened.
-        TypeError, ValueError, RuntimeError: as `logspool.install()`; ValueError for another `compress`, or one together
-            with `errors`, which leave the file to stock logging.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`. Also ValueError for another value of `compress`,
+            or for `compress` together with `errors`, because stock logging writes a file with `errors`.
     """
 
     def __init__(
@@ -67,13 +68,14 @@ class TimedRotatingFileHandler(_adopt.SharedRotation, logging.handlers.TimedRota
     Args:
         filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as in
             `logging.handlers.TimedRotatingFileHandler`.
-        compress: as with `RotatingFileHandler`: `app.log.2026-11-22.gz`.
-        options: those of `logspool.install()`; a process has one queue; the options of its first handler apply.
+        compress: as with `RotatingFileHandler`. The name of a backup is then `app.log.2026-11-22.gz`, for example.
+        options: the options of `logspool.install()`. A process has one queue, to which the options of its first handler
+            apply.
 
     Raises:
         OSError: the file cannot be opened.
-        TypeError, ValueError, RuntimeError: as `logspool.install()`; ValueError for another `compress`, or one together
-            with `errors`, which leave the file to stock logging.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`. Also ValueError for another value of `compress`,
+            or for `compress` together with `errors`, because stock logging writes a file with `errors`.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
-"""`python -m logspool run`: become a program, with logspool installed before its first line.
+"""`python -m logspool run`: execute a program in this process, with logspool installed before its first line.
 
-The process executes the interpreter again, on the program itself. So argv, `sys.path`, `__main__`, tracebacks,
-signals and the exit status are the program's own, to the letter. logspool comes in where every interpreter looks at
-its start: `_children/sitecustomize.py`, on PYTHONPATH, installs it and then runs the `sitecustomize` that would have
-been found otherwise. Children inherit the environment and with it logspool.
+The process executes the interpreter again, with the program as its argument. So argv, `sys.path`, `__main__`,
+tracebacks, signals and the exit status are exactly those of the program. Every interpreter imports `sitecustomize` when
+it starts. `_children/sitecustomize.py`, which is on PYTHONPATH, installs logspool and then runs the `sitecustomize`
+that the interpreter would have found otherwise. Child processes inherit the environment, so logspool is installed in
+them, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 
 from logspool import _messages
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _keep(environment: dict[str, str], folder: str) -> None:
 def prepare(environment: dict[str, str]) -> None:
     """Let interpreters that start with this environment install logspool."""
     environment["LOGSPOOL_INSTALL"] = "1"
-    # Folder of this copy of logspool, for children with another sys.path.
+    # The folder that contains this copy of logspool, for child processes with another sys.path.
     environment["LOGSPOOL_PACKAGE"] = os.path.dirname(os.path.dirname(_CHILDREN))
     rest = environment.get("PYTHONPATH", "")
     folders = [folder for folder in rest.split(os.pathsep) if folder != _CHILDREN] if rest else []
@@ -87,7 +88,7 @@ def interpreter_options(command: Sequence[str], arguments: int) -> list[str]:
         options.pop()
     elif options and options[-1].endswith("logspool"):
         options[-1] = options[-1][: -len("logspool")]
-    # `-m`, or a cluster of letters such as `-Bm`, in which -m is the last.
+    # The last option is `-m`, or a group of letters that ends with `m`, such as `-Bm`.
     if options and options[-1].endswith("m"):
         letters = options.pop()[:-1]
         if letters != "-":

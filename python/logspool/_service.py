@@ -1,8 +1,8 @@
 """The entry of a record: the bytes that a service receives, with all parts of the record.
 
-The head of `crates/logspool-record/src/format/entry.rs` has the rules. `entry` lists the parts of a record that only
-Python can read, and the core writes them: a record that passes a filter, has lists or dicts in `extra`, or comes from a
-factory.
+The module documentation of `crates/logspool-record/src/format/entry.rs` has the rules. If only Python can read a
+record, `entry` lists its parts and the core writes them. This concerns records that pass a filter, have lists or dicts
+in `extra`, or come from a record factory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from logspool import _adopt, _bind, _native, _options
 
-#: Methods by which a record comes to its line or entry.
+#: Methods of a handler that take part in making the line or entry of a record.
 CALLED = (
     "handle",
     "emit",
@@ -29,12 +29,12 @@ CALLED = (
 
 _READ = ("level", "formatter", "filters", "lock")
 
-#: Methods of a formatter that have a part in it.
+#: Methods of a formatter that take part in making an entry.
 _FORMATTER_CALLED = ("formatException", "formatStack", "__getattribute__", "__getattr__")
 
 
 def file(name: str, path: Any) -> str | None:
-    """Return the absolute path of a file that can be read; what is in it shows when a connection is made."""
+    """Return the absolute path of a readable file. Its content is checked only when a connection is made."""
     if path is None:
         return None
     absolute = _options.absolute(name, path)
@@ -54,7 +54,7 @@ def describe_format(handler: Any, known: type) -> _adopt.Format:
 
 
 def _reason(handler: Any, known: type, formatter: Any) -> str | None:
-    """Say why only Python can make the entries of this handler; None where the collector can."""
+    """Return why only Python can make the entries of this handler, or None if the collector can make them."""
     reason = customised(handler, known, (*CALLED, "_entry"))
     if reason is not None:
         return reason
@@ -70,7 +70,7 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
 
 
 def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None:
-    """Say which method or attribute of a handler keeps the collector from making its lines or entries, if one does."""
+    """Return the method or attribute of a handler that keeps the collector from making its lines, or None."""
     cls = type(handler)
     changed = _adopt.changed_method(cls, known, called) or _adopt.defined_on_class(cls, _READ)
     return changed or _adopt.changed_handler(handler, called)

@@ -1,6 +1,6 @@
-"""What handlers know of the core's table of sinks: kinds, their options, and how records reach each.
+"""Access of handlers to the core's table of sinks: the kinds of sinks, their options, and what each kind receives.
 
-A new sink has no line here: `_native.sink_table()` holds its options, and the core checks their values.
+A new sink needs no line here: `_native.sink_table()` returns its options, and the core checks their values.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from logspool import _adopt, _install_options, _native, _options, _service
 
 @functools.cache
 def table() -> dict[str, dict[str, Any]]:
-    """Return the kinds of sinks by name, each as `_native.sink_table()` has it."""
+    """Return the rows of `_native.sink_table()` by the name of the kind of sink."""
     return {row["kind"]: row for row in _native.sink_table()}
 
 
 def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return the row of a sink, its checked options out of `given`, and the options that are those of `install()`.
+    """Return the row of a sink, its checked options from `given`, and the options in `given` that `install()` has.
 
     Raises:
-        TypeError, ValueError: no such sink or option, with the nearest name; a value that does not fit.
+        TypeError, ValueError: there is no such sink or option (the text names the most similar one), or a value is not
+            allowed.
     """
     if not isinstance(kind, str):
         raise TypeError(f"{owner}: sink must be the name of a sink, not {kind!r}")
@@ -39,7 +40,7 @@ def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def describe(handler: Any, known: type) -> _adopt.Adoption:
-    """Describe a `SinkHandler`. Whatever is changed about it, its records go through the queue."""
+    """Describe a `SinkHandler`. Its records go through the queue, even if the program has customised the handler."""
     descriptor = handler._options.get("descriptor", -1)
     return _adopt.Adoption(
         kind=handler._kind,

@@ -1,7 +1,7 @@
-"""Texts of a call that only Python can make: a traceback, the stack of the caller.
+"""Texts of a logging call that only Python can make: a traceback, the stack of the caller.
 
-Stop on the line: *capture*. Native code calls these inside a logging call, in the thread that logs. It keeps only the
-returned text of an exception or a frame.
+Pipeline stage: *capture* (see ARCHITECTURE.md). Native code calls these functions inside a logging call, in the thread
+that logs. Of an exception or a frame, native code keeps only the returned text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 
 from logspool import _bind
 
-# `typing` is slow to import; checkers know this name by its spelling.
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def exception_text(exc_info: Any) -> str:
     """Return the traceback of a true `exc_info`, as `Logger._log` and then `Formatter.format` make it.
 
-    Asked only where no formatter of the logger has a `formatException` of its own.
+    Called only if no formatter of the logger overrides `formatException`.
     """
     if isinstance(exc_info, BaseException):
         exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
@@ -31,7 +31,7 @@ def exception_text(exc_info: Any) -> str:
 
 
 def stack_text(frame: FrameType) -> str | None:
-    """Return the stack up to `frame`, as `Logger.findCaller` makes it; None where that is not asked."""
+    """Return the stack up to `frame`, as `Logger.findCaller` makes it; None if `logging._srcfile` is not set."""
     if not logging._srcfile:  # type: ignore[attr-defined]
         return None
     with logging.io.StringIO() as text:  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def stack_text(frame: FrameType) -> str | None:
 
 
 class MadeText:
-    """Stands for a message whose text was made already, where stock logging reports that it cannot be formatted."""
+    """Replaces a message whose text was made already, in stock logging's report of a formatting error."""
 
     __slots__ = ("_message", "_text")
 
@@ -56,5 +56,5 @@ class MadeText:
 
 
 def record_names() -> frozenset[str]:
-    """Return the names that fields of `extra` may not have, and `taskName`, which not every version has."""
+    """Return the names that fields of `extra` may not have, including `taskName` in every version of Python."""
     return frozenset({*_bind._reserved(), "taskName"})

@@ -1,9 +1,9 @@
-"""Writes several records to a plain stream handler in one piece.
+"""Writes several records to a plain stream handler with one write.
 
-`StreamHandler.emit` writes and flushes each record, and each flush lets go of the interpreter lock: under load the
-writer then waits a switch interval (5 ms) for every single record. For a handler that is a stock one where it matters,
-on a real text stream, the lines of a batch are joined and flushed once. Level, filters, formatter, lock, terminator and
-`handleError` are the handler's own; every other handler is called record by record.
+`StreamHandler.emit` writes and flushes each record, and each flush releases the interpreter lock. Under load the writer
+then waits a switch interval (5 ms) for every single record. If a handler uses the stock methods and writes to a real
+text stream, this module joins the lines of a batch and flushes once. It uses the handler's own level, filters,
+formatter, lock, terminator and `handleError`. Every other handler is called record by record.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import sys
 from types import FunctionType
 from typing import Any, TypeGuard
 
-#: Records in one piece. Chosen: about a millisecond of formatting, for which the handler's lock is held and a fork
-#: waits.
+#: Maximum number of records in one write. Chosen: formatting them takes about a millisecond. During this time the
+#: handler's lock is held, and a fork waits.
 BATCH_RECORDS = 256
 
-#: Characters after which a piece is written. Chosen: it bounds the memory of a batch; a longer line goes out alone.
+#: Number of characters after which the joined lines are written. Chosen: it limits the memory of a batch. A longer line
+#: is written alone.
 BATCH_CHARACTERS = 64 * 1024
 
 
 def _stock(*methods: Any) -> tuple[Any, ...]:
-    # `logspool.install`, or somebody else, may have replaced a method before this import.
+    # `logspool.install` or other code may have replaced a method before this import.
     return tuple(
         method for method in methods if isinstance(method, FunctionType) and method.__globals__ is vars(logging)
     )
@@ -36,7 +37,7 @@ _CUSTOMISABLE = frozenset(("emit", "handle", "flush", "acquire", "release"))
 
 
 def is_plain_stream(handler: logging.Handler) -> TypeGuard[logging.StreamHandler[Any]]:
-    """Tell whether `handler` does with a record exactly what stock `StreamHandler` does."""
+    """Return whether `handler` does exactly what the stock `StreamHandler` does with a record."""
     kind = type(handler)
     return (
         isinstance(handler, logging.StreamHandler)
@@ -81,7 +82,7 @@ def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogR
 
 
 def report(handler: logging.Handler, *records: logging.LogRecord) -> None:
-    """Tell the handler of the exception being handled, for each record. Raises nothing of the handler's."""
+    """Call `handleError` for each record, for the current exception. Ignores exceptions of `handleError`."""
     for record in records:
         try:
             handler.handleError(record)
@@ -92,7 +93,7 @@ def report(handler: logging.Handler, *records: logging.LogRecord) -> None:
                 if logging.raiseExceptions and sys.stderr is not None:
                     sys.stderr.write(f"logspool: {handler!r}.handleError raised {error!r}\n")
             except Exception:
-                pass  # nobody is left to tell
+                pass  # an exception of `handleError` can be reported to nobody
 
 
 def _write_lines(handler: logging.StreamHandler[Any], pieces: list[tuple[logging.LogRecord, str]]) -> None:
@@ -100,7 +101,7 @@ def _write_lines(handler: logging.StreamHandler[Any], pieces: list[tuple[logging
         try:
             handler.stream.write("".join([line for _, line in pieces]))
         except UnicodeError:
-            # Nothing of the piece was written; only the lines that cannot be encoded are at fault.
+            # Nothing of the joined lines was written. Only the lines that cannot be encoded are reported as errors.
             for record, line in pieces:
                 try:
                     handler.stream.write(line)

@@ -1,11 +1,11 @@
-"""`ThreadHandler`: any `logging.Handler` behind a bounded queue, run on a background thread.
+"""`ThreadHandler`: runs any `logging.Handler` on a background thread, with a bounded queue in between.
 
-Stop on the line: capture and queue for handlers that need the real record (Sentry, Rich, your own). This is the one
-queue of Python objects (`_thread_queue`); the thread is in `_thread_writer`, fork and exit in `_thread_hooks`.
-Durability is that of memory: what is queued dies with the process.
+Pipeline stage: capture and queue, for handlers that need the real record, such as Sentry, Rich or your own (see
+ARCHITECTURE.md). This is the only queue of Python objects (`_thread_queue`). The thread is in `_thread_writer`, fork
+and exit are in `_thread_hooks`. The durability is "memory": queued records are lost if the process is killed.
 
-A caller takes no handler lock, waits only for room and only at the levels asked for, and never sees an exception of the
-wrapped handler. A record is counted exactly once, as accepted or as refused.
+A caller takes no handler lock. It waits only for room, and only at the `blocking_levels`. It never gets an exception of
+the wrapped handler. A record is counted exactly once, as accepted or as refused.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from ._thread_writer import Writer
 
 @dataclass(frozen=True)
 class ThreadHandlerStats:
-    """Counters of a `ThreadHandler`, all of one moment.
+    """Counters of a `ThreadHandler`, all taken at the same moment.
 
     `offered == accepted + refused_total` and `accepted == written + queued + dropped_total` hold in every snapshot.
     After a fork the child counts from zero.
 
     Attributes:
-        accepted: records taken over, including those handled in the caller after the end.
-        written: records handed to the wrapped handler, whose own level and filters may say no.
-        queued: records accepted and neither written nor dropped yet.
-        queued_bytes: their estimated bytes.
+        accepted: accepted records, including records that were handled in the caller after the end.
+        written: records given to the wrapped handler, even if its own level or filters refuse them.
+        queued: accepted records that are neither written nor dropped yet.
+        queued_bytes: estimated bytes of the queued records.
         refused: records not taken, as `{reason: {level number: count}}`. No room for a level that does not wait:
             `queue_full`, `queue_bytes`. No room within the timeout: `blocking_timeout`. No room for a record of the
             thread itself, which never waits: `own_thread`. Its message could not be made: `bad_arguments`. Made after
             `shutdown_timeout` with the wrapped handler still busy: `shutdown`. Made by the wrapped handler while it
             handled a record in the caller: `recursion`.
-        dropped: records accepted and given up, as `{reason: {level number: count}}`. Reason: `shutdown_timeout`.
+        dropped: accepted records that were never written, as `{reason: {level number: count}}`. Reason:
+            `shutdown_timeout`.
     """
 
     accepted: int
@@ -60,7 +61,7 @@ class ThreadHandlerStats:
 
     @property
     def offered(self) -> int:
-        """Records that passed level and filters of the ThreadHandler: accepted and refused."""
+        """Records that passed the level and filters of the ThreadHandler: all accepted and all refused records."""
         return self.accepted + self.refused_total
 
     @property
@@ -135,7 +136,7 @@ class ThreadHandler(logging.Handler):
         self._wrapped_handler = wrapped
         self._writer = Writer(wrapped, size, size_bytes, interval, timeout)
         finalizer = weakref.finalize(self, self._writer.begin_finish)
-        finalizer.atexit = False  # the exit hooks do it, with a deadline
+        finalizer.atexit = False  # at exit, the hooks of `_thread_hooks` drain the queue, with a deadline
 
     @property
     def wrapped_handler(self) -> logging.Handler:
@@ -149,18 +150,18 @@ class ThreadHandler(logging.Handler):
 
     @formatter.setter
     def formatter(self, formatter: logging.Formatter | None) -> None:
-        # Handler.__init__ assigns None before there is a wrapped handler.
+        # Handler.__init__ assigns None to `formatter` before the wrapped handler is set.
         if "_wrapped_handler" in self.__dict__:
             self._wrapped_handler.setFormatter(formatter)
 
     @property
     def dropped_log_record_count(self) -> int:
-        """Records that did not reach the wrapped handler and never will."""
+        """Number of records that were never given to the wrapped handler: refused and dropped records."""
         stats = self.stats()
         return stats.refused_total + stats.dropped_total
 
     def handle(self, record: LogRecord) -> bool | LogRecord:  # type: ignore[override]
-        """Queue `record` if the filters let it pass. Takes no handler lock; see the class for waits."""
+        """Queue `record` if the filters let it pass. Takes no handler lock; the class documents when it waits."""
         verdict: bool | LogRecord = record
         if self.filters:
             verdict = self.filter(record)
@@ -172,10 +173,10 @@ class ThreadHandler(logging.Handler):
         return verdict
 
     def emit(self, record: LogRecord) -> None:
-        """Queue `record` without asking the filters."""
+        """Queue `record` without applying the filters."""
         entry: Entry
         size = 0
-        # The common record, written out: an exact LogRecord of builtin values.
+        # A fast path for the common case: an exact LogRecord with builtin values.
         if type(record) is LogRecord:
             entry = record.__dict__.copy()
             try:
@@ -192,7 +193,7 @@ class ThreadHandler(logging.Handler):
                         else:
                             size = RECORD_BYTES + texts
             except KeyError:
-                pass  # a record that somebody stripped of fields
+                pass  # the program has deleted attributes of the record
         if not size:
             try:
                 entry, size = packed(record, self.formatter, exc_text=self._exc_text)
@@ -205,15 +206,15 @@ class ThreadHandler(logging.Handler):
             self._put_slowly(entry, size, record.levelno, outcome)
 
     def flush(self, timeout: float | None = None) -> bool:  # type: ignore[override]
-        """Wait until all that was accepted so far is handled, then flush the wrapped handler.
+        """Wait until all records accepted so far are handled, then flush the wrapped handler.
 
-        Called on the writer's own thread it does not wait.
+        On the handler's background thread it does not wait.
 
         Args:
             timeout: seconds to wait, 0 or more; None: `shutdown_timeout`.
 
         Returns:
-            True when everything was handled and the wrapped handler flushed, False when the time passed first.
+            True if all records were handled and the wrapped handler was flushed, False if the timeout passed first.
 
         Raises:
             TypeError, ValueError: the timeout is not 0 or more seconds.
@@ -227,8 +228,8 @@ class ThreadHandler(logging.Handler):
     def close(self) -> None:
         """Drain the queue within `shutdown_timeout`, then close the wrapped handler.
 
-        When the time passes first, one line on stderr tells how many records were not written, and the wrapped handler
-        is closed as soon as it returns. Records that come after `close()` are handled in the caller.
+        If the timeout passes first, one line on stderr says how many records were not written. The wrapped handler is
+        then closed as soon as its current call returns. Records logged after `close()` are handled in the caller.
         """
         self._writer.begin_finish()
         self._writer.finish()
@@ -236,7 +237,7 @@ class ThreadHandler(logging.Handler):
         super().close()
 
     def stats(self) -> ThreadHandlerStats:
-        """Return the counters of this moment."""
+        """Return the current counters."""
         accepted, written, queued, size, refused, dropped = self._queue.counts()
         tables = (MappingProxyType(refused), MappingProxyType(dropped))
         return ThreadHandlerStats(accepted, written, queued, size, *tables)
@@ -246,7 +247,7 @@ class ThreadHandler(logging.Handler):
         return self._writer.queue
 
     def _put_slowly(self, entry: Entry, size: int, level: int, outcome: str) -> None:
-        """Wake the thread for a record that is queued, or find out about one that is not."""
+        """Wake the thread if `entry` was queued; otherwise wait for room or count the record as refused."""
         writer = self._writer
         reason: str | None = outcome
         if outcome != "shut":

@@ -1,12 +1,12 @@
-"""Fork and interpreter exit for the writers of `ThreadHandler`.
+"""Handling of forks and of the interpreter's exit for the writers of `ThreadHandler`.
 
-Fork: a writer must not be inside its handler when the process is copied, else the child inherits a stream with half a
-line in its buffer and a lock that nobody will release. So every writer leaves its thread for the moment of the fork: it
-is asked by a flag and awaited for at most `FORK_PATIENCE`; no lock is taken. A program whose queues are empty then
-forks single-threaded.
+Fork: a writer must not be inside its handler when the process forks. Otherwise the child would inherit a stream with
+half a line in its buffer, and a lock that no thread releases. So every writer ends its thread for the fork. A flag
+requests this, and the fork waits for it for at most `FORK_PATIENCE` seconds. No lock is taken. A program whose queues
+are empty therefore forks with a single thread.
 
-Exit: queues are drained when the main thread is done (`threading._register_atexit`), before anything is torn down. A
-process whose other threads go on logging keeps its writers until `atexit`.
+Exit: queues are drained when the main thread has ended (`threading._register_atexit`), before the interpreter destroys
+anything. If other threads of the process continue to log, the writers stay until `atexit`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._thread_writer import Writer
 
-#: Seconds a fork waits for writers that are inside their handlers. Chosen: a thousand ordinary records; a handler that
-#: is stuck for longer has nothing a child could use anyway.
+#: Seconds that a fork waits for writers that are inside their handlers. Chosen: a handler writes about a thousand
+#: ordinary records in this time. If a handler is stuck for longer, a child could not use it anyway.
 FORK_PATIENCE = 0.25
 
-#: Not empty while a thread of this process forks. A deque, because its operations are atomic.
+#: Not empty while a thread of this process forks. It is a deque, because the operations of a deque are atomic.
 forking: deque[None] = deque()
 
-#: Every writer that may have something to drain.
+#: Every writer that may have records to drain.
 writers: set[Writer] = set()
 
-#: Every writer: closed ones handle late records, so a forked child begins them anew as well.
+#: All writers. Closed writers are included, because they handle late records: a forked child resets them, too.
 known: weakref.WeakValueDictionary[int, Writer] = weakref.WeakValueDictionary()
 
 _exited = False
 
 
 def add(writer: Writer) -> bool:
-    """Register a new writer. Returns False after the drain at the end of the process: then no queue opens again."""
+    """Register a new writer. Returns False after the final drain of the process, when no new queue is opened."""
     known[id(writer)] = writer
     if not _exited:
         writers.add(writer)
@@ -67,7 +67,7 @@ def _after_fork_in_child() -> None:
 
 
 def _at_main_thread_end() -> None:
-    # A child of multiprocessing ends by os._exit after its main thread: no atexit.
+    # A child process of multiprocessing ends by os._exit after its main thread, without atexit functions.
     process = sys.modules.get("multiprocessing.process")
     is_child = process is not None and process.parent_process() is not None
     own = (threading.current_thread(), threading.main_thread())
@@ -91,9 +91,9 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
-# Registered after logging's own, so it runs before `logging.shutdown` closes handlers.
+# Registered after the function of `logging`, so it runs before `logging.shutdown` closes handlers.
 atexit.register(_at_exit)
 try:
     threading._register_atexit(_at_main_thread_end)  # type: ignore[attr-defined]
 except RuntimeError:
-    _exited = True  # imported while the interpreter ends: there is no later moment to drain
+    _exited = True  # imported while the interpreter ends, so no drain can run later

@@ -1,7 +1,7 @@
 """Checks the options of `ThreadHandler`, once, before anything is built from them.
 
-Every function returns the value in the form the rest of the code trusts, or raises `ValueError` with the given value,
-the allowed ones and, for names, the nearest valid one.
+Every function returns the value in the form that other modules expect, or raises `ValueError`. The error names the
+given value, the allowed values and, for names, the most similar valid name.
 """
 
 import logging
@@ -13,24 +13,25 @@ from typing import Any
 
 from logspool._options import meant
 
-#: Records in the queue. Chosen: that of backgroundlog; about 1.5 MB of ordinary records.
+#: Default for the maximum number of records in the queue. Chosen: the same as in backgroundlog. 1000 ordinary records
+#: take about 1.5 MB.
 DEFAULT_QUEUE_SIZE = 1000
 
-#: Bytes in the queue, by the estimate of `_thread_record`. Chosen: 16 times what a full default queue of ordinary
-#: records takes, so that only unusually long messages meet it.
+#: Default for the maximum number of bytes in the queue, as `_thread_record` estimates them. Chosen: 16 times the size
+#: of a full default queue of ordinary records, so that only unusually long messages are limited by it.
 DEFAULT_QUEUE_BYTES = 16 * 1024 * 1024
 
-#: Seconds a record may wait before the writer looks.
+#: Default for the maximum number of seconds that a record waits until the writer looks at the queue.
 DEFAULT_FLUSH_INTERVAL = 0.5
 
-#: Seconds for the drain at exit, in `close()` and in `flush()`.
+#: Default for the maximum duration of a drain at exit, in `close()` and in `flush()`, in seconds.
 DEFAULT_SHUTDOWN_TIMEOUT = 5.0
 
-#: Levels that wait for room. Chosen: that of backgroundlog.
+#: Default for the levels whose records wait for room. Chosen: the same as in backgroundlog.
 DEFAULT_BLOCKING_LEVELS = frozenset({logging.ERROR, logging.CRITICAL})
 
-#: Bounds of sizes. The upper ones are chosen so that a slip of units (bytes for records) is an error and no machine of
-#: today is limited.
+#: Minimum and maximum of sizes. The maxima are chosen so that a mistake in the unit (bytes instead of records) is an
+#: error, and so that no machine of today is limited.
 QUEUE_SIZES = (1, 100_000_000)
 QUEUE_BYTES = (4096, 1 << 40)
 
@@ -41,7 +42,7 @@ _ORDER = (
 
 
 def checked_handler(value: object) -> logging.Handler:
-    """Return the handler meant by `value`: a handler, the name of one, or in `dictConfig` a description.
+    """Return the handler for `value`, which is a handler, the name of one, or in `dictConfig` a description of one.
 
     Raises:
         TypeError: `value` is none of these.
@@ -93,14 +94,14 @@ def checked_count(name: str, value: object, least: int, most: int) -> int:
 
 
 def checked_patience(name: str, value: object) -> float | None:
-    """Return `value` as seconds from 0 up; None, or infinity, stands for "for ever"."""
+    """Return `value` as seconds, 0 or more. The result None means "for ever"; the value may be None or infinity."""
     if value is None or value == math.inf:
         return None
     return checked_seconds(name, value, 0, also=", or None for ever")
 
 
 def checked_seconds(name: str, value: object, least: float, *, also: str = "") -> float:
-    """Return `value` as seconds from `least` up to the longest wait that an interpreter can do in one call."""
+    """Return `value` as seconds, from `least` to the longest timeout that the interpreter accepts in one call."""
     most = threading.TIMEOUT_MAX
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise ValueError(f"{name} must be seconds from {least:g} to {most:g}{also}, not {value!r}")

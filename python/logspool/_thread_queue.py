@@ -1,7 +1,8 @@
-"""The bounded queue of `ThreadHandler`: records from any thread to one writer, and the waiting beside it.
+"""The bounded queue of `ThreadHandler`: takes records from any thread to one writer, and lets threads wait for changes.
 
-Native code holds and counts the records. Each of its methods is one step, so a signal handler or a finalizer that logs
-in the middle of a call may use the queue like any other caller. Nothing here holds a lock while it does anything else.
+Native code stores and counts the records. Each native method is atomic, so a signal handler or a finalizer that logs in
+the middle of a call may use the queue like any other caller. No code of this module holds a lock while it calls other
+code.
 """
 
 from __future__ import annotations
@@ -14,23 +15,24 @@ from time import monotonic
 
 from . import _native
 
-#: A value of `wake_at` that no depth reaches.
+#: A value of `wake_at` that is larger than any depth, so that no record wakes the thread.
 NEVER = 1 << 62
 
-#: Seconds between two looks of a waiting caller, first and longest. A waiter is woken when the queue is half empty; the
-#: look is for slow handlers, where half the queue may be minutes. Chosen: one switch interval of the interpreter, and
-#: ten.
+#: Shortest and longest interval, in seconds, at which a waiting caller checks for room. A waiting caller is also woken
+#: when the queue is half empty; the checks are for slow handlers, which may need minutes for half the queue. Chosen:
+#: one switch interval of the interpreter, and ten switch intervals.
 FIRST_LOOK = 0.005
 LONGEST_LOOK = 0.05
 
 
 class RecordQueue(_native.RecordQueue):
-    """Records on their way to the writer, at most `capacity` and `max_bytes` of estimated weight."""
+    """Records on their way to the writer: at most `capacity` records and at most `max_bytes` estimated bytes."""
 
     def __init__(self, capacity: int, max_bytes: int) -> None:
-        #: The thread that empties the queue, if there is one. A dictionary, because `setdefault` and `pop` are atomic.
+        #: Holds the thread that empties the queue, if there is one. It is a dict, because `setdefault` and `pop` are
+        #: atomic.
         self.lock: dict[str, Thread] = {}
-        #: Those who wait for a change; see `wait`.
+        #: One locked lock for each thread that waits in `wait`. Releasing the lock wakes the thread.
         self.gates: deque[LockType] = deque()
         self.bell = Lock()
         self.bell.acquire()
@@ -41,11 +43,11 @@ class RecordQueue(_native.RecordQueue):
         return self.lock.get("thread")
 
     def claim(self, thread: Thread) -> bool:
-        """Make `thread` the one that empties the queue, unless there is one. Returns whether it is."""
+        """Let `thread` empty the queue, unless another thread does. Returns whether `thread` empties it now."""
         return self.lock.setdefault("thread", thread) is thread
 
     def leave(self, thread: Thread) -> None:
-        """End the claim of `thread`, if it has one. From then on the first record asks for a thread."""
+        """End the claim of `thread`, if it has one. The next record then has to start a thread."""
         if self.thread is thread:
             self.take(0)
             del self.lock["thread"]
@@ -53,7 +55,7 @@ class RecordQueue(_native.RecordQueue):
         self.open_gates()
 
     def wait(self, ready: Callable[[], bool], deadline: float | None) -> bool:
-        """Wait until `ready()` or `deadline`; asks when the writer opens the gates, and now and then."""
+        """Wait until `ready()` is true or `deadline`. Checks when the writer opens the gates, and at intervals."""
         gate = Lock()
         gate.acquire()
         look = FIRST_LOOK
@@ -72,15 +74,15 @@ class RecordQueue(_native.RecordQueue):
             try:
                 self.gates.remove(gate)
             except ValueError:
-                pass  # the gate is open
+                pass  # the writer has removed and opened the gate
 
     def open_gates(self) -> None:
-        """Let everyone who waits look again."""
+        """Wake all threads that wait in `wait`, so that they check again."""
         while self.gates:
             try:
                 self.gates.popleft().release()
             except (IndexError, RuntimeError):
-                pass  # another thread was faster
+                pass  # another thread has removed the last gate
 
     def ring(self) -> bool:
         """Wake the thread that empties the queue; never waits. Returns False if there is no such thread."""
@@ -91,5 +93,5 @@ class RecordQueue(_native.RecordQueue):
         try:
             self.bell.release()
         except RuntimeError:
-            pass  # rung already
+            pass  # the bell was rung already
         return True

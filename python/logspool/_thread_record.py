@@ -1,8 +1,7 @@
-"""The form in which the queue of `ThreadHandler` holds a record, and the bytes that it is taken to weigh.
+"""The form of a record in the queue of `ThreadHandler`, and the estimate of its bytes.
 
-The record that other handlers see is never changed: the queue gets a shallow copy of its fields. Values that can change
-after the call are turned into text here, in the caller; values of `extra` are carried as they are, like the record of
-any other handler.
+The record that other handlers get is never changed: the queue gets a shallow copy of its fields. This module turns
+values that can change after the call into text, in the caller. Values of `extra` are kept unchanged.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from logging import LogRecord
 from types import NoneType
 from typing import Any
 
-#: Bytes of an ordinary record: object, dictionary and small values (measured with `sys.getsizeof` on CPython 3.10 to
-#: 3.13: 1.0 to 1.3 KiB).
+#: Estimated bytes of an ordinary record: the object, its dictionary and small values. Measured with `sys.getsizeof` on
+#: CPython 3.10 to 3.13: 1.0 to 1.3 KiB.
 RECORD_BYTES = 1200
 
-#: Bytes a kept traceback adds. It holds frames, whose locals nobody can weigh. Chosen: the frames alone of a stack of
-#: about ten.
+#: Estimated bytes of a kept traceback. It refers to frames, and the size of their local variables cannot be determined.
+#: Chosen: the size of about ten frames without their local variables.
 TRACEBACK_BYTES = 5000
 
-#: Exact types whose values never change and weigh next to nothing.
+#: Types whose values never change and need almost no memory. Subclasses are not included.
 FIXED_TYPES = frozenset((int, float, bool, NoneType))
 
-#: A queued record: its fields where it is an exact LogRecord, else a copy of the object.
+#: A queued record: the dict of its fields if its type is exactly LogRecord, otherwise a copy of the object.
 Entry = dict[str, Any] | LogRecord
 
 _new_record = LogRecord.__new__
@@ -32,7 +31,7 @@ _default_formatter = logging.Formatter()
 
 
 def restored(entry: Entry) -> LogRecord:
-    """Return the record that `entry` stands for."""
+    """Return the record for `entry`, which `packed` made."""
     if isinstance(entry, LogRecord):
         return entry
     record = _new_record(LogRecord)
@@ -43,13 +42,14 @@ def restored(entry: Entry) -> LogRecord:
 def packed(record: LogRecord, formatter: logging.Formatter | None, *, exc_text: bool) -> tuple[Entry, int]:
     """Return a shallow copy of `record` for the queue, and its estimated bytes.
 
-    Message and arguments that could change become the message; with `exc_text` the exception becomes its text. The
-    bytes are a fixed part, the length of all texts, and a fixed sum for a kept traceback; `extra` is not counted.
+    If an argument could change later, the copy has the formatted message instead of message and arguments. With
+    `exc_text` it has the text of the exception instead of the exception. The bytes are a fixed part, the length of all
+    texts, and a fixed sum for a kept traceback; `extra` is not counted.
 
     Raises:
         Exception: an exception of `getMessage()`, or of `formatException()` of `formatter`.
     """
-    # A subclass may keep state where only its own copy protocol finds it.
+    # A subclass may keep state outside of its `__dict__`, so it is copied by its own copy protocol.
     entry: Entry = record.__dict__.copy() if type(record) is LogRecord else copy.copy(record)
     fields = entry.__dict__ if isinstance(entry, LogRecord) else entry
     args = record.args
@@ -64,7 +64,7 @@ def packed(record: LogRecord, formatter: logging.Formatter | None, *, exc_text: 
 
 
 def is_plain(value: Any) -> bool:
-    """Tell whether `value` cannot change: a builtin value, or a tuple of such."""
+    """Return whether `value` cannot change, because it is an immutable builtin value or a tuple of such values."""
     kind = type(value)
     if kind is tuple:
         return all(map(is_plain, value))

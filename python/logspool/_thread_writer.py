@@ -3,12 +3,13 @@ r"""The thread behind a `ThreadHandler`: takes records from the queue and hands 
     open -> finishing -> ended: records are handled in the caller
                 \-----> given up -> ended
 
-Open: the first record starts the thread; it leaves for a fork and returns. Finishing: the queue is shut and drained.
-Given up: the deadline passed with the handler still busy. Each step is one flag that is set once.
+Open: the first record starts the thread. The thread ends for a fork and is started again after it. Finishing: the queue
+accepts no more records and is drained. Given up: the deadline passed while the handler was still busy. Each transition
+is one flag that is set once.
 
-Invariants: exactly one thread, that of `RecordQueue.claim`, takes from the queue and calls the handler until the end.
-It wakes up by a nap's end while records keep coming and by the bell only after a pause, at half a queue, or for a
-flush: never for each record.
+Invariants: until the end, only the thread in `RecordQueue.claim` takes records from the queue and calls the handler.
+While records keep coming, this thread sleeps for short naps and wakes up by itself. The bell wakes it only after a
+pause, when the queue is half full, or for a flush, and never for each record.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
 from ._thread_queue import NEVER, RecordQueue
 from ._thread_record import Entry, restored
 
-#: Seconds of the first nap after records, and of the longest before the writer asks to be woken. Chosen: a record after
-#: a shorter pause than the longest costs no wake-up; half the first doubles the naps under load without a record being
-#: written earlier in a burst.
+#: Seconds of the first nap after records, and of the longest nap. After the longest nap the writer waits for the bell.
+#: Chosen: a record that follows after a pause shorter than the longest nap costs its caller no wake-up. Half the first
+#: nap would double the number of naps under load, and would write no record of a burst earlier.
 FIRST_NAP = 0.004
 LONGEST_NAP = 0.032
 
-#: Seconds `close()` waits for the end of a thread that has nothing left to do.
+#: Seconds that `close()` waits for the end of the thread after the thread has finished its work.
 JOIN_PATIENCE = 1.0
 
 
 class WriterThread(Thread):
-    """The background thread of a writer, as opposed to a caller that stands in for it."""
+    """The background thread of a writer. If no thread can be started, a caller does its work instead."""
 
     def __init__(self, target: Callable[[], None]) -> None:
-        # A daemon: at the deadline the process ends although the handler is stuck. Nothing is lost by it, because the
-        # hooks drain before the interpreter stops daemons.
+        # A daemon thread, so that the process ends at the deadline although the handler is stuck. No record is lost
+        # by this, because the hooks drain the queue before the interpreter stops daemon threads.
         super().__init__(target=target, name="logspool-thread-handler", daemon=True)
         self._runs: dict[str, bool] = {}
 
@@ -59,10 +60,10 @@ class Writer:
 
     Args:
         handler: the wrapped handler.
-        queue_size: records in the queue.
-        queue_bytes: bytes in the queue.
-        flush_interval: seconds a record may wait unseen, and between two summary records.
-        shutdown_timeout: seconds for the drain at the end, None for as long as it takes.
+        queue_size: maximum number of records in the queue.
+        queue_bytes: maximum number of bytes in the queue.
+        flush_interval: maximum seconds until the thread looks at a record, and seconds between two summary records.
+        shutdown_timeout: maximum seconds of the drain at the end; None for no limit.
     """
 
     def __init__(
@@ -78,19 +79,19 @@ class Writer:
         self.flush_interval = flush_interval
         self.shutdown_timeout = shutdown_timeout
         self.deadline: float | None = None
-        #: Requests to close the handler. Who takes one does it.
+        #: Requests to close the handler. The thread that removes a request closes the handler.
         self.closing: deque[None] = deque()
         self.ended = not hooks.add(self)
         self.given_up = Lock()
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Begin with an empty queue; in a forked child too, where the records are the parent's."""
+        """Begin with an empty queue. Also called in a forked child, because the queued records belong to the parent."""
         self.queue = RecordQueue(*self.sizes)
         self.ended = self.ended or self.given_up.locked()
         if self.ended:
             self.queue.shut()
-        #: Locked for good when the drain is given up.
+        #: Locked permanently when the drain is given up.
         self.given_up = Lock()
         self.reported = 0
         self.next_summary = 0.0
@@ -105,16 +106,16 @@ class Writer:
     # -- callers ---------------------------------------------------------------------------
 
     def is_own_thread(self) -> bool:
-        """Tell whether the caller is the thread that runs the handler."""
+        """Return whether the calling thread is the thread that runs the handler."""
         return self.thread is current_thread()
 
     def is_finishing(self) -> bool:
-        """Tell whether the queue is shut and being drained."""
+        """Return whether the queue accepts no more records and is being drained."""
         return not (self.queue.limit or self.ended or self.given_up.locked())
 
     def wake(self) -> None:
         """Wake the thread, or start it."""
-        if not self.queue.ring() and not self.ended and not hooks.forking:  # else return_from_fork starts it
+        if not self.queue.ring() and not self.ended and not hooks.forking:  # during a fork, return_from_fork starts it
             self._start()
 
     def put_waiting(self, entry: Entry, size: int, timeout: float | None) -> str | None:
@@ -131,7 +132,7 @@ class Writer:
 
         with queue:  # reserves a place
             if queue.wake_at != NEVER:
-                queue.ring()  # a small queue is full before half of it wakes the thread
+                queue.ring()  # a small queue may be full before the half-full mark wakes the thread
             if not queue.wait(is_settled, None if timeout is None else monotonic() + timeout):
                 return "blocking_timeout"
         return None if outcome == "wake" else outcome
@@ -148,7 +149,7 @@ class Writer:
         return queue.written >= target
 
     def handle_late(self, entry: Entry, size: int) -> None:
-        """Take a record when the queue is shut: handle it in the caller, or count it as refused."""
+        """Take a record after the queue was shut: handle it in the caller, or count it as refused."""
         queue = self.queue
         record = restored(entry)
         me = get_ident()
@@ -157,7 +158,7 @@ class Writer:
                 if queue.put_own(entry, size) not in (None, "wake"):
                     queue.note_refused("own_thread", record.levelno, True)
                 return
-            # What was accepted before goes first.
+            # Records that were accepted before are written first.
             queue.wait(lambda: not self.is_finishing(), self.deadline)
         if not self.ended or me in self.directly_busy:
             queue.note_refused("recursion" if self.ended else "shutdown", record.levelno, False)
@@ -175,7 +176,7 @@ class Writer:
     # -- the end ---------------------------------------------------------------------------
 
     def begin_finish(self) -> None:
-        """Take no further record into the queue; the thread drains it and ends. Does not wait for it."""
+        """Accept no more records into the queue. The thread drains the queue and ends; this does not wait for it."""
         queue = self.queue
         if queue.limit:
             self.deadline = None if self.shutdown_timeout is None else monotonic() + self.shutdown_timeout
@@ -185,7 +186,7 @@ class Writer:
         self.wake()
 
     def finish(self) -> None:
-        """Wait for the drain that `begin_finish` began; at the deadline give up the rest."""
+        """Wait for the drain that `begin_finish` began. At the deadline, give up the remaining records."""
         queue = self.queue
         thread = self.thread
         if self.is_own_thread():
@@ -202,7 +203,7 @@ class Writer:
             self._give_up(missing)
 
     def close_when_free(self) -> None:
-        """Close the wrapped handler: now, or when the thread is out of it."""
+        """Close the wrapped handler: now, or as soon as the thread has left the handler's code."""
         self.closing.append(None)
         if self.ended:
             self._close()
@@ -211,11 +212,12 @@ class Writer:
         try:
             self.closing.pop()
         except IndexError:
-            return  # nobody asked, or somebody else does it
+            return  # no close was requested, or another thread has taken the request
         self.handler.close()
 
     def _give_up(self, missing: int) -> None:
-        # `logging.shutdown` would wait for the lock of the stuck handler, for ever.
+        # The handler is removed from logging's list: `logging.shutdown` would wait for the lock of the stuck handler
+        # for ever.
         references = logging._handlerList  # type: ignore[attr-defined]
         references[:] = [item for item in references if item() is not self.handler]
         stderr = sys.stderr
@@ -241,11 +243,11 @@ class Writer:
         queue.ring()
         left = queue.wait(lambda: queue.thread is not thread, deadline)
         if left and isinstance(thread, WriterThread) and thread.ident is not None:
-            # Not only out of the handler but gone, so that Python sees one thread.
+            # The thread must have ended, not only left the handler, so that Python sees a single thread at the fork.
             thread.join(max(0.0, deadline - monotonic()))
 
     def return_from_fork(self) -> None:
-        """Go on after a fork, in the parent."""
+        """Continue after a fork, in the parent."""
         if self.queue or not self.queue.limit:
             self.wake()
 
@@ -260,21 +262,21 @@ class Writer:
                 thread.start()
                 started = True
         except RuntimeError:
-            pass  # no more threads, or the interpreter is ending: the caller does the work
+            pass  # no thread can be started, or the interpreter is ending: the caller does the work
         finally:
             if not started and not thread.may_run(False):
                 queue.leave(thread)
         self._rescue()
 
     def _rescue(self) -> None:
-        """Empty the queue in the caller if no thread does."""
+        """Empty the queue in the calling thread if no other thread does."""
         while self.thread is None and not self.ended and not hooks.forking:
             self._empty()
             if self.queue.limit and not self.queue:
                 return
 
     def _wait_for_work(self, is_done: Callable[[], bool], deadline: float | None) -> None:
-        """Wait until `is_done()` or `deadline`; do the work here if no thread does."""
+        """Wait until `is_done()` or `deadline`. Empty the queue in this thread if no other thread does."""
 
         def is_settled() -> bool:
             if not is_done():
@@ -293,7 +295,7 @@ class Writer:
             if not queue.claim(me):
                 return
             queue.wake_at = NEVER
-            # A handler may fork: in the child the queue is another one.
+            # The handler may fork. In the child, `self.queue` is another queue.
             while queue.thread is me and queue is self.queue and not hooks.forking:
                 handler = self.handler
                 stream = handler if is_plain_stream(handler) else None
@@ -306,17 +308,18 @@ class Writer:
                 else:
                     return
         finally:
-            # Also after a fault of this file, or an exception thrown into the thread from outside.
+            # Also done after an error in this module, or an exception that other code raised asynchronously in the
+            # thread.
             queue.leave(me)
 
     def _rest(self, queue: RecordQueue, me: Thread, nap: float) -> bool:
-        """Rest until there may be something to do. Returns False when the thread is to leave."""
+        """Sleep until there may be records or a request. Returns False if the thread has to end."""
         queue.open_gates()
         self._summarise()
         is_shut = not queue.limit
         napping = nap <= min(LONGEST_NAP, self.flush_interval)
         queue.wake_at = max(2, queue.capacity // 2) if napping else 1
-        if not queue:  # asked after the bell is set, else a record might come between
+        if not queue:  # checked after `wake_at` is set, so that a record in between rings the bell
             if is_shut:
                 self._end()
                 return False
@@ -333,10 +336,10 @@ class Writer:
         try:
             self._close()
         except Exception:
-            pass  # nobody is left to tell
+            pass  # an exception of the handler can be reported to nobody
 
     def _write(self, entries: list[Entry], stream: logging.StreamHandler[Any] | None) -> None:
-        """Hand a batch of records to the handler, in one piece if it is a plain `stream`."""
+        """Give a batch of records to the handler, joined into one write if it is a plain `stream` handler."""
         queue = self.queue
         if queue.gates and queue.accepted - queue.written <= queue.capacity // 2:
             queue.open_gates()
@@ -360,9 +363,10 @@ class Writer:
             report(self.handler, record)
 
     def _summarise(self, *, overloaded: bool = False, last: bool = False) -> None:
-        """Tell the reader of the log how many records are missing, once there is room again.
+        """Log how many records are missing, as soon as there is room again.
 
-        While the queue is `overloaded`, which may never end, this is `flush_interval` after the first of them.
+        While the queue is `overloaded`, which may never end, log it `flush_interval` seconds after the first missing
+        record.
         """
         missed = self.queue.missed - self.reported
         if missed <= 0:

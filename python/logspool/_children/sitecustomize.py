@@ -1,4 +1,5 @@
-# Runs at the start of every interpreter below `python -m logspool run`, also of other versions: plain old syntax.
+# Every interpreter started below `python -m logspool run` imports this file. The interpreter may be an old version, so
+# the file uses only old syntax.
 """Install logspool, then run the `sitecustomize` that this one hides."""
 
 import os
@@ -11,17 +12,17 @@ def _install():
     try:
         from logspool import _install
     except ImportError:
-        # Another environment or interpreter: look in the folder of the parent's logspool.
+        # This environment or interpreter has no logspool of its own: look in the folder of the parent's logspool.
         home = os.environ.get("LOGSPOOL_PACKAGE")
         if not home or sys.version_info < (3, 10):
             return
         _forget()
-        # At the end, and only for this import: nothing else is to be found there.
+        # The folder is added at the end and only for this import, so that no other import finds modules there.
         sys.path.append(home)
         try:
             from logspool import _install
         except ImportError:
-            # Its native part is of another interpreter: this one logs as it would.
+            # The native part of this logspool is for another interpreter, so this process logs without logspool.
             _forget()
             return
         finally:
@@ -44,7 +45,7 @@ def _hidden():
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
-        # Behave as if there were no such module: `site` expects exactly this error.
+        # Behave as if there were no module `sitecustomize`: `site` expects exactly this error.
         raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module

@@ -16,8 +16,8 @@ _T = TypeVar("_T")
 def as_completed(futures: Iterable[Future[_T]], timeout: float | None = None) -> Iterator[Future[_T]]:
     """Return an iterator over futures in the order in which they end, each of them once.
 
-    Like `concurrent.futures.as_completed`, for a fraction of its cost with futures of a `Pool`; futures of other
-    executors are allowed too. Raises `TimeoutError` if some have not ended `timeout` seconds after this call.
+    Works like `concurrent.futures.as_completed`. With futures of a `Pool` it costs a fraction of that function; futures
+    of other executors are allowed too. Raises `TimeoutError` if some have not ended `timeout` seconds after this call.
     """
     deadline = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
     completions = Completions()
@@ -33,7 +33,7 @@ def _ended(completions: Completions, count: int, deadline: float | None) -> Iter
         future = completions.next(left)
         if future is None:
             raise TimeoutError(f"{count - number} (of {count}) futures unfinished")
-        # This frame must not hold the future while the caller works with it.
+        # This frame must not keep a reference to the future while the caller works with it.
         ended = [future]
         del future
         yield ended.pop()

@@ -1,4 +1,4 @@
-"""`Pool.map`: items in chunks, a future for each chunk."""
+"""`Pool.map`: submits the items in chunks, with one future for each chunk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from logspool import _options
 if TYPE_CHECKING:
     from logspool.pool._pool import Pool
 
-# Chunks into which a worker's share of the remaining items is divided. Chosen: with halves the last items are spread
-# evenly; quarters make twice as many chunks, which cost 4 % of a map over the cheapest function.
+# Number of chunks into which a worker's share of the remaining items is divided. Chosen: 2 spreads the last items
+# evenly. 4 would make twice as many chunks, which costs 4 % of a map over the cheapest function.
 _PARTS = 2
 
 Chunk = tuple[Sequence[Any], ...]
@@ -51,9 +51,9 @@ def run(
 
 
 class _Iterator(itertools.chain):  # type: ignore[type-arg]
-    """The iterator that `Pool.map` returns. Stepping from result to result runs in C."""
+    """The iterator that `Pool.map` returns. Going to the next result runs in C."""
 
-    #: See `_Results.close`.
+    #: The method `_Results.close`.
     close: Callable[[], None]
 
 
@@ -61,8 +61,8 @@ def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
     """Run the items of a chunk in a worker; return the results up to the first exception, and the exception."""
     results: list[Any] = []
     try:
-        # Loops, not `map`: the interpreter calls a Python function without leaving its own loop (3.11 and later), and
-        # a StopIteration of `fn` is an exception like any other.
+        # Loops are used instead of `map`. From 3.11 on, the interpreter calls a Python function from a loop without a C
+        # call. And in a loop a StopIteration raised by `fn` is an exception like any other.
         if len(columns) == 1:
             for item in columns[0]:
                 results.append(fn(item))
@@ -75,19 +75,19 @@ def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
 
 
 def _whole_chunks(iterables: tuple[Iterable[Any], ...], chunksize: int | None, workers: int) -> Iterator[Chunk]:
-    """Cut the whole input into chunks; it is read at once."""
+    """Read the whole input at once and cut it into chunks."""
     columns = [each if isinstance(each, (list, tuple, range)) else list(each) for each in iterables]
     count = min(map(len, columns), default=0)
     begin = 0
     while begin < count:
-        # Guided self-scheduling (Polychronopoulos and Kuck, 1987), see `_PARTS`.
+        # Guided self-scheduling (Polychronopoulos and Kuck, 1987): chunks get smaller towards the end. See `_PARTS`.
         size = chunksize or -(-(count - begin) // (_PARTS * workers))
         yield tuple(column[begin : min(begin + size, count)] for column in columns)
         begin += size
 
 
 def _read_chunks(iterables: tuple[Iterable[Any], ...], size: int) -> Iterator[Chunk]:
-    """Cut the input into chunks as it is read."""
+    """Cut the input into chunks while reading it."""
     rows = zip(*iterables)
     while chunk := list(itertools.islice(rows, size)):
         yield tuple(zip(*chunk))
@@ -115,7 +115,7 @@ class _Results:
     def _begin(self) -> bool:
         columns = next(self._chunks, None)
         if columns is None or self._pool is None:
-            # Holding the results does not keep the pool alive.
+            # The pool is not referenced any more: a reference to the results must not keep the pool alive.
             self._pool = None
             return False
         future = self._pool.submit(_chunk, self._fn, columns)
@@ -144,19 +144,20 @@ class _Results:
             while self._begun:
                 results, error = self._next_outcome()
                 self._begin()
-                # Do not hold a single result while the caller works with it; a larger chunk is held as a whole.
+                # Keep no reference to a single result while the caller works with it. A larger chunk is kept as a
+                # whole.
                 yield results if len(results) != 1 else map(results.pop, (0,))
                 if error is not None:
                     try:
                         raise error
                     finally:
-                        # The exception's traceback holds this frame.
+                        # The exception's traceback refers to this frame, so deleting the name breaks a reference cycle.
                         del error
         finally:
             self.close()
 
     def close(self) -> None:
-        """Cancel the chunks that have not begun. The iterator yields nothing more."""
+        """Cancel the chunks that have not begun. The iterator yields no more results."""
         self._pool = None
         for future in self._begun:
             future.cancel()

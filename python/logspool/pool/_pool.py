@@ -29,10 +29,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
-# Values of a `stream` that may wait for their consumer. Chosen: at half, workers often stop and start; at double, the
-# waiting values only take more memory.
+# Maximum number of values of a `stream` that wait for the consumer. Chosen: with half as many, workers often stop and
+# start again. Twice as many would only take more memory.
 _STREAM_VALUES = 1000
-# Interval in seconds at which the end of the interpreter checks for jobs that wait for a consumer that is gone.
+# While the interpreter ends, it checks at this interval, in seconds, for jobs that wait for a consumer that is gone.
 _POLL_SECONDS = 0.1
 
 
@@ -43,17 +43,18 @@ class BrokenPool(BrokenExecutor):
 class Pool(PoolCore, Executor):
     """A pool of threads that run jobs.
 
-    - `max_workers`: most threads; by default four more than the process has cores, at most 32. They are started when
-      jobs come and none is idle.
+    - `max_workers`: maximum number of threads. Default: the number of cores of the process plus four, at most 32. A
+      thread is started when a job arrives and no thread is idle.
     - `thread_name_prefix`: prefix of the threads' names.
     - `initializer(*initargs)` is called in each thread before its first job; if it raises, the pool is broken.
       `finalizer()` is called in each thread at its end.
-    - `queue_size`: most jobs that wait, 0 for no limit. `overflow` is the policy of a full queue: `"block"` (wait for
-      room), `"raise"` (`queue.Full`), `"drop_oldest"` (cancel the job that waited longest) or `"caller_runs"`.
-    - `idle_timeout`: seconds after which a thread without work ends, None for never.
-    - `at_exit`: how the interpreter ends: `"finish"` runs all jobs, `"cancel"` cancels the waiting jobs, `"abandon"`
-      also leaves the running jobs. The end waits at most `exit_timeout` seconds (None: without a limit) and reports
-      unfinished jobs on stderr.
+    - `queue_size`: maximum number of waiting jobs, 0 for no limit. `overflow` is the policy of a full queue: `"block"`
+      (wait for room), `"raise"` (`queue.Full`), `"drop_oldest"` (cancel the job that waited longest) or
+      `"caller_runs"`.
+    - `idle_timeout`: seconds after which a thread without work ends; None means never.
+    - `at_exit`: what happens when the interpreter ends. `"finish"` runs all jobs, `"cancel"` cancels the waiting jobs,
+      and `"abandon"` also leaves the running jobs. The end waits at most `exit_timeout` seconds (None: without a limit)
+      and reports unfinished jobs on stderr.
     - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
     - `done_callback(result)` and `failed_callback(exception)` are called in the worker for each job that has neither a
       future nor `results` nor callbacks of its own. Without `failed_callback`, exceptions of such jobs go
@@ -105,7 +106,7 @@ class Pool(PoolCore, Executor):
         self._thread_name_prefix = thread_name_prefix or f"Pool-{self._number}"
         self._thread_numbers = itertools.count()
         self._ends = (initializer, initargs, finalizer)
-        # Replaced, never changed: other threads may iterate over it at any time.
+        # The set is replaced, never changed, because other threads may iterate over it at any time.
         self._threads: frozenset[threading.Thread] = frozenset()
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
@@ -123,18 +124,18 @@ class Pool(PoolCore, Executor):
     ) -> Iterator[Any]:
         """Return an iterator over the results of `fn` for the items of the iterables.
 
-        Items go to the workers in chunks of `chunksize`, by default large ones first and single ones at the end. With
-        `buffersize` the input is read as results are taken, at most `buffersize` items ahead; without it, all at once.
-        With `ordered=False` results come as they are ready. An exception of `fn` is raised in place of its result.
-        `TimeoutError` is raised `timeout` seconds after this call.
+        The workers get the items in chunks of `chunksize`; by default the first chunks are large and the last ones have
+        a single item. With `buffersize` the input is read as results are taken, at most `buffersize` items ahead.
+        Without it, the input is read at once. With `ordered=False` results are returned as soon as they are ready. An
+        exception of `fn` is raised in place of its result. `TimeoutError` is raised `timeout` seconds after this call.
         """
         return _map.run(self, fn, iterables, timeout, chunksize, buffersize, ordered)
 
     def stream(self, fn: Callable[_P, Iterable[_T]], /, *args: _P.args, **kwargs: _P.kwargs) -> Results[_T]:
         """Call a generator function in a worker and return an iterator over the values it yields.
 
-        The worker is at most 1,000 values ahead; it stops when the iterator is closed or dropped. An exception of the
-        function is raised in place of the next value.
+        The worker is at most 1,000 values ahead of the consumer. It stops when the iterator is closed or dropped. An
+        exception of the function is raised in place of the next value.
         """
         _options.check_callable("stream", fn)
         results: Results[_T] = Results(_STREAM_VALUES)
@@ -152,14 +153,14 @@ class Pool(PoolCore, Executor):
         return self.options(priority="low")
 
     def clear(self) -> int:
-        """Cancel all jobs that have not begun, timers and schedules too. Return the number that waited for a worker."""
+        """Cancel all jobs that have not begun, timers and schedules. Return how many jobs waited for a worker."""
         self._cancel_timers()
         return self.cancel()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Stop taking jobs; `wait` for the accepted ones, or cancel the ones that have not begun.
+        """Stop accepting jobs; `wait` for the accepted jobs, or cancel the jobs that have not begun.
 
-        This includes jobs that are not due yet; schedules end. Raises `RuntimeError` if a job waits for its own pool.
+        Jobs that are not due yet are included; schedules end. Raises `RuntimeError` if a job waits for its own pool.
         """
         self._close(bool(cancel_futures))
         if wait:
@@ -174,16 +175,16 @@ class Pool(PoolCore, Executor):
         def left() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        # Jobs may wait for a worker that could not be started.
+        # Jobs may still wait because a worker could not be started. `resize` starts the missing workers.
         self.resize(self._max_workers)
-        # First the jobs: a job that just became due may still wait for its thread.
+        # The jobs are awaited before the threads: a job that just became due may still wait for a thread.
         ended = self._wait_for_end(left())
         for thread in self._threads:
             thread.join(left())
         return ended and not any(thread.is_alive() for thread in self._threads)
 
     def resize(self, max_workers: int) -> None:
-        """Set the most threads; surplus threads end after their current job."""
+        """Set the maximum number of threads; surplus threads end after their current job."""
         max_workers = _workers(max_workers)
         self._max_workers = max_workers
         self._resize(max_workers)
@@ -199,7 +200,7 @@ class Pool(PoolCore, Executor):
         return f"<{type(self).__name__} {self._thread_name_prefix}: {workers}, {counts.depth} jobs wait>"
 
     def _start_worker(self, worker: Worker) -> None:
-        """Start the thread of a worker. Called by native code, which uncounts the worker if this raises."""
+        """Start the thread of a worker. Called by native code, which removes it from the count if this raises."""
         name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
         reference = weakref.ref(self)
         arguments = (reference, worker, *self._ends)
@@ -209,7 +210,8 @@ class Pool(PoolCore, Executor):
             _running_workers[thread] = _RunningWorker(reference, worker, self._at_exit, self._exit_timeout)
             thread.start()
         except BaseException:
-            # Ctrl-C may arrive after the thread has started.
+            # Ctrl-C may arrive after the thread has started. Then the worker stays counted, and `give_back` returns
+            # False.
             if worker.give_back():
                 _running_workers.pop(thread, None)
                 self._forget(thread)
@@ -242,7 +244,7 @@ class Pool(PoolCore, Executor):
 
 
 def _workers(count: Any) -> int:
-    """Check and return the most threads of a pool."""
+    """Check and return the maximum number of threads of a pool."""
     count = _options.whole("max_workers", count)
     if count <= 0:
         raise ValueError(f"max_workers must be greater than 0, not {count}")
@@ -250,7 +252,7 @@ def _workers(count: Any) -> int:
 
 
 def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[Callable[[], object]], None]:
-    """Return a function that wakes a loop without holding a reference to it: the loop is the weak key of the table."""
+    """Return a function that wakes an event loop without keeping it alive: the table of loops has weak keys."""
 
     def call_soon(function: Callable[[], object]) -> None:
         asyncio_loop = reference()
@@ -261,7 +263,7 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
 
 
 class _RunningWorker(NamedTuple):
-    """Facts about a worker thread for the end of the interpreter; its pool may be gone by then."""
+    """Facts about a worker thread that the end of the interpreter needs when the thread's pool no longer exists."""
 
     pool: weakref.ref[Pool]
     worker: Worker
@@ -270,7 +272,7 @@ class _RunningWorker(NamedTuple):
 
 
 def _let_threads_switch() -> None:
-    """Give the interpreter a chance to switch threads: it checks for requests inside Python functions."""
+    """Give the interpreter a chance to switch threads: it checks for requests when a Python function runs."""
     for _ in (0, 1):
         pass
 
@@ -321,7 +323,7 @@ def by_name() -> list[tuple[str, Pool]]:
 
 
 def start_worker(pool_id: int) -> None:
-    """Start a worker of the pool with this number. Called by the thread that waits for timers."""
+    """Start a worker of the pool with this id. Called by the thread that waits for timers."""
     for pool in all_of(_pools):
         if pool._id() == pool_id:
             pool._add_worker()
@@ -332,9 +334,10 @@ def all_of(pools: weakref.WeakValueDictionary[int, _T]) -> list[_T]:
     return [pool for reference in pools.valuerefs() if (pool := reference()) is not None]
 
 
-# Key: `id` of the pool.
+# All pools by their `id`.
 _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
-# Strong references: the interpreter freezes threads in their jobs unless its end waits for them.
+# All running worker threads. The references are strong, because the end of the interpreter has to wait for these
+# threads: otherwise it would stop them in the middle of a job.
 _running_workers: dict[threading.Thread, _RunningWorker] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
@@ -350,12 +353,12 @@ def _end_all() -> None:
         # The end of a program does not wait for jobs that are not due yet.
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
-    # Threads whose pool was garbage-collected; such a pool takes no more jobs.
+    # Threads whose pool was garbage-collected. Such a pool accepts no more jobs.
     alone = {thread: each for thread, each in _running_workers.copy().items() if each.pool() is None}
     for each in alone.values():
         if each.at_exit != "finish":
             each.worker.cancel()
-    # The timeouts of all pools begin here, not one after the other.
+    # The timeouts of all pools begin at the same moment, not one after the other.
     began = time.monotonic()
     for pool in pools:
         if pool._at_exit == "abandon" or _ended(pool._join, pool._exit_timeout, began):
@@ -410,19 +413,19 @@ def _forget_takers(began: float) -> None:
 def _is_idle(thread: threading.Thread) -> bool:
     """Return whether a thread belongs to an executor of the standard library and has no work.
 
-    Such a thread ends after this one if its module was imported first; no thread is left to give it work.
+    Such a thread ends after the calling thread if its module was imported first. No thread is left to give it work.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     threads: Any = sys.modules.get("concurrent.futures.thread")
     if threads is not None and (queue := threads._threads_queues.get(thread)) is not None:
-        # The queue waits in C: a waiting worker has no Python frame below `_worker`.
+        # A waiting worker is in a C function of its queue, so its innermost Python frame is `_worker`.
         return frame is not None and frame.f_code is threads._worker.__code__ and queue.empty()
     processes: Any = sys.modules.get("concurrent.futures.process")
     if processes is None or not isinstance(thread, processes._ExecutorManagerThread):
         return False
     while frame is not None and frame.f_code is not thread.wait_result_broken_or_wakeup.__code__:
         frame = frame.f_back
-    # In any other frame it runs callbacks of finished work.
+    # If the frame is another function, the thread runs callbacks of finished work.
     return frame is not None and not thread.pending_work_items
 
 
@@ -431,7 +434,7 @@ def _report_unfinished(what: str, timeout: float | None, undone: str) -> None:
 
 
 def _reset_after_fork() -> None:
-    """Reset the pools in a forked child: no threads, no jobs. Takes no lock: a thread of the parent may hold it."""
+    """Reset the pools in a forked child to no threads and no jobs. Takes no lock, because a lost thread may hold it."""
     global _event_loops_lock
     _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
@@ -445,6 +448,6 @@ def _reset_after_fork() -> None:
         pool._after_fork(reason, pool._max_workers, pool._queue_size)
 
 
-# Runs before the interpreter waits for threads; `atexit` functions run after that.
+# `_end_all` runs before the interpreter waits for threads. `atexit` functions would run after that wait.
 threading._register_atexit(_end_all)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_reset_after_fork)

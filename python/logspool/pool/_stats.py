@@ -10,11 +10,11 @@ from typing import Any
 class Histogram:
     """Histogram of the durations of jobs."""
 
-    #: Number of durations.
+    #: Number of recorded durations.
     count: int
-    #: Their sum in seconds.
+    #: Sum of the recorded durations in seconds.
     sum: float
-    #: Upper bounds in seconds, each with the number of durations at or below it.
+    #: Pairs of an upper bound in seconds and the number of durations less than or equal to this bound.
     buckets: tuple[tuple[float, int], ...]
 
 
@@ -22,34 +22,34 @@ class Histogram:
 class PoolStats:
     """Counters of a pool at one moment."""
 
-    #: Jobs that wait for a worker.
+    #: Number of jobs that wait for a worker.
     depth: int
     #: Seconds that the oldest waiting job has waited.
     oldest_age: float
-    #: Jobs that are not due yet, schedules included.
+    #: Number of jobs that are not due yet, including jobs of schedules.
     delayed: int
-    #: Worker threads.
+    #: Number of worker threads.
     workers: int
-    #: Workers that run a job or look for one.
+    #: Number of workers that run a job or look for one.
     busy: int
-    #: Jobs accepted since the pool was made; each run of a schedule counts.
+    #: Number of jobs accepted since the pool was made. Each run of a schedule counts as one job.
     submitted: int
-    #: Jobs without a future that raised.
+    #: Number of jobs without a future that raised an exception.
     failed: int
-    #: Jobs cancelled to make room for newer ones (`overflow="drop_oldest"`).
+    #: Number of jobs cancelled to make room for newer ones (`overflow="drop_oldest"`).
     dropped: int
-    #: Jobs that ran longer than their `timeout`.
+    #: Number of jobs that ran longer than their `timeout`.
     timed_out: int
-    #: Times a sleeping worker was woken.
+    #: How often a sleeping worker was woken.
     wakes: int
-    #: Waiting time of jobs, in seconds.
+    #: Histogram of the seconds that jobs waited for a worker.
     wait_seconds: Histogram
-    #: Running time of jobs, in seconds.
+    #: Histogram of the seconds that jobs ran.
     run_seconds: Histogram
 
 
 def stats_of(counts: dict[str, Any]) -> PoolStats:
-    """Return the native counts under their names."""
+    """Return the counts of native code as a `PoolStats`."""
     for name in ("wait_seconds", "run_seconds"):
         count, total, buckets = counts[name]
         counts[name] = Histogram(count, total, tuple(buckets))

@@ -1,4 +1,4 @@
-//! Walks the handlers and parents of one logger as stock logging would, and collects the inputs of its plan.
+//! Visits the handlers of one logger and of its parents as stock logging would, and collects the inputs of the plan.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -23,9 +23,9 @@ use crate::plans::watched;
 /// Whether a plan is made under the planning lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PlanningLock {
-    /// Yes: handlers are described and sinks opened.
+    /// The planning lock is held. The builder may describe handlers and open sinks.
     Held,
-    /// No: all handlers must be described and their sinks open already.
+    /// The planning lock is not held. All handlers must be described already, and their sinks must be open.
     Free,
 }
 
@@ -38,33 +38,34 @@ pub struct PlanBuilder<'a> {
     pub targets: Vec<Target>,
     pub streams: Vec<TextStream>,
     pub words: Vec<StreamWord>,
-    /// Counters in which some of the words are.
+    /// Counters of file switches. Some of `words` are inside these counters.
     pub rotations: Vec<Arc<AtomicU64>>,
     pub needs: Needs,
-    /// Stock logging handles levels from here on.
+    /// Stock logging handles records of this level and above.
     pub stock_from: u32,
-    /// Records of levels from here on reach a handler that opens its file with its first record.
+    /// Records of this level and above are taken by a handler that opens its file with its first record.
     pub opens_from: u32,
     pub reason: String,
     /// True if the logger instance does not override `isEnabledFor`.
     pub gate_is_stock: bool,
     pub handlers: usize,
     pub terminal: Option<u32>,
-    /// The loggers of the chain, and streams.
+    /// References to the visited loggers and to the handlers' streams.
     pub kept: Vec<Owned>,
-    /// Objects that contain the words, or to which the words point.
+    /// References to the objects that contain `words`, and to the objects to which `words` point.
     pub held: Vec<Owned>,
 }
 
 impl PlanBuilder<'_> {
-    /// Sets the reason why stock logging handles all levels, if `found` is not 0.
+    /// If `found` is not 0, lets stock logging handle all levels, for this reason.
     pub fn note(&mut self, found: u32, reason: &str) {
         if found != 0 {
             self.stock_above(0, reason);
         }
     }
 
-    /// Sets the reason why stock logging handles levels from `level` on.
+    /// Lets stock logging handle records of `level` and above, and sets the reason. Does nothing if stock logging
+    /// already handles them.
     pub fn stock_above(&mut self, level: u32, reason: &str) {
         if level < self.stock_from {
             self.stock_from = level;
@@ -93,7 +94,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Checks for attributes of the logger instance that override a method, and for filters.
+    /// Lets stock logging handle all levels if the logger has a filter, or if an attribute of the instance overrides a
+    /// method.
     pub fn instance(&mut self, logger: &Bound<'_, PyAny>) -> PyResult<()> {
         let attributes = logger.getattr("__dict__")?;
         let attributes = attributes.cast::<PyDict>()?;
@@ -113,7 +115,7 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    /// Records a list; `false` if it cannot be compared later.
+    /// Records a list as an input of the plan. Returns `false` if its content cannot be compared later.
     fn list(&mut self, list: &Bound<'_, PyAny>) -> bool {
         let shape = ListShape::of(list);
         let is_one = shape.is_some();
@@ -121,7 +123,7 @@ impl PlanBuilder<'_> {
         is_one
     }
 
-    /// Walks the handlers of the logger and its parents; `false` if one needs the planning lock.
+    /// Inspects the handlers of the logger and of its parents. Returns `false` if a handler needs the planning lock.
     pub fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = logger.py();
         let names = names();
@@ -155,7 +157,7 @@ impl PlanBuilder<'_> {
         Ok(true)
     }
 
-    /// Inspects a handler; `false` if that needs the planning lock.
+    /// Inspects a handler. Returns `false` if that needs the planning lock.
     fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
         let state = match self.lock {

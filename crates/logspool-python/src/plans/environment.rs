@@ -1,10 +1,10 @@
-//! Watches the module globals that stock logging reads at every call: are they unchanged since the plans were made?
+//! Watches the module globals that stock logging reads at every call, and detects changes made after the plans.
 //!
-//! Stop on the line: *capture*, part of the check before the native path. Users and freezegun assign
-//! `logging._srcfile`, `time.time` and similar globals without any setter. CPython numbers each change of a dict
-//! (`ma_version_tag`, 3.10-3.13; checked per version in `tests/python`), so the check is one comparison per dict. Only
-//! after a number has changed are the watched values themselves compared. From 3.14 on there is no such number. There
-//! the values are looked up each time, as are all values of a dict that is watched as a whole.
+//! Pipeline stage: *capture*, part of the check before the native path (see ARCHITECTURE.md). Users and freezegun
+//! assign `logging._srcfile`, `time.time` and similar globals without any setter. CPython 3.10-3.13 numbers each change
+//! of a dict (`ma_version_tag`; checked per version in `tests/python`), so the check is one comparison per dict. Only
+//! after the number of a dict has changed are its watched values compared. From 3.14 on dicts have no such number.
+//! There each check looks up all watched values, including every value of a dict that is watched as a whole.
 //!
 //! Atomics outside `queue`: every logging call reads the epoch and the recorded versions without a lock.
 
@@ -20,17 +20,18 @@ use pyo3::types::PyDict;
 
 use crate::interpreter::object::{self, Object, Owned};
 
-/// Increases after every change that may affect a plan. Plans of an older epoch are made again.
+/// The number of the current epoch. It increases after every change that may affect a plan. Plans of an older epoch are
+/// made again.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
-/// The current epoch. A thread that reads it sees every change made before the epoch began.
+/// The current epoch. A thread that reads this number also sees every change made before the epoch began.
 #[inline(always)]
 pub fn epoch() -> u64 {
-    // Pairs with `advance` where it moves.
+    // Pairs with `advance` in `advance_epoch`.
     EPOCH.observe()
 }
 
-/// Makes every plan stale, but no description: loggers, handlers or sinks have changed.
+/// Makes every plan stale, but no description. Called after a logger, a handler or a sink has changed.
 pub fn advance_epoch() {
     let epoch = EPOCH.advance();
     let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
@@ -46,14 +47,15 @@ pub fn only_other_threads_changed(epoch: u64) -> bool {
     OWN_EPOCH.try_with(Cell::get).is_ok_and(|own| own <= epoch)
 }
 
-/// Increases after a change that may affect descriptions of all handlers and classes: of the module globals, or of the
-/// methods by which logspool replaced stock ones. [`crate::plans::hooks`] sees changes of one handler or formatter.
+/// Increases after a change that may affect the descriptions of all handlers and classes. Such changes are assignments
+/// to watched module globals, and replacements of stock methods by methods of logspool. Changes of a single handler or
+/// formatter are detected by [`crate::plans::hooks`].
 static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
 
-/// The number under which descriptions are made. Read it before the object is described.
+/// The current value of the number under which descriptions are made. Read it before an object is described.
 #[inline(always)]
 pub fn descriptions() -> u64 {
-    // Pairs with `advance` where it moves.
+    // Pairs with `advance` in `make_all_stale`.
     DESCRIPTIONS.observe()
 }
 
@@ -63,11 +65,11 @@ pub fn make_all_stale() {
     stop_pushes();
 }
 
-/// Increases when records that were prepared earlier must not be pushed. Either a sink was taken from its handler and
-/// is about to be closed, or `install()` is no longer in force.
+/// The stop number. After it has increased, records that were prepared before must not be pushed. It increases when a
+/// sink was taken from its handler and is about to be closed, and when `install()` is no longer in force.
 static STOPS: AtomicU64 = AtomicU64::new(0);
 
-/// A record may be pushed only under the number under which it was prepared.
+/// The current stop number. A record may be pushed only under the stop number under which it was prepared.
 #[inline(always)]
 pub fn stops() -> u64 {
     // Pairs with `advance` in `stop_pushes`.
@@ -80,7 +82,7 @@ pub fn stop_pushes() {
     advance_epoch();
 }
 
-/// Largest number of watched dicts: logging, time, threading, `_levelToName`, and two more.
+/// Maximum number of watched dicts: `logging`, `time`, `threading`, `_levelToName`, and two spare ones.
 const MAX_DICTS: usize = 6;
 
 struct DictSlot {
@@ -97,16 +99,16 @@ struct WatchedDict {
     what: WatchedContent,
 }
 
-/// The watched content of a dict, as it was.
+/// The watched content of a dict, recorded at the last comparison.
 enum WatchedContent {
-    /// Names, with their values at that time.
+    /// Watched names, each with its recorded value; `None` if the dict did not have the name.
     Names(Vec<(Owned, Option<Owned>)>),
-    /// The whole dict.
+    /// All entries whose keys are numbers.
     All(NumberedItems),
 }
 
-/// The entries of a dict whose keys are numbers, as they were. Entries with other keys are not compared: a lookup by
-/// number does not find them, or only through their own `__eq__`.
+/// The recorded entries of a dict whose keys are numbers. Entries with other keys are not compared: a lookup by number
+/// finds such a key only if the key's own `__eq__` says that it is equal.
 struct NumberedItems {
     len: ffi::Py_ssize_t,
     of_numbers: Vec<(Owned, Owned)>,
@@ -115,9 +117,10 @@ struct NumberedItems {
 impl NumberedItems {
     fn of(py: Python<'_>, dict: &WatchableDict) -> Self {
         let dict = dict.0.as_ptr();
-        // SAFETY: a live dict, and the thread is attached; the list is our own, and its items are pairs.
+        // SAFETY: a live dict, and the thread is attached. No other code has the list of items, and its items are
+        // pairs.
         unsafe {
-            // Read before the items: an item added in between then shows as a difference.
+            // Read before the items: an item that is added in between then shows as a difference in the length.
             let len = ffi::PyDict_Size(dict);
             let Some(items) = Owned::steal(ffi::PyDict_Items(dict)) else {
                 ffi::PyErr_Clear();
@@ -140,8 +143,8 @@ impl NumberedItems {
     /// True if `dict` still has these items.
     fn hold(&self, _attached: Python<'_>, dict: &WatchableDict) -> bool {
         let dict = dict.0.as_ptr();
-        // SAFETY: live objects, and the token shows that the thread is attached; looking up a number runs no foreign
-        // code.
+        // SAFETY: live objects, and the token shows that the thread is attached; looking up a number runs no user
+        // Python code.
         unsafe {
             ffi::PyDict_Size(dict) == self.len
                 && self
@@ -172,7 +175,7 @@ impl WatchableDict {
         Self(Owned::of(dict))
     }
 
-    /// The object.
+    /// The dict, as an object.
     pub fn object(&self) -> &Owned {
         &self.0
     }
@@ -188,8 +191,8 @@ struct DictHead {
     ma_version_tag: u64,
 }
 
-/// Offset of the number of a dict's last change. From 3.14 on the offset of its number of items, which shows names that
-/// are added or removed, but no values that change.
+/// Offset of the number of a dict's last change in its C struct. From 3.14 on it is the offset of the number of items,
+/// which shows that names were added or removed, but not that values were replaced.
 pub fn dict_state_offset() -> usize {
     #[cfg(not(Py_3_14))]
     return std::mem::offset_of!(DictHead, ma_version_tag);
@@ -218,7 +221,7 @@ unsafe fn version_at(dict: *mut PyObject) -> u64 {
     unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
 }
 
-/// Starts to watch `names` in `dict`, or without names all entries with numbers as keys.
+/// Starts to watch `names` in `dict`. If `names` is `None`, watches all entries whose keys are numbers.
 pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let py = dict.py();
     let held = WatchableDict::of(dict);
@@ -247,7 +250,7 @@ pub fn forget_all() {
 }
 
 fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
-    // SAFETY: a live dict and `str`, and the thread is attached; the value becomes an own reference at once.
+    // SAFETY: a live dict and `str`, and the thread is attached. An own reference to the value is taken at once.
     let value = unsafe {
         let value = ffi::PyDict_GetItemWithError(dict.0.as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, value).map(|value| Owned::of(&value))
@@ -258,7 +261,7 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
     value
 }
 
-/// True if no watched dict has changed since [`refresh`]; runs no foreign code.
+/// True if no watched dict has changed since [`refresh`]. Runs no user Python code.
 #[inline(always)]
 pub fn is_unchanged(py: Python<'_>) -> bool {
     #[cfg(not(Py_3_14))]
@@ -282,14 +285,15 @@ pub fn is_unchanged(py: Python<'_>) -> bool {
     }
 }
 
-/// Compares the watched values with the recorded ones, and begins a new epoch if one has changed. May run foreign code.
+/// Compares the watched values with the recorded ones. If one has changed, records the new values and begins a new
+/// epoch. May run user Python code.
 #[cold]
 #[inline(never)]
 pub fn refresh(py: Python<'_>) {
     let mut moved = false;
     let (mut gone, mut gone_items) = (Vec::new(), Vec::new());
-    // `try_lock`: a nested call (from a finalizer that logs) leaves the comparison to the outer call, which is doing
-    // it.
+    // `try_lock`, because this call may be nested: a finalizer that logs can run during the comparison of an outer
+    // call. The nested call leaves the comparison to the outer one.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
     for (index, WatchedDict { dict, what }) in watched.iter_mut().enumerate() {
         #[cfg(not(Py_3_14))]
@@ -326,7 +330,7 @@ pub fn refresh(py: Python<'_>) {
     drop((gone, gone_items));
 }
 
-/// The epoch and numbers under which the ids in a record were made.
+/// The epoch, the stop number and the id epoch under which the ids in a record were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdValidity {
     /// [`epoch()`]
@@ -338,19 +342,19 @@ pub struct IdValidity {
 }
 
 impl IdValidity {
-    /// The current numbers. Read them before anything is made from them.
+    /// The current numbers. Read them before anything is made whose validity depends on them.
     pub fn now() -> Self {
         Self { epoch: epoch(), stops: stops(), id_epoch: pipeline::id_epoch() }
     }
 
-    /// True if nothing has changed.
+    /// True if the epoch and the id epoch are unchanged.
     #[inline(always)]
     pub fn holds(self) -> bool {
         self.epoch == epoch() && self.id_epoch == pipeline::id_epoch()
     }
 
-    /// True if it is valid for the call in which it was made or found. Changes made by other threads meanwhile do not
-    /// count: whether they came before the call cannot be decided. Changes made by this thread do count.
+    /// True if the ids are valid for the call that made or found them. Changes by other threads during the call do not
+    /// count, because nothing decides whether they came before the call. Changes by this thread count.
     pub fn serves_call(self) -> bool {
         self.holds() || self.may_push() && only_other_threads_changed(self.epoch)
     }

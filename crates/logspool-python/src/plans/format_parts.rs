@@ -1,4 +1,4 @@
-//! A formatter, in a form that the collector can use.
+//! The description of a formatter, in a form that the collector can use.
 
 use logspool_record::definition::Zone;
 use logspool_record::format::{Extras, FormatSpec, Layout, Style};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::plans::logging_globals::LoggingGlobals;
 
-/// The part of a [`FormatSpec`] that a formatter decides.
+/// The part of a [`FormatSpec`] that depends only on the formatter.
 #[derive(Clone)]
 pub struct FormatParts {
     layout: Layout,
@@ -15,7 +15,7 @@ pub struct FormatParts {
     default_time_format: String,
     default_msec_format: Option<String>,
     zone: Zone,
-    /// Names of levels in this formatter's output; `None` uses those of `logging`.
+    /// Names of levels in this formatter's output; `None` uses the level names of `logging`.
     level_names: Option<Vec<(u16, String)>>,
 }
 
@@ -63,12 +63,13 @@ impl FormatParts {
         }
     }
 
-    /// True if the attributes of a record are passed as keywords. Their names then have to be text.
+    /// True if the format passes the attributes of a record as keywords (styles `{` and `$`, JSON and entries).
+    /// Attribute names then have to be `str`.
     pub fn takes_keywords(&self) -> bool {
         !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
     }
 
-    /// The complete specification, for a sink with this terminator.
+    /// The complete specification, for lines that end with `terminator`.
     pub fn spec(&self, globals: &LoggingGlobals, terminator: &str) -> FormatSpec {
         FormatSpec {
             layout: self.layout.clone(),

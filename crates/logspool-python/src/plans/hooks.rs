@@ -1,9 +1,9 @@
 //! Intercepts every attribute set or deleted on the loggers, handlers, formatters and styles that plans depend on.
 //!
-//! Stop on the line: beside *capture*. `config.py`, `assertLogs` and users assign `logger.handlers`, `handler.level`,
-//! `formatter.datefmt` without any setter. `install()` gives the classes a `__setattr__` and a `__delattr__`. They
-//! begin a new epoch if the assignment matters, and then do the same as those of `object`. Reading an attribute costs
-//! the same as before.
+//! Pipeline stage: outside the path of a record, next to *capture* (see ARCHITECTURE.md). `config.py`, `assertLogs` and
+//! users assign `logger.handlers`, `handler.level` and `formatter.datefmt` without any setter. So `install()` gives the
+//! classes a `__setattr__` and a `__delattr__`. These methods begin a new epoch if the assignment matters, and then do
+//! the same as the methods of `object`. Reading an attribute costs the same as without the hooks.
 
 use std::ptr;
 
@@ -72,12 +72,13 @@ fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_,
         }
         make_stale(watched, effect);
     }
-    // SAFETY: live objects, and the thread is attached; null deletes.
+    // SAFETY: live objects, and the thread is attached; a null value deletes the attribute.
     if unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value) } != 0 {
         return ptr::null_mut();
     }
     if let Some(watched) = &watched {
-        // Repeated: on free-threaded builds a plan may have been made between the first call and the assignment.
+        // Called a second time: on free-threaded builds another thread may have made a plan between the first call and
+        // the assignment.
         make_stale(watched, effect);
         if matches!(effect, Effect::Release | Effect::All) {
             table::forget_all(py);
@@ -86,8 +87,8 @@ fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_,
     object::none(py)
 }
 
-/// Called before `stream` is replaced by the object at the address `value`: writes the records queued for the old
-/// stream, and closes the sink's descriptor.
+/// Called before an attribute is replaced by the object at the address `value`. If the attribute is a handler's
+/// `stream`, writes the records queued for the old stream and closes the sink's descriptor.
 fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) -> PyResult<()> {
     if object::text(name) != Some("stream") {
         return Ok(());

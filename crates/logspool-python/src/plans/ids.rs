@@ -1,6 +1,7 @@
-//! Ids of formats and routes by their definitions, so that making a plan again does not fill the core's tables.
+//! Maps the definitions of formats and routes to their ids. A plan that is made again gets the same ids, and does not
+//! fill the core's tables.
 //!
-//! Stop on the line: *capture*, its slow path.
+//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +32,7 @@ fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
     act(ids)
 }
 
-/// The id of a format and the values it shows, or the reason why the collector cannot follow it.
+/// The id of a format and the values that it shows, or the reason why the collector cannot render it.
 pub fn format_id(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
     with_ids(|ids| {
         if let Some(known) = ids.formats.get(&spec) {
@@ -73,7 +74,7 @@ pub fn route_id(definition: RouteDefinition) -> Option<u32> {
     })
 }
 
-/// Removes the routes to a sink that was closed. Its id is never used again.
+/// Removes the routes to a sink that was closed. The id of the sink is never used again.
 pub fn forget_routes(sink: u32) {
     with_ids(|ids| ids.routes.retain(|route, _| route.targets.iter().all(|target| target.sink != sink)));
 }

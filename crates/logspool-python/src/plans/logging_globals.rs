@@ -1,7 +1,8 @@
-//! Facts that hold for all loggers: level names, clock arithmetic, and the reason why no call may take the native path.
+//! Facts that are the same for all loggers: level names, clock arithmetic, and a reason that keeps every call off the
+//! native path.
 //!
-//! Stop on the line: *capture*, its slow path. Read again from `python/logspool/_adopt.py` after each change of a
-//! watched module global.
+//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md). `python/logspool/_adopt.py` determines the facts
+//! again after each change of a watched module global.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,27 +13,27 @@ use pyo3::types::{PyBool, PyType};
 use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
 
-/// Facts that hold for all loggers.
+/// Facts that are the same for all loggers.
 pub struct LoggingGlobals {
-    /// [`crate::plans::environment::descriptions`], read before these facts were.
+    /// The value of [`crate::plans::environment::descriptions`] before these facts were determined.
     descriptions: u64,
-    /// `LogRecord`, with its version tag at that time.
+    /// The class `LogRecord`, with its version tag when these facts were determined.
     pub record_class: ClassVersion,
-    /// Why no call may take the native path; empty if some may.
+    /// Why no call may take the native path; empty if calls may take it.
     pub reason: String,
-    /// `logging._levelToName`.
+    /// The content of `logging._levelToName`.
     pub level_names: Vec<(u16, String)>,
-    /// `logging._startTime`.
+    /// The value of `logging._startTime`, in nanoseconds.
     pub start_time_ns: i64,
     /// The rules of this Python's `logging`.
     pub cpython: CpythonRules,
-    /// `logging.logProcesses`.
+    /// The value of `logging.logProcesses`.
     pub shows_process: bool,
 }
 
 static KNOWN: Mutex<Option<Arc<LoggingGlobals>>> = Mutex::new(None);
 
-/// The facts for descriptions made under the number `descriptions`.
+/// The facts for descriptions that are made under the number `descriptions`.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Plans of loggers: their inputs, how they are made, where they are kept, and when they are stale.
+//! Plans of loggers: the inputs of a plan, how plans are made and stored, and when a plan is stale.
 //!
 //! [`planning`] makes the [`plan`] of a logger from the states of its handlers in [`adoption`], and puts it into the
-//! [`table`]. [`environment`], [`watched`] and [`hooks`] detect the changes that make it stale.
+//! [`table`]. [`environment`], [`watched`] and [`hooks`] detect the changes that make a plan stale.
 
 pub mod adoption;
 pub mod builder;

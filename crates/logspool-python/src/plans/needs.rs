@@ -1,6 +1,7 @@
-//! The values of a call, other than its message, that the formats of a route show. Only these are looked up.
+//! The values of a call, other than its message, that the formats of a route show. A call looks up only these values.
 //!
-//! Stop on the line: *capture*. Each format lists the kinds of values that it shows as Python does.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Each format lists the kinds of values for which it writes the same
+//! bytes as Python.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,22 +14,22 @@ use crate::interpreter::object::Owned;
 /// The context values that the formats of a route show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// File, line or function of the caller.
+    /// True if a format shows the file, the line or the function of the caller.
     pub caller: bool,
-    /// `%(thread)d`.
+    /// True if a format shows `%(thread)d`.
     pub thread: bool,
-    /// `%(threadName)s`.
+    /// True if a format shows `%(threadName)s`.
     pub thread_name: bool,
-    /// `%(processName)s`.
+    /// True if a format shows `%(processName)s`.
     pub process_name: bool,
-    /// `%(taskName)s`.
+    /// True if a format shows `%(taskName)s`.
     pub task_name: bool,
-    /// Bound and extra fields: the ones that are shown.
+    /// The fields of `bind` and `extra` that the formats show; `None` if they show none.
     pub fields: Option<&'static ShownFields>,
 }
 
 impl Needs {
-    /// The needs of both.
+    /// The needs of `self` and of `other` together.
     pub fn union(self, py: Python<'_>, other: Self) -> Self {
         Self {
             caller: self.caller || other.caller,
@@ -40,12 +41,13 @@ impl Needs {
         }
     }
 
-    /// True if any value other than the caller is needed.
+    /// True if any value other than [`Needs::caller`] is needed.
     pub fn context(&self) -> bool {
         self.of_thread() || self.fields.is_some()
     }
 
-    /// True if only the fields given by the call or by `bind` are needed, whatever their names.
+    /// True if fields are needed and no other context value, and the formats name no field: every field that the call
+    /// or `bind` gives is shown.
     #[inline(always)]
     pub fn only_given_fields(&self) -> bool {
         !self.of_thread() && self.fields.is_some_and(ShownFields::names_none)
@@ -60,14 +62,14 @@ impl Needs {
 /// Number of [`ArgumentKind`]s.
 const KINDS: usize = ArgumentKind::Other as usize + 1;
 
-/// How a value is handled, by its kind.
+/// Which side renders the value of a field, for each [`ArgumentKind`]; the index is the kind.
 pub type Accepts = [RenderedBy; KINDS];
 
 /// A field that a format shows by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     name: String,
-    /// True if Python raises for a record without it.
+    /// True if Python raises an error for a record without this field.
     required: bool,
     accepts: Accepts,
 }
@@ -76,7 +78,7 @@ pub struct Named {
 pub struct Definition {
     /// True if a format shows every field.
     all: bool,
-    /// True if a format shows the items of a list, a tuple or a dict: only Python can read those.
+    /// True if a format shows the items of a list, a tuple or a dict. Only Python can read such items.
     containers: bool,
     named: Vec<Named>,
 }
@@ -102,9 +104,9 @@ impl PartialEq for ShownFields {
 
 impl Eq for ShownFields {}
 
-/// Each set of fields, kept once and for the life of the process: routes refer to them.
+/// All sets of fields, each stored once. Sets are never freed, because routes refer to them.
 ///
-/// Bounded by the core's tables: formats and routes that find no room there need no set.
+/// The size of the core's tables limits their number: a format or route that has no room there needs no set.
 static KNOWN: Mutex<Vec<&'static ShownFields>> = Mutex::new(Vec::new());
 
 fn known(py: Python<'_>, definition: Definition) -> &'static ShownFields {
@@ -119,10 +121,10 @@ fn known(py: Python<'_>, definition: Definition) -> &'static ShownFields {
     made
 }
 
-/// The fields that a format shows; `None` for no fields.
+/// The fields that a format shows; `None` if it shows none.
 pub fn shown_by(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Option<&'static ShownFields> {
     let all = format.needs().contains(Need::AllFields);
-    // A JSON format omits a field that a record lacks; a text format raises.
+    // If a record lacks a field, a JSON format omits the field; a text format raises an error.
     let required = matches!(spec.layout, Layout::Text { .. });
     let named = |name: &String| Named { name: name.clone(), required, accepts: accepts(format, name) };
     let named: Vec<Named> = format.needs().fields().iter().map(named).collect();
@@ -148,7 +150,8 @@ fn accepts(format: &Format, name: &str) -> Accepts {
     accepts
 }
 
-/// The fields that both show.
+/// The fields that `one` or `other` shows. If both name a field, it is required if either requires it, and the stricter
+/// [`RenderedBy`] applies to each kind of value.
 pub fn intersection(
     py: Python<'_>,
     one: Option<&'static ShownFields>,
@@ -185,7 +188,7 @@ const fn stricter(one: RenderedBy, other: RenderedBy) -> RenderedBy {
 }
 
 impl ShownFields {
-    /// True if no field is shown by name.
+    /// True if the formats name no field.
     #[inline(always)]
     pub fn names_none(&self) -> bool {
         self.definition.named.is_empty()
@@ -196,13 +199,13 @@ impl ShownFields {
         self.definition.all
     }
 
-    /// True if a format shows the items of a list, a tuple or a dict: only Python can read those.
+    /// True if a format shows the items of a list, a tuple or a dict. Only Python can read such items.
     pub fn containers(&self) -> bool {
         self.definition.containers
     }
 
-    /// The fields that are shown by name. Each has its name, whether Python raises for a record without it, and how a
-    /// value is handled by its kind.
+    /// The fields that the formats name. Each item has the name, whether Python raises an error for a record without
+    /// the field, and which side renders a value of each kind.
     pub fn named(&self) -> impl Iterator<Item = (&Owned, bool, &Accepts)> {
         self.names.iter().zip(&self.definition.named).map(|(name, named)| (name, named.required, &named.accepts))
     }

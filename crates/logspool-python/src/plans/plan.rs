@@ -1,11 +1,12 @@
-//! The plan of one logger: everything the native path knows about it, and whether that is still valid.
+//! The plan of one logger: everything that the native path knows about the logger, and the check that the plan is
+//! valid.
 //!
-//! Stop on the line: *capture*. `planning` makes a plan from everything that stock logging would look at. The plan
-//! records its inputs: the epoch, the generation of the pipeline, the version tags of classes, the lists of handlers
-//! and filters. [`Plan::fresh`] compares these in a few nanoseconds; any difference leads to a new plan. Nothing here
-//! runs Python code.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). `planning` makes a plan from everything that stock logging would
+//! read. The plan records its inputs: the epoch, the id epoch of the pipeline, the version tags of classes, the lists
+//! of handlers and filters. [`Plan::fresh`] compares these inputs in a few nanoseconds. After any difference a new plan
+//! is made. Nothing in this module runs Python code.
 //!
-//! Atomics outside `queue`: concurrent calls write counters and cached gates on free-threaded builds.
+//! Atomics outside `queue`: on free-threaded builds concurrent calls write counters and cached gates.
 
 use std::sync::atomic::{AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -21,22 +22,23 @@ use crate::plans::environment::{self, IdValidity, WatchableDict};
 use crate::plans::needs::Needs;
 use crate::plans::text_stream::{StreamList, StreamWord, TextStream};
 
-/// The part of a plan that a call copies before it runs foreign code, because that code may replace the plan.
+/// The part of a plan that a call copies before it runs user Python code, because that code may replace the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// Id of the route in the pipeline of `generation`; `None` if no handler takes any record.
+    /// Id of the route, valid in the id epoch of `made_under`; `None` if no handler takes any record.
     pub id: Option<u32>,
-    /// The epoch, generation and stop number under which `id` and its sinks are valid.
+    /// The epoch, id epoch and stop number under which `id` and the route's sinks are valid.
     pub made_under: IdValidity,
-    /// Context that the formats show.
+    /// The context values that the formats show.
     pub needs: Needs,
-    /// Lowest level that a handler of the route takes. For records below it the call does nothing.
+    /// Lowest level that a handler of the route takes. A call with a lower level does nothing.
     pub lowest: u16,
-    /// Records of levels from here on reach a handler that only stock logging can serve; `u32::MAX` for none.
+    /// Records of this level and above are taken by a handler that only stock logging can serve; `u32::MAX` if there is
+    /// no such handler.
     pub stock_from: u32,
-    /// Streams of handlers. Text that the program printed there has to be written before the record.
+    /// Streams of the route's handlers. Text that the program printed to them has to be written before the record.
     pub streams: StreamList,
-    /// The sink of a terminal: the call waits briefly until its own line is shown.
+    /// The sink of a terminal, if there is one: the call waits briefly until the terminal shows its line.
     pub terminal: Option<u32>,
 }
 
@@ -47,11 +49,11 @@ pub struct Counts {
     pub native: AtomicU64,
     /// Enabled calls that stock logging served.
     pub stock: AtomicU64,
-    /// Why the stock path is taken; empty if the native one is.
+    /// Why calls take the stock path; empty if they take the native path.
     pub reason: Mutex<String>,
 }
 
-/// Adds one. On GIL builds a plain load and store is enough, because no two calls run at once.
+/// Adds one to a counter. On GIL builds a plain load and store is enough, because no two calls run at once.
 #[inline(always)]
 pub fn count(counter: &AtomicU64) {
     #[cfg(not(Py_GIL_DISABLED))]
@@ -62,9 +64,10 @@ pub fn count(counter: &AtomicU64) {
 
 /// The content of a list when the plan was made.
 pub struct ListShape {
-    /// The list itself; an exact `list`.
+    /// The list itself. Its type is exactly `list`.
     pub list: Owned,
-    /// Weak references to its items. An address alone is not enough, because a later object could have it.
+    /// Weak references to the items of the list. Addresses alone are not enough, because a later object could get the
+    /// address of a freed item.
     pub items: Vec<WeakReference>,
 }
 
@@ -72,37 +75,38 @@ pub struct ListShape {
 pub struct Plan {
     /// Address of the logger, the key in the cache.
     pub logger: usize,
-    /// The epoch, generation and stop number under which the plan was made.
+    /// The epoch, id epoch and stop number under which the plan was made.
     pub made_under: IdValidity,
-    /// `logger.disabled`; a change begins a new epoch.
+    /// The value of `logger.disabled`. Changing it begins a new epoch.
     pub disabled: bool,
-    /// `logger._cache`, an exact dict; `None` if stock logging has to decide whether a level is enabled.
+    /// The dict `logger._cache`; `None` if stock logging has to decide whether a level is enabled.
     pub level_cache: Option<WatchableDict>,
     /// Version of `level_cache` for which `gates` are valid.
     pub gates_version: AtomicU64,
-    /// Answer per stdlib level: 1 enabled, 0 disabled, -1 not looked up yet.
+    /// For each of the five standard levels: 1 enabled, 0 disabled, -1 not looked up yet.
     pub gates: [AtomicI8; 5],
-    /// Classes with their version tags at that time. The first is the logger's own class.
+    /// Classes with their version tags when the plan was made. The first is the logger's own class.
     pub types: Vec<ClassVersion>,
     /// Lists of handlers and filters.
     pub lists: Vec<ListShape>,
-    /// The native path; `None` without one (`counts` has the reason).
+    /// The route of the native path; `None` if all calls take the stock path (`counts` has the reason).
     pub route: Option<Route>,
     /// Counts of the logger's calls.
     pub counts: &'static Counts,
-    /// Records of levels from here on reach a handler that opens its file with its first record; see `opens`.
+    /// Records of this level and above are taken by a handler that opens its file with its first record; see `opens`.
     pub opens_from: u32,
-    /// Levels from here on that stock logging handles even if those files are open.
+    /// Stock logging handles records of this level and above even after those files are open.
     pub stock_from_if_open: u32,
-    /// Words of streams, and of their buffers and files, that change without any attribute of a handler.
+    /// Words in the C structs of streams, and of their buffers and files. They can change without an assignment to an
+    /// attribute of a handler.
     pub words: Box<[StreamWord]>,
     /// The streams that `route.streams` borrows.
     #[expect(dead_code, reason = "held, read through the route")]
     pub streams: Box<[TextStream]>,
-    /// Counters of the sinks' file switches; some of `words` are in them.
+    /// Counters of the sinks' file switches. Some of `words` are inside these counters.
     #[expect(dead_code, reason = "held, read through the words")]
     pub rotations: Vec<Arc<AtomicU64>>,
-    /// References to the objects that contain `words`, and to those that `streams` points to.
+    /// References to the objects that contain `words`, and to the objects to which `streams` points.
     #[expect(dead_code, reason = "held, never read")]
     pub kept: Vec<Owned>,
 }
@@ -131,12 +135,13 @@ pub struct ClassVersion {
 }
 
 impl ClassVersion {
-    /// The class with its current tag, after making CPython assign one; the tag is 0 if CPython has none left.
+    /// The class with its current version tag. Lets CPython assign a tag if the class has none. The tag is 0 if CPython
+    /// has no tag left.
     pub fn assigned(class: &Bound<'_, PyType>) -> Self {
         unsafe extern "C" {
             fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
         }
-        // CPython assigns the tag during an attribute lookup on the type; every class has this name.
+        // CPython assigns the tag during an attribute lookup on the type; every class has an attribute of this name.
         let name = names::bound(class.py(), &names::names().init);
         // SAFETY: a live type and `str`, and the thread is attached; the result is borrowed and not used.
         unsafe { _PyType_Lookup(class.as_type_ptr(), name.as_ptr()) };
@@ -180,8 +185,8 @@ impl ClassVersion {
 /// The version tag of a class. The reference must be to a type.
 #[inline(always)]
 fn tag_of(class: &Owned) -> u32 {
-    // SAFETY: a live type, kept by its reference. The tag is read atomically because another thread may be storing it
-    // on free-threaded builds.
+    // SAFETY: a live type, kept alive by `class`. The tag is read atomically, because on free-threaded builds another
+    // thread may be storing it.
     unsafe {
         let tag = &raw const (*class.as_ptr().cast::<ffi::PyTypeObject>()).tp_version_tag;
         (*tag.cast::<std::sync::atomic::AtomicU32>()).load(Relaxed)
@@ -196,7 +201,7 @@ impl ListShape {
         Some(Self { list: Owned::of(list), items: items? })
     }
 
-    /// True if the list is unchanged.
+    /// True if the list still has the same items in the same order.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
     pub fn fresh(&self, _attached: Python<'_>) -> bool {
@@ -212,7 +217,7 @@ impl ListShape {
         }
     }
 
-    /// True if the list is unchanged.
+    /// True if the list still has the same items in the same order.
     #[cfg(Py_GIL_DISABLED)]
     pub fn fresh(&self, _attached: Python<'_>) -> bool {
         // SAFETY: an exact list, kept alive by `self`; `PyList_GetItemRef` is atomic with respect to other threads.
@@ -236,37 +241,37 @@ impl ListShape {
 }
 
 impl Plan {
-    /// True if the gate may be used: the class and the epoch are unchanged.
+    /// True if [`Plan::gate`] may be used: the logger's class and the epoch are unchanged.
     #[inline(always)]
     pub fn gate_holds(&self) -> bool {
         self.made_under.epoch == environment::epoch() && self.types[0].is_same()
     }
 
-    /// True if every input of the plan is unchanged. Runs no foreign code.
+    /// True if every input of the plan is unchanged. Runs no user Python code.
     #[inline(always)]
     pub fn fresh(&self, py: Python<'_>) -> bool {
         self.made_under.epoch == environment::epoch() && self.inputs_hold(py)
     }
 
     /// True if the plan is valid for a call that began in the epoch `since`. Either the plan is fresh, or it was made
-    /// since then and only other threads have changed something meanwhile.
+    /// in this epoch or later, and only other threads have changed an input after that.
     pub fn serves(&self, py: Python<'_>, since: u64) -> bool {
         let is_new = self.made_under.epoch >= since && self.made_under.serves_call();
         (is_new || self.made_under.epoch == environment::epoch()) && self.inputs_hold(py)
     }
 
-    /// True if all inputs are unchanged that the epoch does not cover.
+    /// True if the inputs are unchanged whose changes do not begin a new epoch.
     #[inline(always)]
     fn inputs_hold(&self, py: Python<'_>) -> bool {
         environment::is_unchanged(py)
             && self.route.as_ref().is_none_or(|route| route.made_under.id_epoch == pipeline::id_epoch())
             && self.types.iter().all(ClassVersion::is_same)
-            // SAFETY: the plan keeps the objects and counters that contain its words.
+            // SAFETY: the plan keeps the objects and counters that contain its words alive.
             && self.words.iter().all(|word| unsafe { word.holds() })
             && self.lists.iter().all(|list| list.fresh(py))
     }
 
-    /// True if a record of this level could take the native path after the files are open that it opens.
+    /// True if a record of this level opens a handler's file and could take the native path once the file is open.
     pub fn opens(&self, level: u16) -> bool {
         (self.opens_from..self.stock_from_if_open).contains(&u32::from(level))
     }

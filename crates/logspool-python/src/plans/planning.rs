@@ -1,9 +1,10 @@
-//! Makes the plan of a logger: walks its handlers as stock logging would, and decides which calls may take the native
+//! Makes the plan of a logger: visits its handlers as stock logging would, and decides which calls may take the native
 //! path.
 //!
-//! Stop on the line: *capture*, its slow path: runs at the first call of a logger and after every change. A case that
-//! it cannot follow becomes a reason, never an error; `stats()` shows the reason. It runs under its own Python lock, so
-//! that two threads do not open two sinks for one handler.
+//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md). It runs at the first call of a logger and after
+//! every change. A case that planning does not support never raises an error: the calls take the stock path, and
+//! `stats()` shows the reason. Planning runs under its own Python lock, so that two threads do not open two sinks for
+//! one handler.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI8, AtomicU64};
@@ -28,9 +29,9 @@ use crate::plans::{adoption, table, tries, watched};
 pub enum PlanOutcome {
     /// The logger has a plan now.
     Plan,
-    /// No plan can be made at the moment.
+    /// No plan can be made now. The call takes the stock path.
     NotNow,
-    /// Python raised an error that leaves the call (`KeyboardInterrupt`, for example); it is set.
+    /// Python raised an error that must leave the call, such as `KeyboardInterrupt`. Python's error indicator is set.
     Raised,
 }
 
@@ -49,14 +50,15 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
         return PlanOutcome::NotNow;
     }
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
-    // While the interpreter ends, this thread might never return from the Python code that making a plan runs.
+    // Making a plan runs Python code. While the interpreter ends, this thread might never return from it. `_stay`
+    // delays the end.
     let Some(_stay) = EndDelay::new() else { return PlanOutcome::NotNow };
     let py = logger.py();
     let logger = logger.to_owned();
     let made = with_saved_error(py, || {
-        // Usually all handlers are known, and no thread has to wait for the lock. Free-threaded builds always take it.
-        // Otherwise threads that begin to log at the same time would each replace a plan that another thread is about
-        // to use.
+        // On GIL builds a plan is first tried without the lock: usually all handlers are known. Free-threaded builds
+        // always take the lock. Without it, threads that begin to log at the same time would each replace a plan that
+        // another thread is about to use.
         if !cfg!(Py_GIL_DISABLED)
             && let Some(made) = catch_panic(|| make_once(half, &logger, PlanningLock::Free))?
         {
@@ -64,7 +66,7 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
         }
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(half, py, || {
-            // Another thread may have made the plan while this one waited for the lock.
+            // Another thread may have made the plan while this thread waited for the lock.
             if table::serves(py, logger.as_borrowed(), since) {
                 return Ok(PlanOutcome::Plan);
             }
@@ -74,17 +76,18 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
     made.unwrap_or_else(PlanOutcome::from)
 }
 
-/// Runs a function that makes a plan. A panic must not cross into the interpreter: after one there is no plan.
+/// Runs a function that makes a plan. Catches a panic, which must not unwind into the interpreter. After a panic the
+/// logger gets no plan.
 fn catch_panic(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result<Option<PlanOutcome>, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(PlanOutcome::NotNow)))
 }
 
-/// Opens the files that a record of `level` opens, and makes the plan again. If a file cannot be opened, stock logging
-/// reports it.
+/// Opens the handlers' files that a record of `level` would open, and makes the plan again. If a file cannot be opened,
+/// stock logging reports the error.
 pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutcome {
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
     let py = logger.py();
-    // Held, and without the planning lock, because `_open` may run foreign code.
+    // A reference to the logger is held, and the planning lock is not, because `_open` may run user Python code.
     let logger = logger.to_owned();
     match with_saved_error(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
         Ok(_) => make(logger.as_borrowed(), since),
@@ -96,8 +99,8 @@ fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<Pl
     for _ in 0..3 {
         let now = IdValidity::now();
         let made = make_once(half, logger, PlanningLock::Held)?;
-        // Two steps make the first try stale. Defining the first id begins the pipeline (again, in a forked child).
-        // Closing a handler's former sink begins a new epoch.
+        // The first try can make itself stale in two ways. Defining the first id starts the pipeline (again, in a
+        // forked child). Closing a handler's previous sink begins a new epoch.
         if now.serves_call() || !matches!(made, Some(PlanOutcome::Plan)) {
             return Ok(made);
         }
@@ -106,10 +109,10 @@ fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<Pl
     Ok(None)
 }
 
-/// Tries once to make a plan; `None` if that needs the lock.
+/// Tries once to make a plan. Returns `None` if that needs the planning lock.
 fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: PlanningLock) -> Result<Option<PlanOutcome>, Failure> {
     let py = logger.py();
-    // Read first, so that a change from here on makes the plan stale and never wrong.
+    // Read before the inputs are inspected: a later change then makes the plan stale, never wrong.
     let under = IdValidity::now();
     // Checked after the epoch is read: `uninstall()` may have run while this thread waited for the lock.
     if !installed() {
@@ -137,7 +140,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: PlanningLock) -
         kept: Vec::new(),
         held: Vec::new(),
     };
-    // Watched before it is inspected, so that a change from here on begins a new epoch.
+    // The logger is watched before it is inspected, so that a later change begins a new epoch.
     watched::watch_loggers([logger.as_ptr() as usize]);
     builder.class(&logger.get_type());
     let class_reason: String = half.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
@@ -165,7 +168,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: PlanningLock) -
     let route = builder.route(&name, under, StreamList::of(&streams));
     let counts = table::counts(&name);
     *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
-    // The plan must not keep its own logger alive: it is removed when the logger dies.
+    // The plan must not keep its own logger alive, because the plan is removed when the logger is freed.
     let own = logger.as_ptr();
     builder.kept.retain(|kept| kept.as_ptr() != own);
     builder.kept.append(&mut builder.held);

@@ -13,27 +13,29 @@ use crate::plans::environment;
 
 /// The functions of `python/logspool/_adopt.py`, with related objects.
 pub struct PythonHalf {
-    /// `describe(handler) -> str | Adoption`
+    /// The function `describe(handler) -> str | Adoption`.
     pub describe: Py<PyAny>,
-    /// `describe_format(handler) -> Format`
+    /// The function `describe_format(handler) -> Format`.
     pub describe_format: Py<PyAny>,
-    /// `classify_logger(cls) -> str`: why calls of its loggers must stay on the stock path, or "".
+    /// The function `classify_logger(cls) -> str`. It returns why calls of loggers of this class must stay on the stock
+    /// path, or "".
     pub classify_logger: Py<PyAny>,
-    /// `open_streams(logger, level)`
+    /// The function `open_streams(logger, level)`.
     pub open_streams: Py<PyAny>,
-    /// `logging_globals() -> LoggingGlobals`
+    /// The function `logging_globals() -> LoggingGlobals`.
     pub logging_globals: Py<PyAny>,
-    /// Names that override a method called by stock logging if they are set on a logger instance.
+    /// Names of the logger methods that stock logging calls. An attribute of such a name on a logger instance overrides
+    /// the method.
     pub logger_methods: Vec<Py<PyString>>,
-    /// A reentrant lock of logspool's own: code that takes another lock must not run under it.
+    /// The planning lock, a reentrant lock that only logspool uses. Code that takes another lock must not run under it.
     pub lock: Py<PyAny>,
-    /// `logging.LogRecord`
+    /// The class `logging.LogRecord`.
     pub record_class: Py<PyAny>,
-    /// The callback of weak references, for when a logger or handler dies.
+    /// The callback of weak references to loggers and handlers. CPython calls it when the object is freed.
     pub forget: Py<PyAny>,
 }
 
-/// The Python half, as `set_python_half` sets it.
+/// The Python half; empty until [`set_python_half`].
 pub static HALF: OnceLock<PythonHalf> = OnceLock::new();
 
 /// Sets the Python half. Later calls change nothing.
@@ -55,7 +57,7 @@ pub fn installed() -> bool {
     INSTALLED.load(Relaxed)
 }
 
-/// A weak reference that removes the plan and the state of its object when the object dies.
+/// A weak reference to a logger or a handler. Its callback removes the plan or the state when the object is freed.
 ///
 /// # Errors
 ///
@@ -65,7 +67,8 @@ pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<WeakReference> {
     WeakReference::new(object, forget)
 }
 
-/// Runs code that may raise, and restores the error that was set before, which a logging call must not lose.
+/// Runs code that may raise an error. Then restores the error that was set before, because a logging call must not lose
+/// it.
 ///
 /// # Errors
 ///
@@ -111,12 +114,12 @@ pub fn set_own_classes(classes: Owned) {
     let _ = OWN_CLASSES.set(classes);
 }
 
-/// True if the handler uses the queue even without `install()`.
+/// True if the handler is one of logspool's own, which use the queue even without `install()`.
 pub fn stands_alone(handler: &Bound<'_, PyAny>) -> bool {
     OWN_CLASSES.get().is_some_and(|classes| handler.is_instance(&classes.bind(handler.py())).unwrap_or(false))
 }
 
-/// `logging.LogRecord`, after the Python half was set.
+/// The class `logging.LogRecord`; `None` until the Python half is set.
 pub fn record_class() -> Option<&'static Py<PyAny>> {
     HALF.get().map(|half| &half.record_class)
 }
@@ -125,12 +128,12 @@ pub fn record_class() -> Option<&'static Py<PyAny>> {
 ///
 /// # Errors
 ///
-/// `StockObjects`: `act` raised an `Exception`, or the interpreter ends.
+/// [`Failure::Stock`] if `act` raised an `Exception`, or if the interpreter is ending.
 pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PythonHalf) -> PyResult<T>) -> Result<T, Failure> {
     let half = HALF.get().ok_or(Failure::Stock)?;
     let _stay = EndDelay::new().ok_or(Failure::Stock)?;
     with_saved_error(py, || under_lock(half, py, || Ok(act(half)?)))
 }
 
-/// Longest chain of parents that is followed; a longer one is treated as a loop.
+/// Maximum number of parents that are followed. A longer chain is treated as a loop.
 pub const MAX_PARENTS: usize = 200;

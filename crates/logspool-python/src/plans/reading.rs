@@ -1,4 +1,4 @@
-//! How records of one adopted handler are read by value, within one generation of the pipeline.
+//! How records of one adopted handler are read by value, within one id epoch of the pipeline.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,50 +19,51 @@ use crate::plans::plan::ListShape;
 use crate::plans::python_half::{MAX_PARENTS, locked};
 use crate::plans::watched;
 
-/// Everything known about the records of one handler, within one generation.
+/// Everything known about the records of one handler, within one id epoch of the pipeline.
 pub struct RecordReading {
     /// Id epoch of the pipeline when the ids were defined.
     pub id_epoch: u64,
-    /// Level names and clock.
+    /// The facts that are the same for all loggers, such as level names and clock arithmetic.
     pub globals: Arc<LoggingGlobals>,
-    /// The format's id and the values it shows.
+    /// The format's id and the values that the format shows.
     pub format: (u32, Needs),
     /// Attributes of a record that affect its line.
     pub line_attributes: LineAttributes,
-    /// Makes the texts that Python's formatter would set on a record.
+    /// The compiled format. It makes the text that Python's formatter would set as `asctime` on a record.
     compiled: Format,
     render: Mutex<RenderState>,
-    /// Logger names seen until now.
+    /// The logger names of the records seen so far.
     names: Mutex<Vec<Arc<LoggerName>>>,
 }
 
-/// Attributes of a record that affect its line, in addition to those that every format uses.
+/// Which attributes of a record affect its line, in addition to the attributes that every format uses.
 #[derive(Debug, Clone, Copy)]
 pub struct LineAttributes {
-    /// The format shows the process id.
+    /// True if the format shows the process id.
     pub process_id: bool,
-    /// The format shows the file's name or the module, which a record has in addition to its path.
+    /// True if the format shows `filename` or `module`, which a record has in addition to `pathname`.
     pub file: bool,
-    /// The attributes are passed as keywords, so their names have to be text.
+    /// True if the format passes the attributes as keywords, so that their names have to be `str`.
     pub attribute_names: bool,
 }
 
-/// One logger name, within one epoch.
+/// Facts about one logger name, within one epoch.
 pub struct LoggerName {
     object: Owned,
     epoch: u64,
     pub route: u32,
-    /// The lists of handlers and filters under which this handler is the last to see the record; `None` if it is not.
+    /// The lists of handlers and filters. While they are unchanged, only this handler gets the logger's records. `None`
+    /// if another handler or a filter gets them, too.
     pub last_stop: Option<Vec<ListShape>>,
 }
 
-/// Largest number of names per handler; records with other names are formatted in the caller.
+/// Maximum number of logger names per handler. Records with further names are formatted in the caller.
 ///
-/// Chosen: the lookup scans addresses; programs log through a few dozen loggers.
+/// Chosen: the lookup compares the addresses one by one, and programs log through a few dozen loggers.
 const MAX_NAMES: usize = 64;
 
 impl RecordReading {
-    /// Makes a reading without any logger names.
+    /// Makes a `RecordReading` without any logger names.
     pub fn new(
         id_epoch: u64,
         globals: Arc<LoggingGlobals>,
@@ -73,11 +74,12 @@ impl RecordReading {
         Self { id_epoch, globals, format, line_attributes, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
-    /// Sets the attributes that Python's formatter sets on a record. The record's class has the stock `__setattr__`.
+    /// Sets the attributes `message` and `asctime`, as Python's formatter does. The record's class must have the stock
+    /// `__setattr__`.
     ///
     /// # Errors
     ///
-    /// Setting an attribute raised.
+    /// Setting an attribute raised an error.
     pub fn leave_texts(&self, record: Object<'_, '_>, time: i64, message: &Owned) -> Result<(), Failure> {
         let py = record.py();
         let set = |name: &Owned, value: &Owned| {
@@ -92,7 +94,7 @@ impl RecordReading {
         };
         set(&names().message, message)?;
         if shows_time {
-            // SAFETY: the text has the length given; a new reference, or null with an error set.
+            // SAFETY: the text has the given length. The result is a new reference, or null with an error set.
             let text = unsafe {
                 let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
                 Owned::steal(text)
@@ -102,11 +104,11 @@ impl RecordReading {
         Ok(())
     }
 
-    /// The entry of a logger's name: the route of its records, and whether this handler is the last to see them.
+    /// The facts about a logger name: the route of its records, and whether only this handler gets them.
     ///
     /// # Errors
     ///
-    /// [`Failure::Stock`] if there are too many names, and if the core's table of routes is full.
+    /// [`Failure::Stock`] if there are more than `MAX_NAMES` names, or if the core's table of routes is full.
     pub fn name(
         &self,
         handler: Object<'_, '_>,
@@ -141,7 +143,7 @@ impl RecordReading {
                 }
             }
         };
-        // Dropped without the lock: the entry may hold the last reference to a list of handlers.
+        // Dropped after the lock is released, because the entry may hold the last reference to a list of handlers.
         drop(old);
         Ok(made)
     }
@@ -151,7 +153,7 @@ impl RecordReading {
 ///
 /// # Errors
 ///
-/// `StockObjects` if its lines have to be made in the caller.
+/// [`Failure::Stock`] if the handler's lines have to be made in the caller.
 pub fn reading(
     py: Python<'_>,
     parts: &FormatParts,
@@ -178,8 +180,8 @@ pub fn reading(
     Ok(RecordReading::new(id_epoch, globals, format, compiled, line_attributes))
 }
 
-/// The lists of handlers and filters that make `handler` the only one to see the records of a logger; `None` if there
-/// is another.
+/// The lists of handlers and filters, if they make `handler` the only handler that gets the records of the logger with
+/// this name. `None` if another handler or a filter gets them.
 ///
 /// # Errors
 ///

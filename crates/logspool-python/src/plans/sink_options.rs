@@ -1,4 +1,4 @@
-//! The core's table of sinks for Python.
+//! Gives Python access to the core's table of sinks.
 
 use logspool::option::OptionValue;
 use logspool::sinks::{self, SinkInput, SinkRow, TABLE};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::option_values::{self, refused, rows, unwrapped};
 
-/// The options in a dict for a sink.
+/// Reads the options of a sink from a dict.
 ///
 /// # Errors
 ///
@@ -17,21 +17,21 @@ pub fn given(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, O
     option_values::given(sinks::row(kind).map_err(refused)?.options, options)
 }
 
-/// Checks the options of a sink. Returns its name, as statistics show it.
+/// Checks the options of a sink. Returns the sink's name as statistics show it.
 ///
 /// # Errors
 ///
-/// `ValueError` and `TypeError` that say what is allowed.
+/// `ValueError` and `TypeError` with a message that names the allowed values.
 pub fn check(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
     let definition = sinks::define(kind, given(kind, options)?, Descriptor::Open).map_err(refused)?;
     Ok(definition.name)
 }
 
-/// The table of sinks, as dicts.
+/// The table of sinks, as a list of dicts.
 ///
 /// # Errors
 ///
-/// Where there is no memory.
+/// `MemoryError` if there is no memory.
 pub fn table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     PyList::new(py, TABLE.iter().map(|row| sink(py, row)).collect::<PyResult<Vec<_>>>()?)
 }

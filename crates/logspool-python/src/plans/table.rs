@@ -1,9 +1,9 @@
 //! All plans: one table keyed by the logger's address. A weak reference removes a plan when its logger dies.
 //!
-//! Stop on the line: *capture*. A direct-mapped cache comes before the table: one per process on GIL builds, where the
-//! GIL orders the calls, and one per thread on free-threaded builds.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). A lookup first tries a direct-mapped cache, then the table. GIL
+//! builds have one cache per process, because the GIL orders the calls. Free-threaded builds have one cache per thread.
 //!
-//! Atomics outside `queue`: on free-threaded builds a counter informs the caches of other threads about changes.
+//! Atomics outside `queue`: on free-threaded builds a counter tells the caches of other threads that the table changed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use crate::plans::text_stream::{StreamList, TextStream};
 
 struct PlanTable {
     plans: HashMap<usize, (Arc<Plan>, WeakReference)>,
-    /// Address of the weak reference to address of the logger, to find the plan of a dead logger.
+    /// Maps the address of a weak reference to the address of its logger, to find the plan of a dead logger.
     by_reference: HashMap<usize, usize>,
     counts: HashMap<String, &'static Counts>,
 }
@@ -26,7 +26,7 @@ static TABLE: Mutex<Option<PlanTable>> = Mutex::new(None);
 
 /// Number of plans in the direct-mapped cache.
 ///
-/// Chosen: a program logs through a few dozen loggers at a time; 64 entries take one kilobyte.
+/// Chosen: a program logs through a few dozen loggers at a time. 64 entries take only one kilobyte.
 const CACHED: usize = 64;
 
 #[inline(always)]
@@ -36,17 +36,17 @@ fn slot_of(logger: usize) -> usize {
 
 #[cfg(not(Py_GIL_DISABLED))]
 mod cache {
-    //! One cache for the process, guarded by the GIL. It borrows from the table; an entry is removed before its plan
-    //! is.
+    //! One cache for the process, guarded by the GIL. It borrows plans from the table. An entry is removed from the
+    //! cache before its plan is removed from the table.
     use super::{CACHED, Plan, Python, slot_of};
     use std::cell::UnsafeCell;
 
     pub struct ProcessCache(UnsafeCell<[(usize, *const Plan); CACHED]>);
-    // SAFETY: only attached threads use it, and the GIL orders them.
+    // SAFETY: only attached threads use the cache, and the GIL orders their accesses.
     unsafe impl Sync for ProcessCache {}
     pub static CACHE: ProcessCache = ProcessCache(UnsafeCell::new([(0, std::ptr::null()); CACHED]));
 
-    /// Valid until foreign code runs or the thread detaches.
+    /// The pointer is valid until user Python code runs or the thread detaches.
     pub type Reference = *const Plan;
 
     #[inline(always)]
@@ -71,7 +71,7 @@ mod cache {
 
 #[cfg(Py_GIL_DISABLED)]
 mod cache {
-    //! One cache per thread. It holds references to its plans, and becomes invalid when the table changes.
+    //! One cache per thread. It owns references to its plans. All its entries become invalid when the table changes.
     use super::{CACHED, Plan, Python, slot_of};
     use logspool_sys::published::{Counted, Published};
     use std::cell::RefCell;
@@ -89,8 +89,8 @@ mod cache {
         static CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache { changes: 0, plans: [const { None }; CACHED] }) };
     }
 
-    /// Plans left by threads that ended. A thread is not attached to the interpreter when it ends, so it must not drop
-    /// them.
+    /// Cached plans of threads that ended. A thread is no longer attached to the interpreter when its thread-locals are
+    /// dropped, so it must not drop the plans itself.
     static PLANS_OF_ENDED_THREADS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
     impl Drop for ThreadCache {
@@ -100,7 +100,7 @@ mod cache {
         }
     }
 
-    /// Drops the plans left by threads that ended.
+    /// Drops the cached plans of threads that ended.
     pub fn tidy(_attached: Python<'_>) {
         let left = std::mem::take(&mut *PLANS_OF_ENDED_THREADS.lock().unwrap_or_else(PoisonError::into_inner));
         drop(left);
@@ -109,8 +109,8 @@ mod cache {
     pub type Reference = Arc<Plan>;
 
     pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
-        // Pairs with `advance` in `clear`: a thread that sees the new count finds the plan put into the table
-        // before.
+        // Pairs with `advance` in `clear`. A plan is put into the table before the count is increased, so a thread that
+        // reads the new count also finds the new plan.
         let changes = CHANGES.observe();
         CACHE
             .try_with(|cache| {
@@ -142,8 +142,8 @@ mod cache {
         });
     }
 
-    /// Other threads drop their cached plans with their next call. This thread drops them at once: a handler may be
-    /// dropped next, and plans hold the lists that hold handlers.
+    /// Other threads drop their cached plans at their next call. This thread drops its cached plans at once: the caller
+    /// may free a handler next, and plans keep the lists of handlers alive.
     pub fn clear(_attached: Python<'_>) {
         CHANGES.advance();
         let gone: Option<Vec<_>> = CACHE
@@ -159,8 +159,8 @@ mod cache {
 
 pub use cache::Reference;
 
-/// The plan of a logger, fresh or stale, if it has one. On GIL builds the result is valid until foreign code runs or
-/// the thread detaches.
+/// The plan of a logger, fresh or stale; `None` if the logger has no plan. On GIL builds the result is valid until user
+/// Python code runs or the thread detaches.
 #[inline(always)]
 pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
     let logger = logger.as_ptr() as usize;
@@ -170,15 +170,15 @@ pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
     }
 }
 
-/// The plan of a reference.
+/// The plan to which a reference from [`find`] points.
 ///
 /// # Safety
 ///
-/// On GIL builds: no foreign code has run since the reference was found, and none runs while the result is in use.
+/// On GIL builds: no user Python code has run since the reference was found, and none runs while the result is in use.
 #[inline(always)]
 pub unsafe fn borrowed(reference: &Reference) -> &Plan {
     #[cfg(not(Py_GIL_DISABLED))]
-    // SAFETY: the table holds the plan until foreign code runs; the caller ensures that none does.
+    // SAFETY: the table holds the plan until user Python code runs; the caller ensures that none runs.
     return unsafe { &**reference };
     #[cfg(Py_GIL_DISABLED)]
     return reference;
@@ -186,7 +186,7 @@ pub unsafe fn borrowed(reference: &Reference) -> &Plan {
 
 /// True if the logger has a plan that is valid for a call which began in the epoch `since`.
 pub fn serves(py: Python<'_>, logger: Object<'_, '_>, since: u64) -> bool {
-    // SAFETY: the plan was found in this line, and no foreign code runs before the result is used.
+    // SAFETY: the plan was found in this line, and no user Python code runs before the result is used.
     find(py, logger).is_some_and(|plan| unsafe { borrowed(&plan) }.serves(py, since))
 }
 
@@ -202,15 +202,15 @@ fn find_in_table(py: Python<'_>, logger: usize) -> Option<Reference> {
         let plan = plan.clone();
         plan
     };
-    // The table's lock is released first. The cache entry replaced here may hold the last reference to handlers, and
-    // dropping those uses the table.
+    // The table's lock was released above. The cache entry replaced here may hold the last reference to a handler, and
+    // dropping a handler locks the table.
     cache::put(py, logger, &plan);
     Some(plan)
 }
 
-/// The plan from which a call borrows; foreign code may remove it.
+/// Remembers the plan from which a call borrows, because user Python code may remove that plan during the call.
 ///
-/// On GIL builds a call borrows its plan from the table; on free-threaded builds the call holds a reference.
+/// On GIL builds a call borrows its plan from the table. On free-threaded builds the call owns a reference to the plan.
 #[derive(Clone, Copy)]
 pub struct BorrowedPlan {
     #[cfg(not(Py_GIL_DISABLED))]
@@ -219,7 +219,7 @@ pub struct BorrowedPlan {
     logger: usize,
 }
 
-/// How often plans were removed from the table. Changes only under the GIL; free-threaded builds do not read it.
+/// Number of removals of plans from the table. It changes only under the GIL; free-threaded builds do not read it.
 static REMOVALS: AtomicU64 = AtomicU64::new(0);
 
 impl BorrowedPlan {
@@ -230,23 +230,24 @@ impl BorrowedPlan {
         Self { removals: REMOVALS.load(Relaxed), logger: plan.logger }
     }
 
-    /// Remembers nothing: the caller holds the plan.
+    /// Remembers nothing, because the caller owns a reference to the plan.
     #[cfg(Py_GIL_DISABLED)]
     pub fn of(_plan: &Plan) -> Self {
         Self {}
     }
 
-    /// The streams that a route of the plan borrows. If the plan was removed meanwhile, those of its successor.
+    /// The streams that a route of the plan borrows. If the plan was removed meanwhile, the streams of the logger's
+    /// current plan.
     ///
     /// # Safety
     ///
-    /// `borrowed` belongs to a route of the plan that `self` remembers. Do not use the result after foreign code has
-    /// run or the thread was detached.
+    /// `borrowed` belongs to a route of the plan that `self` remembers. Do not use the result after user Python code
+    /// has run or the thread was detached.
     #[inline(always)]
     pub unsafe fn streams<'a>(&self, py: Python<'_>, borrowed: StreamList) -> &'a [TextStream] {
         #[cfg(not(Py_GIL_DISABLED))]
         if REMOVALS.load(Relaxed) != self.removals {
-            // SAFETY: the caller does not use the result after foreign code has run or the thread was detached.
+            // SAFETY: the caller does not use the result after user Python code has run or the thread was detached.
             return unsafe { self.streams_now(py) };
         }
         let _ = py;
@@ -256,12 +257,12 @@ impl BorrowedPlan {
 
     /// # Safety
     ///
-    /// Do not use the result after foreign code has run or the thread was detached.
+    /// Do not use the result after user Python code has run or the thread was detached.
     #[cfg(not(Py_GIL_DISABLED))]
     #[cold]
     #[inline(never)]
     unsafe fn streams_now<'a>(&self, py: Python<'_>) -> &'a [TextStream] {
-        // SAFETY: the plan in the table holds its streams, and stays there until foreign code runs.
+        // SAFETY: the plan in the table owns its streams, and stays in the table until user Python code runs.
         unsafe {
             let plan = find_in_table(py, self.logger);
             plan.and_then(|plan| (*plan).route).map_or(&[], |route| route.streams.as_slice())
@@ -269,8 +270,8 @@ impl BorrowedPlan {
     }
 }
 
-/// Replaces the logger's old plan. `reference` is a weak reference to the logger, made with
-/// [`crate::plans::planning`]'s callback.
+/// Puts a plan into the table, in place of the logger's previous plan. `reference` is a weak reference to the logger
+/// that was made by [`crate::plans::python_half::weak_reference`].
 pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
     let logger = plan.logger;
     let gone = {
@@ -290,7 +291,7 @@ pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
     drop(gone);
 }
 
-/// Removes the plan of a logger that died.
+/// Removes the plan of a logger that was freed. `reference` is the weak reference that was given to [`put`].
 pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
@@ -302,7 +303,7 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     drop(gone);
 }
 
-/// Removes all plans, so that objects they keep alive (lists of handlers, streams) can be freed.
+/// Removes all plans, so that the objects that plans keep alive (lists of handlers, streams) can be freed.
 pub fn forget_all(py: Python<'_>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
@@ -315,7 +316,7 @@ pub fn forget_all(py: Python<'_>) {
     drop(gone);
 }
 
-/// The counters of the loggers with this name. They are never freed, like names in logging's own table.
+/// The counters of all loggers with this name. Counters are never freed, like the loggers in `logging`'s own table.
 pub fn counts(name: &str) -> &'static Counts {
     let mut table = TABLE.lock().expect("no panic happens while it is held");
     let counts = &mut table.get_or_insert_with(PlanTable::new).counts;

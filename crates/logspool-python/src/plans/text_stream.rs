@@ -1,12 +1,12 @@
-//! Text streams that handlers write to: words in their C structs that show a change, and text printed by the program
-//! that has to be written before our record.
+//! Text streams to which handlers write. Detects changes of a stream, and text that the program printed to the stream
+//! and that has to be written before the next record.
 //!
-//! Stop on the line: *capture*. Calling `flush()` for every record would cost more than the record. The C structs of a
-//! `TextIOWrapper` and its `BufferedWriter` show whether they hold unwritten text. logspool learns the position once at
-//! install: it writes to samples and looks which word changes (`python/logspool/_streams.py`). If that fails, every
-//! record calls `flush()`.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). Calling `flush()` for every record would cost more than the record.
+//! The C structs of a `TextIOWrapper` and its `BufferedWriter` show whether they hold unwritten text. At install,
+//! logspool determines the offsets of these fields once: it writes to sample streams and looks which word changes
+//! (`python/logspool/_streams.py`). If that fails, every record calls `flush()`.
 //!
-//! Atomics outside `queue`: offsets are written once at install.
+//! Atomics outside `queue`: the offsets are written once at install.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
 
-/// Text streams whose own buffers are written before a record is queued, borrowed from a plan or its builder.
+/// Text streams, borrowed from a plan or its builder. Text in their buffers is written before a record is queued.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamList {
     first: *const TextStream,
@@ -31,29 +31,29 @@ pub struct StreamList {
 /// A Python text stream and its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextStream {
-    /// An exact `io.TextIOWrapper`.
+    /// The stream. Its type is exactly `io.TextIOWrapper`.
     pub text: *mut PyObject,
-    /// Its `io.BufferedWriter`, or null if it writes unbuffered.
+    /// The `io.BufferedWriter` of the stream, or null if the stream writes unbuffered.
     pub buffer: *mut PyObject,
-    /// The sink whose queue is written before the program's own text, to keep their order. None for consoles: a full
-    /// pipe without a reader must not block the caller.
+    /// The sink whose queue is written before the program's own text, so that records and text stay in order. `None`
+    /// for consoles: a full pipe that nobody reads must not block the caller.
     pub after: Option<u32>,
 }
 
 // SAFETY: addresses only; functions that read through them require live objects and an attached thread.
 unsafe impl Send for TextStream {}
 
-// SAFETY: addresses that never change.
+// SAFETY: the addresses never change after construction.
 unsafe impl Sync for TextStream {}
 
 // SAFETY: an address only; `as_slice` requires from the caller that the owner is alive.
 unsafe impl Send for StreamList {}
 
-// SAFETY: an address that never changes.
+// SAFETY: the address never changes after construction.
 unsafe impl Sync for StreamList {}
 
 impl StreamList {
-    /// Borrows streams; their owner must outlive each use of the list.
+    /// Borrows streams. The owner of the streams must outlive each use of the list.
     pub const fn of(streams: &[TextStream]) -> Self {
         Self { first: streams.as_ptr(), len: streams.len() }
     }
@@ -62,7 +62,7 @@ impl StreamList {
     ///
     /// # Safety
     ///
-    /// Their owner lives as long as the result.
+    /// The owner of the streams lives as long as the result.
     #[inline(always)]
     pub unsafe fn as_slice<'a>(self) -> &'a [TextStream] {
         // SAFETY: `of` took address and length from a slice; the caller ensures that its owner is alive.
@@ -70,7 +70,7 @@ impl StreamList {
     }
 }
 
-/// Part of a word in the C struct of a stream, or of its buffer or file, as it was when the handler was described.
+/// The masked value of a word in the C struct of a stream, or of its buffer or file, when the handler was described.
 ///
 /// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change no attribute of the handler, but they
 /// change such words. `python/logspool/_streams.py` lists the words.
@@ -82,12 +82,12 @@ pub struct StreamWord {
 }
 
 impl StreamWord {
-    /// The word `offset` bytes into `object`. The owner of the word has to keep `object` alive as well.
+    /// The word at byte `offset` of `object`. The owner of the `StreamWord` has to keep `object` alive as well.
     pub fn new(object: *mut PyObject, offset: usize, mask: u64, value: u64) -> Self {
         Self { address: object as usize + offset, mask, value }
     }
 
-    /// The value of a counter. The owner of the word has to keep the counter alive as well.
+    /// A word that is the value of a counter. The owner of the `StreamWord` has to keep the counter alive as well.
     pub fn counter(counter: &Arc<AtomicU64>, value: u64) -> Self {
         Self { address: Arc::as_ptr(counter) as usize, mask: u64::MAX, value }
     }
@@ -100,12 +100,12 @@ impl StreamWord {
     #[inline(always)]
     pub unsafe fn holds(&self) -> bool {
         // SAFETY: the word is inside the C struct of a live object, and aligned, because offsets are whole words. It is
-        // read atomically because another thread may be storing it on free-threaded builds.
+        // read atomically, because on free-threaded builds another thread may be storing it.
         unsafe { (*(self.address as *const AtomicU64)).load(Relaxed) & self.mask == self.value }
     }
 }
 
-/// True if the object is an exact `io.TextIOWrapper`, so that no foreign code implements its methods.
+/// True if the type of the object is exactly `io.TextIOWrapper`, so that no user Python code implements its methods.
 pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
     static CLASS: OnceLock<Owned> = OnceLock::new();
     if CLASS.get().is_none() {
@@ -115,7 +115,7 @@ pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
     CLASS.get().is_some_and(|class| object.get_type().as_ptr() == class.as_ptr())
 }
 
-/// The offset is not known.
+/// The value of an offset that is not known.
 const UNKNOWN: usize = 0;
 
 static PENDING_TEXT: AtomicUsize = AtomicUsize::new(UNKNOWN);
@@ -128,11 +128,11 @@ pub fn set_offsets(pending_text: usize, write_end: usize) {
     WRITE_END.store(write_end, Relaxed);
 }
 
-/// The word `offset` bytes into `object`.
+/// The word at byte `offset` of `object`.
 ///
 /// # Safety
 ///
-/// `object` is alive, and `offset` was learnt from an object of the same exact type.
+/// `object` is alive, and `offset` was determined on an object of exactly the same type.
 #[inline(always)]
 unsafe fn word(object: *mut PyObject, offset: usize) -> i64 {
     // SAFETY: the caller ensures that the word is inside the object's struct.
@@ -150,11 +150,12 @@ unsafe fn holds_text(stream: TextStream) -> bool {
     if pending == UNKNOWN || end == UNKNOWN {
         return true;
     }
-    // SAFETY: the caller ensures that both are alive; their exact types were checked when the handler was adopted.
+    // SAFETY: the caller ensures that the stream and its buffer are alive. Their exact types were checked when the
+    // handler was adopted.
     unsafe { word(stream.text, pending) != 0 || (!stream.buffer.is_null() && word(stream.buffer, end) > 0) }
 }
 
-/// Writes the text that the program left in the streams' buffers. Stock logging reports a stream that fails.
+/// Writes the text that the program left in the streams' buffers. If a stream fails, stock logging reports the error.
 ///
 /// # Errors
 ///
@@ -162,10 +163,10 @@ unsafe fn holds_text(stream: TextStream) -> bool {
 ///
 /// # Safety
 ///
-/// The streams and their buffers are alive at the start of the call, before it runs foreign code.
+/// The streams and their buffers are alive at the start of the call, before it runs user Python code.
 #[inline(always)]
 pub unsafe fn empty_buffers(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: the caller ensures that they are alive until foreign code runs; none has run yet.
+    // SAFETY: the caller ensures that the streams and buffers are alive until user Python code runs; none has run yet.
     unsafe {
         if streams.iter().all(|stream| !holds_text(*stream)) {
             return Ok(());
@@ -176,12 +177,13 @@ pub unsafe fn empty_buffers(py: Python<'_>, streams: &[TextStream]) -> Result<()
 
 /// # Safety
 ///
-/// The streams and their buffers are alive until foreign code runs, as for [`empty_buffers`].
+/// The streams and their buffers are alive until user Python code runs, as for [`empty_buffers`].
 #[cold]
 #[inline(never)]
 unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: the caller ensures that they are alive until foreign code runs, and all are held before the first
-    // `flush()`. The buffers are held as well: a signal handler may detach one during the wait for an earlier stream.
+    // SAFETY: the caller ensures that the streams and buffers are alive until user Python code runs. References to all
+    // of them are taken before the first `flush()`. The buffers need references of their own: a signal handler may
+    // detach a buffer during the wait for an earlier stream.
     let held: Vec<(TextStream, Owned, Option<Owned>)> = unsafe {
         let own = |object| Owned::of(&Borrowed::from_ptr(py, object));
         let buffer_of = |stream: &TextStream| (!stream.buffer.is_null()).then(|| own(stream.buffer));

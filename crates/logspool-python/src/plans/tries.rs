@@ -1,33 +1,34 @@
-//! Counts how often plans are made, and pauses planning when it is wasted.
+//! Counts how often plans are made, and pauses planning when plans become stale before they are used.
 //!
-//! Stop on the line: *capture*, its slow path. A program that keeps changing handlers, in another thread for example,
-//! makes plans stale before they are used. Each call would then make a plan for nothing, and threads would wait for
-//! each other. After [`MAX_UNUSED`] such plans the next calls take the stock path at once.
+//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md). A program that keeps changing handlers, in another
+//! thread for example, makes plans stale before they are used. Each call would then make a useless plan, and threads
+//! would wait for each other. After [`MAX_UNUSED`] such plans the next calls take the stock path at once.
 //!
-//! Atomics outside `queue`: counters of all threads, on the slow path of a call.
+//! Atomics outside `queue`: all threads share the counters, on the slow path of a call.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Number of unused plans in a row after which calls take the stock path without making one.
+/// Number of consecutive unused plans after which calls take the stock path without making a plan.
 ///
-/// Chosen: beginning the pipeline and closing a sink cost one each, so a program that changes nothing has two or three.
+/// Chosen: starting the pipeline and closing a sink each make one plan stale. So even a program that changes nothing
+/// has two or three unused plans, and the limit has to be clearly higher.
 const MAX_UNUSED: u32 = 8;
 
-/// Calls that take the stock path before plans are tried again.
+/// Number of calls that take the stock path before plans are made again.
 ///
-/// Chosen: eight unused plans cost about 200 us, which is 0.2 us for each of these calls.
+/// Chosen: eight unused plans cost about 200 us. Divided among these calls, that is 0.2 us per call.
 const CALLS_WITHOUT: u32 = 1000;
 
-/// Plans made, used or not.
+/// Number of plans made, whether they were used or not.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Unused plans since a plan was last used.
+/// Number of unused plans since a plan was last used.
 static UNUSED: AtomicU32 = AtomicU32::new(0);
 
 /// Number of calls that still have to take the stock path without a plan.
 static CALLS_LEFT: AtomicU32 = AtomicU32::new(0);
 
-/// Total of plans made.
+/// Total number of plans made.
 pub fn made() -> u64 {
     MADE.load(Relaxed)
 }

@@ -1,4 +1,4 @@
-//! Loggers, handlers, formatters and styles that plans depend on, and which of their attributes matter.
+//! The loggers, handlers, formatters and styles on which plans depend, and which of their attributes matter.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use pyo3::ffi::{self, PyObject};
 use crate::interpreter::object::{self, Object};
 use crate::plans::environment;
 
-/// An object that plans depend on.
+/// An object on which plans depend.
 #[derive(Clone)]
 pub enum Watched {
     Logger,
@@ -27,20 +27,20 @@ pub struct Changes {
     formatter: AtomicU64,
 }
 
-/// Objects that plans depend on, by address. Dead objects stay in the map: another object at the same address only
-/// makes plans stale needlessly.
+/// The objects on which plans depend, by address. Freed objects stay in the map. Another object at the same address
+/// then only makes plans stale needlessly.
 static WATCHED: Mutex<Option<HashMap<usize, Watched>>> = Mutex::new(None);
 
 fn with_watched<T>(act: impl FnOnce(&mut HashMap<usize, Watched>) -> T) -> T {
     act(WATCHED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// Adds loggers to the objects that plans depend on.
+/// Adds loggers to the objects on which plans depend.
 pub fn watch_loggers(loggers: impl IntoIterator<Item = usize>) {
     with_watched(|watched| watched.extend(loggers.into_iter().map(|logger| (logger, Watched::Logger))));
 }
 
-/// A handler, formatter or style from which a description was made.
+/// A handler, formatter or style from which a description was made, with its change count before it was inspected.
 #[derive(Clone)]
 pub struct WatchedPart {
     changes: Arc<Changes>,
@@ -72,24 +72,24 @@ impl WatchedPart {
         Self { changes, counter, seen }
     }
 
-    /// The same part, as it was after `seen` changes.
+    /// The same part, with `seen` as its change count.
     pub fn after(self, seen: u64) -> Self {
         Self { seen, ..self }
     }
 
-    /// Number of changes at the time when the object was first inspected.
+    /// The change count of the object before it was inspected.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// True if it has not changed since then.
+    /// True if the object has not changed since [`Self::seen`].
     pub fn holds(&self) -> bool {
         // Pairs with `advance` in `make_stale`.
         (self.counter)(&self.changes).observe() == self.seen
     }
 }
 
-/// Stops watching all objects. Descriptions made before become stale.
+/// Stops watching all objects, and makes all existing descriptions stale.
 pub fn forget_all() {
     let gone = WATCHED.lock().unwrap_or_else(PoisonError::into_inner).take();
     for object in gone.into_iter().flat_map(HashMap::into_values) {
@@ -106,17 +106,17 @@ pub fn watched(object: Object<'_, '_>) -> Option<Watched> {
 /// Which data an assignment to an attribute makes stale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// The assignment makes nothing stale.
     Nothing,
-    /// Plans.
+    /// All plans.
     Plans,
-    /// Plans, and at once, because they keep an object alive that may have to be freed.
+    /// All plans, which are dropped at once: they keep an object alive that the assignment may free.
     Release,
-    /// Plans, and the description of the handler or formatter.
+    /// All plans, and the description of the handler or formatter.
     Changed,
-    /// Plans, and the description of a handler's formatter.
+    /// All plans, and the description of the handler's formatter.
     Formatter,
-    /// All of the above.
+    /// The same as `Release` and `Changed` together.
     All,
 }
 
@@ -142,20 +142,21 @@ pub fn effect(watched: &Watched, object: Object<'_, '_>, name: Object<'_, '_>) -
     effect.unwrap_or_else(|| if hides_attribute(object, name) { of_hidden } else { Effect::Nothing })
 }
 
-/// Attributes of a logger that plans read. Other attributes matter only if they hide one of the class.
+/// The effect of an attribute that plans read from a logger; `None` for other attributes. They matter only if they hide
+/// an attribute of the class.
 fn effect_on_logger(name: &str) -> Option<Effect> {
     match name {
         "handlers" | "parent" | "filters" | "__class__" | "__dict__" => Some(Effect::Release),
-        // Plans look into the loggers' caches of enabled levels, which `setLevel` empties. Until then stock logging
-        // does not read the level itself either.
+        // Plans read the loggers' caches of enabled levels, and `setLevel` empties these caches. As long as a cache is
+        // not emptied, stock logging does not read the level either.
         "level" => Some(Effect::Nothing),
         "propagate" | "disabled" | "name" | "_cache" | "manager" => Some(Effect::Plans),
         _ => None,
     }
 }
 
-/// Attributes of a handler, formatter or style that plans and descriptions read. Other attributes matter only if they
-/// hide one of the class.
+/// The effect of an attribute that plans or descriptions read from a handler, formatter or style; `None` for other
+/// attributes. They matter only if they hide an attribute of the class.
 fn effect_on_part(name: &str) -> Option<Effect> {
     match name {
         "level" => Some(Effect::Plans),
@@ -171,7 +172,7 @@ fn effect_on_part(name: &str) -> Option<Effect> {
     }
 }
 
-/// True if an attribute of this name, a `str`, hides one of the object's class.
+/// True if an attribute of this name on the object would hide an attribute of its class. `name` must be a `str`.
 fn hides_attribute(object: Object<'_, '_>, name: Object<'_, '_>) -> bool {
     unsafe extern "C" {
         fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;

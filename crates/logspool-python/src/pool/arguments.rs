@@ -1,12 +1,12 @@
-//! Readers of arguments whose errors name the argument. PyO3 puts that name into a note of the exception, and
-//! exceptions of Python 3.10 have no notes.
+//! Functions that read arguments and whose errors name the argument. PyO3 puts the argument's name into a note of the
+//! exception, but exceptions of Python 3.10 have no notes.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 const SECONDS_OR_NONE: &str = "a number of seconds or None";
 
-/// Reads `timeout`: seconds, or None. Zero and less do not wait, as in the standard library.
+/// Reads `timeout`: seconds, or None. As in the standard library, 0 and negative values mean not to wait.
 pub fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     let read: Option<f64> = value.extract().map_err(|error| named("timeout", SECONDS_OR_NONE, value, error))?;
     if read.is_some_and(f64::is_nan) {
@@ -45,7 +45,7 @@ pub fn n(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error| named("n", "a whole number", value, error))
 }
 
-/// Checks that the function for a pool can be called.
+/// Checks that the function given to a pool can be called.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn value(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error| named("value", "a whole number", value, error))
 }
 
-/// Replaces a `TypeError` about an argument by an error that names it. Returns other errors unchanged.
+/// Replaces a `TypeError` about an argument by an error that names the argument. Returns other errors unchanged.
 pub fn named(name: &str, expected: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(value.py()) {
         return error;
@@ -73,7 +73,7 @@ pub fn named(name: &str, expected: &str, value: &Bound<'_, PyAny>, error: PyErr)
     PyTypeError::new_err(format!("{name} must be {expected}, not {}", shown(value)))
 }
 
-/// The `repr` of the value, or its type if that fails.
+/// The `repr` of the value, or the name of its type if `repr` fails.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let kind = || value.get_type().name().map_or_else(|_| "another type".to_owned(), |kind| kind.to_string());
     value.repr().map_or_else(|_| kind(), |text| text.to_string())

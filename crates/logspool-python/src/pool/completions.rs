@@ -1,7 +1,7 @@
 //! Futures in the order in which they end, for `logspool.pool.as_completed`.
 //!
-//! The object is a callback of each future. Futures of the pool recognise it and add themselves to its queue without a
-//! Python call; other futures call it.
+//! A `Completions` object is registered as a callback of each future. Futures of the pool recognise the object and add
+//! themselves to its queue without a Python call. Other futures call the object.
 
 use logspool_pool::Channel;
 use logspool_pool::channel::TakeOutcome;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Ended futures that are not taken yet.
+/// A queue of ended futures that the consumer has not taken yet.
 #[pyclass(frozen, module = "logspool._native")]
 pub struct Completions(Channel<Py<PyAny>>);
 
@@ -26,7 +26,7 @@ impl Completions {
     #[new]
     fn new() -> Self {
         let channel = Channel::new(0);
-        // Never removed: the channel has no end, because the caller knows how many futures will come.
+        // This sender is never removed, so the channel never ends. The caller knows how many futures will come.
         channel.add_sender();
         Self(channel)
     }
@@ -35,7 +35,7 @@ impl Completions {
         self.add(future);
     }
 
-    /// Return a future that has ended, or None after `timeout` seconds without one.
+    /// Return a future that has ended, or None if no future ends within `timeout` seconds.
     #[pyo3(signature = (timeout))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let mut deadline = None;

@@ -20,15 +20,15 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{Object, Owned, WeakReference};
 use crate::interpreter::waiting::{self, Deadline};
 
-/// The native half of `logspool.pool.Pool`.
+/// The native base class of `logspool.pool.Pool`.
 #[pyclass(frozen, subclass, weakref, module = "logspool._native")]
 pub struct PoolCore {
-    /// A box that holds the `Arc`; null until `_open`.
+    /// The state that the pool shares with its workers: a pointer to a box with the `Arc`, null until `_open`.
     shared: AtomicPtr<Arc<Shared>>,
-    /// Callbacks for all jobs; set by `_open`.
+    /// The callbacks for all jobs of the pool; set by `_open`.
     pub(super) job_options: OnceLock<JobOptions>,
-    /// The event loop that asked last. If the loops of several threads alternate here, each falls back to the Python
-    /// half, which has a table of all loops.
+    /// The event loop that used the pool last. If several event loops use the pool in turn, this cache misses and the
+    /// Python half is called, which has a table of all event loops.
     last_loop: Mutex<Option<LastLoop>>,
 }
 
@@ -41,14 +41,14 @@ impl Drop for PoolCore {
         if !shared.is_null() {
             // SAFETY: made by `Box::into_raw` in `set_shared`; the swap above takes it out once.
             let shared = unsafe { Box::from_raw(shared) };
-            // As with the standard library's pool, the jobs that were accepted still run; then the workers leave.
+            // As with the standard library's pool, the accepted jobs still run. Then the workers end.
             shared.jobs.close();
         }
     }
 }
 
 impl PoolCore {
-    /// A pool that takes no jobs yet.
+    /// A pool that accepts no jobs until it is opened.
     pub fn unopened() -> Self {
         Self { shared: AtomicPtr::new(ptr::null_mut()), job_options: OnceLock::new(), last_loop: Mutex::new(None) }
     }
@@ -60,16 +60,17 @@ impl PoolCore {
     /// The pool was not opened.
     #[inline]
     pub fn shared(&self) -> PyResult<&Arc<Shared>> {
-        // SAFETY: null, or a box of `set_shared`, which stays allocated until the pool is dropped.
+        // SAFETY: null, or a box made by `set_shared`, which stays allocated until the pool is dropped.
         unsafe { self.shared.observe().as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    /// Waits until `waited` returns true; returns at once if it does so already. False: the time is over.
+    /// Waits until `waited` returns true. Returns false if the timeout passes first. Does not wait if `waited` returns
+    /// true at once.
     ///
     /// # Errors
     ///
-    /// The exception of a signal handler, and as for [`PoolCore::shared`].
+    /// The exception of a signal handler that ran during the wait, and the errors of [`PoolCore::shared`].
     pub fn wait_for(
         &self,
         py: Python<'_>,
@@ -81,11 +82,11 @@ impl PoolCore {
         Ok(waited(jobs, Duration::ZERO) || waiting::wait(py, deadline, |slice| waited(jobs, slice))?)
     }
 
-    /// The figures of this pool for metrics, under this name.
+    /// The figures of this pool for metrics, with `name` as the pool's name.
     ///
     /// # Errors
     ///
-    /// As for [`PoolCore::shared`].
+    /// The errors of [`PoolCore::shared`].
     pub fn reading(&self, name: String) -> PyResult<PoolReading> {
         let shared = self.shared()?;
         let (wait_seconds, run_seconds) = shared.histograms();
@@ -105,20 +106,21 @@ impl PoolCore {
     ///
     /// # Errors
     ///
-    /// As for [`PoolCore::shared`].
+    /// The errors of [`PoolCore::shared`].
     #[inline]
     pub fn job_options(&self) -> PyResult<&JobOptions> {
         self.job_options.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    /// The [`EventLoop`](super::EventLoop) of an asyncio event loop; a worker drops the returned reference.
+    /// The [`EventLoop`](super::EventLoop) that delivers results to an asyncio event loop. A worker drops the returned
+    /// reference.
     ///
     /// # Errors
     ///
     /// The exception of the Python half.
     pub fn event_loop_of(slf: Borrowed<'_, '_, Self>, asyncio_loop: Object<'_, '_>) -> PyResult<Owned> {
         let py = slf.py();
-        // `try_lock`, because in a forked child the thread that would unlock it may not exist.
+        // `try_lock`, because in a forked child the thread that holds the lock may not exist.
         let last_loop = || slf.get().last_loop.try_lock();
         if let Ok(found) = last_loop()
             && let Some(LastLoop(reference, event_loop)) = &*found
@@ -135,8 +137,8 @@ impl PoolCore {
         Ok(for_job)
     }
 
-    /// Replaces the shared state. Returns the previous one, which is never freed, because other threads may be reading
-    /// it.
+    /// Replaces the shared state. Returns the previous state, which is never freed, because other threads may be
+    /// reading it.
     pub(super) fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
         let before = self.shared.exchange(Box::into_raw(Box::new(Arc::new(shared))));
         // SAFETY: null, or a box that an earlier call made and that only the pool's drop frees.

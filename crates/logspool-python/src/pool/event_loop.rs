@@ -1,4 +1,4 @@
-//! Results on their way to an asyncio event loop, which is woken once for all results that wait.
+//! Delivers results to an asyncio event loop, which is woken once for all waiting results.
 //!
 //! Only a worker that finds the list empty calls the loop. Results added before the loop runs are delivered in the same
 //! wake-up. With one call per job, as in the standard library, the wake-ups cost ten times as much as the jobs.
@@ -12,13 +12,13 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Owned};
 
-/// The end of a job.
+/// How a job ended.
 pub enum JobEnd {
-    /// The value that it returned.
+    /// The job returned this value.
     Result(Owned),
-    /// The exception that it raised.
+    /// The job raised this exception.
     Exception(Owned),
-    /// Cancelled before it started.
+    /// The job was cancelled before it started.
     Cancelled,
 }
 
@@ -26,7 +26,7 @@ pub enum JobEnd {
 #[pyclass(frozen, module = "logspool._native")]
 pub struct EventLoop {
     call_soon_threadsafe: Py<PyAny>,
-    /// asyncio futures, each with the end of its job.
+    /// The asyncio futures to end, each with the outcome of its job.
     waiting: Mutex<Vec<(Owned, JobEnd)>>,
 }
 
@@ -43,7 +43,7 @@ impl EventLoop {
         Self { call_soon_threadsafe, waiting: Mutex::default() }
     }
 
-    /// End the futures whose results have come. Called in the loop's thread.
+    /// End the futures whose results have arrived. Called in the thread of the event loop.
     fn drain(&self, py: Python<'_>) {
         let waiting = mem::take(&mut *self.waiting());
         for (future, how) in waiting {
@@ -55,12 +55,12 @@ impl EventLoop {
     }
 }
 
-/// `asyncio.get_running_loop`
+/// The function `asyncio.get_running_loop`. The first call imports asyncio, because importing asyncio takes longer than
+/// importing this package.
 ///
 /// # Errors
 ///
-/// The exception of the import. Importing asyncio takes longer than importing this package, so the first job for a loop
-/// does it.
+/// The exception of the import.
 pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
     static FUNCTION: OnceLock<Owned> = OnceLock::new();
     if let Some(function) = FUNCTION.get() {
@@ -80,8 +80,8 @@ fn end(future: &Bound<'_, PyAny>, how: &JobEnd) -> PyResult<()> {
     match how {
         JobEnd::Result(value) => future.call_method1(names::bound(py, &names().set_result), (value.bind(py),)),
         JobEnd::Cancelled => future.call_method0(names::bound(py, &names().cancel)),
-        // A future refuses `StopIteration`. It then gets the error of that refusal, so that its awaiter does not wait
-        // for ever.
+        // asyncio futures refuse `StopIteration`. The future then gets the error of the refusal, so that the coroutine
+        // that awaits it does not wait for ever.
         JobEnd::Exception(value) => future
             .call_method1(set_exception, (value.bind(py),))
             .or_else(|error| future.call_method1(set_exception, (error.into_value(py),))),
@@ -89,7 +89,7 @@ fn end(future: &Bound<'_, PyAny>, how: &JobEnd) -> PyResult<()> {
     .map(drop)
 }
 
-/// Sends the end of a job to the loop; `event_loop` is an [`EventLoop`].
+/// Sends the outcome of a job to the event loop. `event_loop` is an [`EventLoop`] object.
 pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: JobEnd) {
     let object = event_loop.bind(py);
     let Ok(object) = object.cast::<EventLoop>() else { return };
@@ -105,14 +105,14 @@ pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: JobEnd) {
             called.map(drop).ok_or_else(|| PyErr::fetch(py))
         })
     {
-        // The loop is closed: its futures are not awaited any more.
+        // The event loop is closed, so nothing awaits its futures any more.
         let forgotten = mem::take(&mut *bridge.waiting());
         drop(forgotten);
         error.write_unraisable(py, Some(&object));
     }
 }
 
-/// Whether the asyncio future of a job is cancelled, so that the job need not run.
+/// True if the asyncio future of a job is cancelled, so that the job need not run.
 pub fn is_cancelled(py: Python<'_>, future: &Owned) -> bool {
     let asked = leaving::method(future.bind(py), &names().cancelled);
     let answer = asked.and_then(|asked| leaving::is_true(asked.bind(py)));

@@ -17,25 +17,25 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{Object, Owned};
 
-/// The rarer parts of a job. Dropped by attached threads only.
+/// The rarer parts of a job. Only threads attached to the interpreter drop it.
 pub struct Extra {
     /// The future, if there is one.
     pub future: Option<FutureHandle>,
-    /// Called with each value of the job.
+    /// The callback that is called with each value of the job.
     pub done: Option<Owned>,
-    /// Called with the exception of the job.
+    /// The callback that is called with the exception of the job.
     pub failed: Option<Owned>,
-    /// Receives values and exceptions.
+    /// The `Results` that receive the values and exceptions.
     pub results: Option<Sender>,
-    /// How long the job may run, in nanoseconds.
+    /// Time limit of the job, in nanoseconds.
     pub limit_ns: Option<u64>,
     /// The schedule that repeats the job.
     pub schedule: Option<Py<Schedule>>,
-    /// Odd while a run is in progress and within its time limit, else even.
+    /// A counter that is odd while a run is in progress and within its time limit, and even otherwise.
     pub turn: AtomicU64,
 }
 
-/// Runs the job, whose target is `extra`, and reports its end, as [`Job::run`].
+/// Does the same as [`Job::run`] for a job whose target is `extra`.
 #[cold]
 pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, by: &mut RunBy<'_>) -> bool {
     if extra.schedule.as_ref().is_some_and(|schedule| schedule.get().is_cancelled()) {
@@ -51,14 +51,17 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
         timers::forget_limit(limit);
     }
     let function = job.function(py);
-    // Taken before the end is reported: a thread that waits for the end may expect that the arguments are free.
+    // The job is dropped before its end is reported, unless a schedule repeats it: a thread that waits for the end may
+    // expect that the arguments are freed.
     let again = extra.schedule.is_some().then_some(job);
-    // False if the time limit was exceeded; then the timeout has been reported already.
-    // Relaxed: it decides between two threads and shows nothing; the promise of the future shows its result.
+    // False if the time limit was exceeded. The timeout has been reported already in that case.
+    // Relaxed: the exchange only decides which of two threads reports the end. The promise of the future publishes the
+    // result.
     let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     let good = match outcome {
         _ if !in_time => {
-            // The exception is dropped, unless the caller runs the job and it is no `Exception`, such as Ctrl-C.
+            // The exception is dropped, with one exception: the calling thread runs the job, and the exception is no
+            // `Exception`, such as `KeyboardInterrupt`.
             if let Err(exception) = outcome {
                 let _ = by.keep(py, error_of(py, &exception));
             }
@@ -85,8 +88,8 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
     good
 }
 
-/// Calls the function in the job's context and delivers the values that a generator yields. Returns the returned value
-/// or the exception, and whether a generator was consumed.
+/// Calls the function in the job's context. If it returns a generator, delivers the values that the generator yields.
+/// Returns the return value or the exception, and whether a generator was consumed.
 fn outcome(
     py: Python<'_>,
     job: &Job,
@@ -110,22 +113,23 @@ fn outcome(
         }
         outcome = Some(result);
     });
-    // The context could not be entered: the function was not called, and that error is set.
+    // If there is no outcome, the context could not be entered: the function was not called, and the error is set.
     (outcome.unwrap_or_else(|| Err(job::take_exception(py))), streamed)
 }
 
-/// Whether the object is a generator, not an instance of a subclass.
+/// True if the type of the object is exactly the generator type.
 #[inline]
 pub fn is_generator(object: Object<'_, '_>) -> bool {
     // SAFETY: a live object; the check reads only its type.
     unsafe { ffi::PyGen_CheckExact(object.as_ptr()) != 0 }
 }
 
-/// Takes values of a generator until its end, or until `each` returns false. Returns the return value of the generator.
+/// Takes the values of a generator until its end, or until `each` returns false. Returns the return value of the
+/// generator.
 ///
 /// # Errors
 ///
-/// The exception that it raised.
+/// The exception that the generator raised.
 pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) -> Result<Owned, Owned> {
     let py = generator.py();
     loop {
@@ -143,7 +147,8 @@ pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) ->
 }
 
 impl Extra {
-    /// Passes a value to the callback and the results. False: no receiver is left, or a signal interrupted the caller.
+    /// Passes a value to the callback and the results. Returns false if no receiver is left, or if a signal interrupted
+    /// the calling thread.
     fn pass_value(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut RunBy<'_>) -> bool {
         if let Some(done) = &self.done {
             call_back(done.bind(py), value.bind(py), by);
@@ -158,7 +163,7 @@ impl Extra {
         }
     }
 
-    /// Ends the future and, unless the job is repeated, the results.
+    /// Ends the future. Also ends the sender of the results, unless the job is repeated.
     fn end(&self, py: Python<'_>, value: Option<Owned>) {
         if self.schedule.is_none()
             && let Some(results) = &self.results
@@ -170,7 +175,7 @@ impl Extra {
         }
     }
 
-    /// Reports a failure. False: there is no future for it.
+    /// Reports a failure. Returns false if the job has no future for the exception.
     fn fail(&self, exception: Owned, function: Object<'_, '_>, by: &mut RunBy<'_>) -> bool {
         let py = function.py();
         if let Some(failed) = &self.failed {
@@ -194,9 +199,10 @@ impl Extra {
         true
     }
 
-    /// Reports that this turn exceeded its time limit, if the turn still runs. The job itself cannot be stopped.
+    /// Reports that the run number `turn` exceeded its time limit, if this run is still in progress. The job itself
+    /// cannot be stopped.
     pub fn time_is_over(&self, py: Python<'_>, shared: &Shared, turn: u64) {
-        // Relaxed: see the end of the turn in `run`.
+        // Relaxed: see the exchange in `run`.
         if self.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
@@ -211,7 +217,7 @@ impl Extra {
         }
     }
 
-    /// Ends the job without a run: as cancelled, or with an exception.
+    /// Ends the job without running it: with `exception`, or as cancelled if there is none.
     pub fn end_without_run(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
         if let Some(schedule) = &self.schedule {
             schedule.get().end();
@@ -238,8 +244,8 @@ impl Extra {
     }
 }
 
-/// Calls a callback; its exception goes to `sys.unraisablehook`, or to a caller that runs the job itself if it is no
-/// `Exception`.
+/// Calls a callback. An exception of the callback is given to `sys.unraisablehook`. Only if it is no `Exception` and
+/// the calling thread runs the job, the calling thread raises it.
 fn call_back(callback: Object<'_, '_>, value: Object<'_, '_>, by: &mut RunBy<'_>) {
     if leaving::call_with(callback, value).is_none() {
         by.report_unraisable(callback);

@@ -1,4 +1,4 @@
-//! Methods without PyO3's argument parsing, for calls whose cost counts.
+//! Methods without PyO3's argument parsing, for calls whose cost matters.
 
 use std::ffi::CStr;
 
@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use crate::interpreter::object::Owned;
 
-/// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is `self`.
+/// The type of a `METH_FASTCALL | METH_KEYWORDS` function, whose first argument is `self`.
 pub type Function =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
@@ -28,7 +28,7 @@ fn raise(py: Python<'_>, error: PyErr) -> *mut PyObject {
     std::ptr::null_mut()
 }
 
-/// As [`into_pointer`], for a method without a result.
+/// The same as [`into_pointer`], for a method without a result.
 #[inline]
 pub fn none_into_pointer(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
     into_pointer(py, result.map(|()| Owned::none(py)))
@@ -43,7 +43,8 @@ pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, d
     define(class, name, function, doc.as_ptr())
 }
 
-/// Replaces a method by `function`. Returns the replaced method, for calls that `function` does not handle.
+/// Replaces a method by `function`. Returns the replaced method, which `function` calls in the cases that it does not
+/// handle.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Functio
     Ok(Owned::of(&stock))
 }
 
-/// Defines a method. `doc` stays allocated for ever, as CPython requires.
+/// Defines a method. CPython requires that `doc` is never freed.
 fn define(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
@@ -78,7 +79,7 @@ fn define(
 fn documentation(method: &Bound<'_, PyAny>) -> *const std::ffi::c_char {
     let text = |name: &str| method.getattr(name).and_then(|each| each.extract::<String>()).unwrap_or_default();
     let (name, signature, doc) = (text("__name__"), text("__text_signature__"), text("__doc__"));
-    // CPython parses the signature from text of this form.
+    // CPython parses the signature from a docstring of this form.
     let whole = if signature.is_empty() { doc } else { format!("{name}{signature}\n--\n\n{doc}") };
     std::ffi::CString::new(whole).map_or(std::ptr::null(), |text| text.into_raw().cast_const())
 }

@@ -1,10 +1,11 @@
 //! `logspool.pool.Future`: a `concurrent.futures.Future` whose parts are native.
 //!
-//! A subclass of the standard library's class. Its own fields follow those of the base class. The attributes that the
-//! standard library's functions use (`_condition`, `_state`, `_waiters` and others) are descriptors of the type and are
-//! made on demand. So `wait`, `as_completed` and `asyncio.wrap_future` work unchanged, and a future without waiters has
-//! no such objects. The fields that hold objects are declared as members of the type, so that CPython's own functions
-//! traverse and deallocate them.
+//! The type is a subclass of the standard library's class. Its own fields follow the fields of the base class. The
+//! attributes that the
+//! standard library's functions use (`_condition`, `_state`, `_waiters` and others) are descriptors of the type, and
+//! their values are made on demand. So `wait`, `as_completed` and `asyncio.wrap_future` work unchanged, and a future
+//! without waiters has no such objects. The fields that hold objects are declared as members of the type, so that
+//! CPython's own functions traverse and deallocate them.
 //!
 //! The state is a [`Promise`](logspool_pool::Promise): a thread that ends a future writes the result first.
 
@@ -32,7 +33,7 @@ use library::library;
 pub use notifying::{add_done_callback, callbacks};
 use notifying::{call_back, call_method, notify_cancelled, notify_waiters};
 
-/// Starts the job of a future. False: it was cancelled, and its waiters are notified.
+/// Marks the job of a future as started. Returns false if the job was cancelled; the waiters are notified then.
 #[inline]
 pub fn start(future: FutureRef<'_, '_>) -> bool {
     if future.fields().promise.start() {
@@ -56,15 +57,15 @@ pub fn fail_with(future: FutureRef<'_, '_>, exception: Owned) {
 /// Stores the result or the exception in its field and ends the future.
 #[inline]
 fn finish(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>, value: Owned) {
-    // If the field is full, another thread called `set_result` or `set_exception`; the first one counts.
+    // If the field is full, another thread has called `set_result` or `set_exception` already. The first value counts.
     if fill(field, value).is_ok() && !future.fields().promise.try_finish_unwatched() {
         end(future, JobState::Finished, || ());
     }
 }
 
-/// In a forked child: ends a pending future with an exception, without notifying any waiter or callback. They wait for
-/// the job in the parent. A cancelled future is noted as notified, because the thread that would notify its waiters is
-/// in the parent, too.
+/// In a forked child: ends a pending future with an exception, without notifying any waiter or callback. Waiters and
+/// callbacks belong to the job in the parent. A cancelled future is marked as notified, because the thread that would
+/// notify its waiters exists only in the parent.
 pub fn fail_after_fork(future: FutureRef<'_, '_>, exception: Owned) {
     let fields = future.fields();
     let ends = match fields.promise.state() {
@@ -74,19 +75,21 @@ pub fn fail_after_fork(future: FutureRef<'_, '_>, exception: Owned) {
     if !ends {
         return;
     }
-    // Made again if the child asks for them. Not dropped: threads of the parent may have been using them.
+    // The child makes a new condition and a new list of waiters on demand. The old objects are not dropped, because
+    // threads of the parent may have been using them.
     fields.condition.store(ptr::null_mut(), Ordering::Relaxed);
     fields.waiters.store(ptr::null_mut(), Ordering::Relaxed);
     fields.promise.end_after_fork();
 }
 
-/// Cancels a pending future. False: it has started.
+/// Cancels a pending future. Returns false if its job has started.
 pub fn cancel(future: FutureRef<'_, '_>) -> bool {
     end(future, JobState::Cancelled, || ());
     state(future).is_cancelled()
 }
 
-/// Ends a future and notifies its waiters and callbacks. False: its state does not allow that, and nothing changed.
+/// Ends a future and notifies its waiters and callbacks. Returns false, and changes nothing, if the state of the future
+/// does not allow that.
 fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
@@ -96,7 +99,8 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
             && let Some(found) = object_in(py, &fields.condition)
         {
             drop(locked);
-            // A thread that installs a waiter holds the condition, so the state does not change while it checks.
+            // A thread that adds a waiter holds the condition while it checks the state. Holding the condition here
+            // keeps the state from changing during that check.
             call_method(py, &found, c"acquire");
             condition = Some(found);
             continue;
@@ -130,7 +134,7 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     ended
 }
 
-/// Waits for the end of a future. `Ok(false)`: the time is over.
+/// Waits for the end of a future. Returns `Ok(false)` if the timeout passes first.
 fn wait(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<bool> {
     let promise = &future.fields().promise;
     if promise.state().is_done() {
@@ -139,22 +143,23 @@ fn wait(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<bool> {
     waiting::wait(future.py(), Deadline::after(timeout)?, |slice| promise.wait(Some(slice)))
 }
 
-/// The result of a future that has one already.
+/// The result of a future that has finished already with a result.
 #[inline]
 pub fn result_at_hand(future: FutureRef<'_, '_>) -> Option<Owned> {
     let fields = future.fields();
     if fields.promise.state() != JobState::Finished || !fields.exception.load(Ordering::Relaxed).is_null() {
         return None;
     }
-    // A finished future never loses its result.
+    // A finished future keeps its result until it is freed.
     object_in(future.py(), &fields.result)
 }
 
-/// Waits for the end, then returns the result.
+/// Waits for the end of a future, then returns the result.
 ///
 /// # Errors
 ///
-/// The exception of the job, with the exception that is being handled as its context; `TimeoutError`; `CancelledError`.
+/// The exception of the job, with the exception that is being handled as its `__context__`. `TimeoutError` if the
+/// timeout passes first. `CancelledError` if the job was cancelled.
 pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned> {
     let py = future.py();
     wait_or_raise(future, timeout)?;
@@ -167,17 +172,18 @@ pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned
     Ok(result_at_hand(future).unwrap_or_else(|| Owned::none(py)))
 }
 
-/// Waits for the end, then returns the exception or `None`.
+/// Waits for the end of a future, then returns the exception or `None`.
 ///
 /// # Errors
 ///
-/// `TimeoutError`; `CancelledError`.
+/// `TimeoutError` if the timeout passes first. `CancelledError` if the job was cancelled.
 pub fn exception(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned> {
     wait_or_raise(future, timeout)?;
     kept_exception(future)
 }
 
-/// Waits for the end; raises `TimeoutError` or `CancelledError`.
+/// Waits for the end of a future. Raises `TimeoutError` if the timeout passes first, and `CancelledError` if the job
+/// was cancelled.
 fn wait_or_raise(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<()> {
     let py = future.py();
     if !wait(future, timeout)? {
@@ -189,7 +195,7 @@ fn wait_or_raise(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<()
     }
 }
 
-/// An exception of this class, made without arguments.
+/// A new exception of this class, without arguments.
 fn raised(py: Python<'_>, class: &Owned) -> PyErr {
     class.bind(py).call0().map_or_else(|error| error, PyErr::from_value)
 }
@@ -205,7 +211,7 @@ pub fn name(state: JobState) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
 }
 
-/// As [`name`], as a C string.
+/// The same as [`name`], as a C string.
 pub fn c_name(state: JobState) -> &'static CStr {
     match state {
         JobState::Pending => c"PENDING",
@@ -219,9 +225,9 @@ pub fn c_name(state: JobState) -> &'static CStr {
 /// How an executor other than the pool ends a future.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// With a result.
+    /// The future ends with a result.
     Result,
-    /// With an exception, or a class of exceptions.
+    /// The future ends with an exception. The value may also be a class of exceptions.
     Exception,
 }
 
@@ -229,7 +235,7 @@ pub enum Ending {
 ///
 /// # Errors
 ///
-/// `InvalidStateError` if it has ended already.
+/// `InvalidStateError` if the future has ended already.
 pub fn set(future: FutureRef<'_, '_>, value: Owned, ending: Ending) -> PyResult<()> {
     let (py, fields) = (future.py(), future.fields());
     let (field, value) = match ending {
@@ -256,7 +262,7 @@ fn instance(py: Python<'_>, exception: Owned) -> PyResult<Owned> {
     leaving::call(exception.bind(py)).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// `_get_snapshot()`: (done, cancelled, result, exception).
+/// The result of `_get_snapshot()`: a tuple (done, cancelled, result, exception).
 ///
 /// # Errors
 ///
@@ -273,7 +279,7 @@ pub fn snapshot(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 ///
 /// # Errors
 ///
-/// None: `Result` only gives it the signature of the other attributes' functions.
+/// It never fails. It returns a `Result` only to have the same signature as the functions of the other attributes.
 pub fn kept_result(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().result))
 }
@@ -282,7 +288,7 @@ pub fn kept_result(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 ///
 /// # Errors
 ///
-/// None: `Result` only gives it the signature of the other attributes' functions.
+/// It never fails. It returns a `Result` only to have the same signature as the functions of the other attributes.
 pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().exception))
 }
@@ -303,7 +309,7 @@ pub fn condition(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     made_on_demand(future, &future.fields().condition, || leaving::call(library().condition.bind(py)))
 }
 
-/// The list of waiters of the standard library's functions, made when first requested.
+/// The list to which `wait` and `as_completed` of the standard library add their waiters. Made when first requested.
 ///
 /// # Errors
 ///
@@ -330,7 +336,8 @@ fn made_on_demand(
     object_in(py, field).ok_or_else(|| PyRuntimeError::new_err("the future is being destroyed"))
 }
 
-/// Looks up the names of the standard library that the type uses. Returns the base class and the size of an object.
+/// Looks up the objects of the standard library that the type uses. Returns the base class and the size of a future in
+/// bytes.
 pub fn connect(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, c_int)> {
     let library = library::connect(py)?;
     let base = library.future.bind(py).to_owned();

@@ -15,7 +15,7 @@ use super::fast::{into_pointer, none_into_pointer};
 use super::future::{self, Ending, FutureHandle, FutureRef};
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// The argument `timeout`, by position or by name.
+/// Reads the argument `timeout`, given by position or by name.
 fn timeout(method: &str, call: Call<'_, '_>) -> PyResult<Option<f64>> {
     if call.values().len() > 1 {
         return Err(PyTypeError::new_err(format!(
@@ -29,7 +29,7 @@ fn timeout(method: &str, call: Call<'_, '_>) -> PyResult<Option<f64>> {
     call.values().first().map_or(Ok(None), |value| arguments::timeout(value))
 }
 
-/// Methods with arguments, each with the action on its future and the call.
+/// Defines methods with arguments. Each row has the action that the method performs on its future and the call.
 macro_rules! fast_methods {
     ($($name:ident: $act:expr;)*) => {
         $(
@@ -62,7 +62,8 @@ fast_methods! {
     exception: |future, call| timeout("exception", call).and_then(|timeout| future::exception(future, timeout));
 }
 
-/// Methods with at most one argument, each with the action on its future and the argument.
+/// Defines methods with at most one argument. Each row has the action that the method performs on its future and the
+/// argument.
 macro_rules! plain_methods {
     ($($name:ident: $act:expr;)*) => {
         $(
@@ -113,7 +114,8 @@ fn set(future: FutureRef<'_, '_>, value: Option<Object<'_, '_>>, ending: Ending)
 ///
 /// # Safety
 ///
-/// None: it uses none of its arguments. CPython's type for such functions is an unsafe one.
+/// No requirement: the function uses none of its arguments. It is `unsafe` only because CPython's type for such
+/// functions is.
 unsafe extern "C" fn init(_object: *mut PyObject, _arguments: *mut PyObject, _keywords: *mut PyObject) -> c_int {
     0
 }
@@ -122,7 +124,7 @@ fn state_name(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(Owned::of(PyString::intern(future.py(), future::name(future::state(future))).as_any()))
 }
 
-/// Read-only attributes, each with the function that returns its value.
+/// Defines read-only attributes. Each row has the function that returns the value.
 macro_rules! getters {
     ($($name:ident: $get:path;)*) => {
         $(
@@ -157,7 +159,7 @@ const fn fast(name: &'static CStr, function: super::fast::Function, doc: &'stati
     }
 }
 
-/// A method that takes no keywords.
+/// The definition of a method that takes no keyword arguments.
 pub const fn plain(
     name: &'static CStr,
     function: ffi::PyCFunction,
@@ -172,7 +174,7 @@ pub const fn plain(
     }
 }
 
-/// A read-only attribute.
+/// The definition of a read-only attribute.
 pub const fn attribute(name: &'static CStr, get: ffi::getter) -> ffi::PyGetSetDef {
     ffi::PyGetSetDef { name: name.as_ptr(), get: Some(get), set: None, doc: ptr::null(), closure: ptr::null_mut() }
 }
@@ -212,13 +214,13 @@ pub struct TypeParts {
     /// The name of the type, with its module.
     pub name: &'static CStr,
     pub doc: &'static CStr,
-    /// Size of an object, with the base's fields.
+    /// Size of an object in bytes, including the fields of the base.
     pub size: c_int,
     pub flags: std::ffi::c_ulong,
     pub members: Vec<ffi::PyMemberDef>,
     pub methods: Vec<ffi::PyMethodDef>,
     pub attributes: Vec<ffi::PyGetSetDef>,
-    /// Replaces `__init__` of the base.
+    /// The function that replaces `__init__` of the base.
     pub init: Option<ffi::initproc>,
 }
 
@@ -226,7 +228,7 @@ pub struct TypeParts {
 ///
 /// # Errors
 ///
-/// The exception of CPython.
+/// The exception that CPython raised.
 pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: TypeParts) -> PyResult<Bound<'py, PyType>> {
     let members = Box::leak(addition.members.into_boxed_slice());
     let methods = Box::leak(addition.methods.into_boxed_slice());

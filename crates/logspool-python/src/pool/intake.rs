@@ -26,23 +26,23 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::interpreter::waiting::{self, Deadline};
 
-/// The object whose method was called: a pool, or a view with its own options.
+/// The object whose method adds the job: a pool, or a view of a pool with its own options.
 #[derive(Clone, Copy)]
 pub struct JobOrigin<'a> {
     pool: Borrowed<'a, 'a, PoolCore>,
-    /// The position of its jobs in the queue.
+    /// Where the new jobs are added in the queue.
     place: QueuePosition,
     job_options: Option<&'a JobOptions>,
 }
 
 impl<'a> JobOrigin<'a> {
-    /// The origin of calls of a pool's methods.
+    /// The origin for calls of a pool's methods.
     #[inline]
     pub fn of_pool(pool: Borrowed<'a, 'a, PoolCore>) -> Self {
         Self { pool, place: QueuePosition::Normal, job_options: None }
     }
 
-    /// The origin of calls of a view's methods.
+    /// The origin for calls of a view's methods.
     #[inline]
     pub fn of_view(view: Borrowed<'a, 'a, View>) -> Self {
         // SAFETY: a frozen class is never mutated, and the object stays borrowed for `'a`.
@@ -76,13 +76,13 @@ impl<'a> JobOrigin<'a> {
     }
 }
 
-/// The error for a call without a function.
+/// The error for a call whose arguments do not include a function.
 #[cold]
 fn no_function(method: &str) -> PyErr {
     PyTypeError::new_err(format!("{method}() missing 1 required positional argument: 'fn'"))
 }
 
-/// `push(fn, ...)`
+/// Implements `push(fn, ...)`.
 ///
 /// # Errors
 ///
@@ -93,11 +93,11 @@ pub fn push(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<()> {
     take(&origin, "push", call, false, || origin.target(None, None))
 }
 
-/// `submit(fn, ...)`
+/// Implements `submit(fn, ...)`.
 ///
 /// # Errors
 ///
-/// As for [`push`].
+/// The errors of [`push`].
 #[inline(always)]
 pub fn submit(origin: JobOrigin<'_>, method: &str, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
@@ -111,11 +111,11 @@ pub fn submit(origin: JobOrigin<'_>, method: &str, call: Call<'_, '_>) -> PyResu
     Ok(made.expect("a job that was taken has its future").into_object())
 }
 
-/// `run(fn, ...)`
+/// Implements `run(fn, ...)`.
 ///
 /// # Errors
 ///
-/// As for [`push`], and no asyncio event loop runs.
+/// The errors of [`push`]. `RuntimeError` if no asyncio event loop runs.
 pub fn run(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     if call.positional().is_empty() {
@@ -130,8 +130,8 @@ pub fn run(origin: JobOrigin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     Ok(future)
 }
 
-/// Makes a job from the arguments of a call and adds it to the queue. With `never_waits`, a full queue whose policy is
-/// to block takes the job beyond its bound.
+/// Makes a job from the arguments of a call and adds it to the queue. With `never_waits`, a full queue with the policy
+/// `"block"` accepts the job although it exceeds the queue's size.
 #[inline(always)]
 fn take(
     origin: &JobOrigin<'_>,
@@ -159,11 +159,12 @@ fn check_callable(method: &str, function: Object<'_, '_>) -> PyResult<()> {
     if function.is_callable() { Ok(()) } else { arguments::check_callable(method, &function) }
 }
 
-/// Lets the Python half start a worker that is already counted. If that fails, removes it from the count.
+/// Lets the Python half start a worker that is already counted. If the start fails, removes the worker from the count.
 ///
 /// # Errors
 ///
-/// Every exception that is no `Exception`, such as `KeyboardInterrupt`; any other only if the pool has no worker left.
+/// An exception that is no `Exception`, such as `KeyboardInterrupt`. An `Exception` is returned only if the pool has no
+/// worker left.
 #[cold]
 fn start_worker(origin: &JobOrigin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
     let py = origin.pool.py();
@@ -182,14 +183,14 @@ fn start_worker(origin: &JobOrigin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
 ///
 /// # Errors
 ///
-/// As for [`start_worker`]. The remaining workers are not started and are removed from the count.
+/// The errors of [`start_worker`]. After an error the remaining workers are not started and are removed from the count.
 pub fn start_workers(origin: &JobOrigin<'_>, shared: &Arc<Shared>, count: usize) -> PyResult<()> {
     (0..count).try_for_each(|begun| {
         start_worker(origin, shared).inspect_err(|_| shared.jobs.forget_workers(count - begun - 1))
     })
 }
 
-/// Applies the pool's overflow policy to a refused job.
+/// Applies the pool's overflow policy to a job that the full queue has refused.
 #[cold]
 fn refused(origin: &JobOrigin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::JobRefused) -> PyResult<()> {
     let py = origin.pool.py();
@@ -226,7 +227,7 @@ fn refused(origin: &JobOrigin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: 
 /// # Errors
 ///
 /// The exception of the job or of a callback, if it is no `Exception` and no future receives it. The exception of a
-/// signal handler that ran while the job waited for room in results.
+/// signal handler that ran while the job waited for room in its `Results`.
 fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
     if !job.run(py, shared, &mut RunBy::Caller(&mut raised)) {
@@ -235,12 +236,12 @@ fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     raised.map_or(Ok(()), Err)
 }
 
-/// The form of a due time.
+/// How a due time is given.
 #[derive(Clone, Copy)]
 pub enum Due {
-    /// A delay from now, in seconds.
+    /// As a delay from now, in seconds.
     Later,
-    /// A time of the wall clock.
+    /// As a time of the wall clock, in seconds since 1970.
     At,
 }
 
@@ -278,11 +279,11 @@ impl Due {
     }
 }
 
-/// `submit_later(delay, fn, ...)` and `submit_at(when, fn, ...)`
+/// Implements `submit_later(delay, fn, ...)` and `submit_at(when, fn, ...)`.
 ///
 /// # Errors
 ///
-/// As for [`push`], and a time outside the range of the clock.
+/// The errors of [`push`], and an error for a time outside the range of the clock.
 pub fn submit_due(origin: JobOrigin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
@@ -302,17 +303,17 @@ pub fn submit_due(origin: JobOrigin<'_>, due: Due, call: Call<'_, '_>) -> PyResu
         timers::start(py, key)?;
     }
     if shared.jobs.is_closed() {
-        // Closed since `expect`: the closing thread may have missed this timer.
+        // The pool was closed after `announce`. The closing thread may have missed this timer, so it is cancelled here.
         timers::cancel(py, key);
     }
     Ok(timer.into_object())
 }
 
-/// `schedule(interval, fn, ...)` and `schedule_with_delay(delay, fn, ...)`
+/// Implements `schedule(interval, fn, ...)` and `schedule_with_delay(delay, fn, ...)`.
 ///
 /// # Errors
 ///
-/// As for [`push`], and an interval of 0 or outside the range of the clock.
+/// The errors of [`push`], and an error for an interval that is 0 or outside the range of the clock.
 pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
@@ -335,14 +336,14 @@ pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> P
     Ok(Owned::of(made.as_any()))
 }
 
-/// Jobs that `push_many` adds at a time: it locks the queue and wakes workers once for all of them.
+/// Maximum number of jobs that `push_many` adds at once. It locks the queue and wakes workers once for each batch.
 const MAX_BATCH: usize = 1024;
 
-/// `push_many(fn, *iterables)`
+/// Implements `push_many(fn, *iterables)`.
 ///
 /// # Errors
 ///
-/// The exception of an iterable, and as for [`push`].
+/// The exception of an iterable, and the errors of [`push`].
 pub fn push_many(
     origin: &JobOrigin<'_>,
     function: &Bound<'_, PyAny>,
@@ -357,7 +358,7 @@ pub fn push_many(
         let row = match row {
             Ok(row) => row.cast_into::<PyTuple>()?,
             Err(error) => {
-                // As with single calls, the items before the failure are pushed.
+                // The items before a failure are pushed, as if each item were pushed by its own call.
                 push_all(origin, shared, &mut jobs)?;
                 return Err(error);
             }
@@ -375,7 +376,7 @@ pub fn push_many(
     Ok(count)
 }
 
-/// Pushes all of `jobs`; a job without room in the queue is handled as a single refused one.
+/// Pushes all of `jobs`. The overflow policy is applied to each job for which the queue has no room.
 fn push_all(origin: &JobOrigin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
     while !jobs.is_empty() {
         let found = shared.jobs.push_many(jobs, origin.place);

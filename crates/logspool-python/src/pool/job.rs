@@ -1,4 +1,4 @@
-//! A job: a function with its arguments, and the target to which its end is reported.
+//! A job: a function with its arguments, and the target to which the job's end is reported.
 
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -15,10 +15,10 @@ use super::shared::Shared;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
-/// Number of values that a job holds without a heap allocation.
+/// Maximum number of argument values that a job stores without a heap allocation.
 const INLINE_VALUES: usize = 3;
 
-/// Positional values, then keyword values. Owns a reference to each.
+/// The positional values, followed by the keyword values. Owns a reference to each value.
 enum JobArguments {
     Few(u8, [*mut PyObject; INLINE_VALUES]),
     Many(Box<[*mut PyObject]>),
@@ -29,7 +29,8 @@ impl JobArguments {
     fn copy(values: &[Object<'_, '_>]) -> Self {
         if values.len() <= INLINE_VALUES {
             let mut few = [ptr::null_mut(); INLINE_VALUES];
-            // Copying and counting share one loop: the compiler turns a separate copy into calls of `memcpy` and `memset`.
+            // Copying and counting share one loop: the compiler turns a separate copy into calls of `memcpy` and
+            // `memset`.
             for (place, value) in few.iter_mut().zip(values) {
                 object::share_with_other_thread(value);
                 *place = value.as_ptr();
@@ -51,26 +52,27 @@ impl JobArguments {
 
 /// The receiver of a job's end.
 pub enum JobTarget {
-    /// No receiver; only failures are reported, to `sys.unraisablehook`.
+    /// No receiver. Only failures are reported, to `sys.unraisablehook`.
     Nobody,
     /// A future.
     Future(FutureHandle),
     /// An asyncio future, and the [`EventLoop`](super::EventLoop) that ends it.
     Loop(Box<(Owned, Owned)>),
-    /// A job with any of the rarer parts.
+    /// The rarer parts, such as callbacks, a time limit or a schedule.
     Extra(Arc<Extra>),
 }
 
 /// The thread that runs a job.
 pub enum RunBy<'a> {
-    /// A worker.
+    /// A worker of the pool.
     Worker,
-    /// The thread that submitted the job. It raises the error that is stored here, such as Ctrl-C.
+    /// The thread that submitted the job. It raises the error that is stored here, such as `KeyboardInterrupt`.
     Caller(&'a mut Option<PyErr>),
 }
 
 impl RunBy<'_> {
-    /// Stores an error that is no `Exception` for the caller to raise. Returns every other error.
+    /// If a caller runs the job and the error is no `Exception`, stores the error for the caller to raise. Otherwise
+    /// returns the error.
     pub fn keep(&mut self, py: Python<'_>, error: PyErr) -> Result<(), PyErr> {
         match self {
             Self::Caller(raised) if !error.is_instance_of::<PyException>(py) => {
@@ -89,7 +91,8 @@ impl RunBy<'_> {
         }
     }
 
-    /// Reports the exception of a signal handler that ran during a wait. A caller gets it whatever its class is.
+    /// Reports the exception of a signal handler that ran during a wait. If a caller runs the job, the caller raises
+    /// the exception, whatever its class is.
     pub fn interrupted(&mut self, py: Python<'_>, error: PyErr) {
         match self {
             Self::Caller(raised) => **raised = Some(error),
@@ -98,13 +101,13 @@ impl RunBy<'_> {
     }
 }
 
-/// A function with its arguments, for a worker to run. Made and dropped by attached threads only.
+/// A function with its arguments, for a worker to run. Only threads attached to the interpreter make and drop jobs.
 pub struct Job {
     function: Owned,
     values: JobArguments,
-    /// Names of the keyword values, which come last; `None` without any.
+    /// Tuple of the names of the keyword values, which are last in the arguments; `None` without keyword values.
     keywords: Option<Owned>,
-    /// The context to run in; `None` for the worker's own.
+    /// The `contextvars` context to run in; `None` for the context of the worker.
     context: Option<Owned>,
     target: JobTarget,
     /// When the job was accepted, in ticks of the clock.
@@ -123,7 +126,7 @@ impl Drop for JobArguments {
 }
 
 impl Job {
-    /// A job that calls `function` with the values of `call`.
+    /// A job that calls `function` with the argument values of `call`.
     #[inline(always)]
     pub fn new(
         function: Object<'_, '_>,
@@ -151,12 +154,13 @@ impl Job {
         self.function.clone_ref(py)
     }
 
-    /// Whether a schedule repeats the job.
+    /// True if a schedule repeats the job.
     pub fn is_scheduled(&self) -> bool {
         matches!(&self.target, JobTarget::Extra(extra) if extra.schedule.is_some())
     }
 
-    /// Runs the job and reports its end to the target. False: it failed, and there is no future for the exception.
+    /// Runs the job and reports its end to the target. Returns false if the job failed and no future receives the
+    /// exception.
     #[inline]
     pub fn run(self, py: Python<'_>, shared: &Arc<Shared>, by: &mut RunBy<'_>) -> bool {
         let wanted = match &self.target {
@@ -181,7 +185,8 @@ impl Job {
             }
         });
         let Self { function, values, keywords, context, target, since: _ } = self;
-        // Dropped before the end is reported: a thread that waits for the end may expect that the arguments are free.
+        // The arguments are dropped before the end is reported: a thread that waits for the end may expect that they
+        // are freed.
         drop((values, keywords, context));
         match (target, result) {
             (JobTarget::Nobody | JobTarget::Extra(_), Some(_)) => true,
@@ -216,7 +221,8 @@ impl Job {
     #[inline]
     pub fn in_context(&self, _attached: Python<'_>, run: impl FnOnce(&Self)) {
         let Some(context) = &self.context else { return run(self) };
-        // SAFETY: a live context, and the token shows that the thread is attached; left only if it was entered.
+        // SAFETY: a live context, and the token shows that the thread is attached. The context is left only if it was
+        // entered.
         unsafe {
             if ffi::PyContext_Enter(context.as_ptr()) == 0 {
                 run(self);
@@ -227,7 +233,7 @@ impl Job {
         }
     }
 
-    /// Calls the function. `None`: it raised, and the error is set.
+    /// Calls the function. Returns `None` if the function raised; the error is set then.
     #[inline]
     pub fn call(&self, py: Python<'_>) -> Option<Owned> {
         let values = self.values.as_slice();
@@ -237,7 +243,7 @@ impl Job {
         });
         let names = self.keywords.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
         let function = self.function.bind(py);
-        // The callee may use the place before the values.
+        // The flag allows the callee to use the array place before the values.
         let count = (values.len() - named) | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
         let mut few = [ptr::null_mut(); INLINE_VALUES + 1];
         // SAFETY: `count` and `names` describe exactly these values, to all of which the job holds references. The
@@ -264,7 +270,7 @@ impl Job {
         self.give_up(exception.py(), Some(exception));
     }
 
-    /// In a forked child: ends the job's future with an exception. The rest of the job belongs to the parent.
+    /// In a forked child: ends the job's future with an exception. Everything else of the job belongs to the parent.
     pub fn fail_after_fork(self, exception: &Bound<'_, PyAny>) {
         // Never freed: dropping the arguments could run a destructor, such as a temporary file's. The parent
         // runs it after the job.
@@ -274,7 +280,7 @@ impl Job {
                 future::fail_after_fork(future.bind(exception.py()), Owned::of(exception));
             }
             JobTarget::Extra(extra) => extra.fail_after_fork(exception),
-            // The event loop that waits is in the parent.
+            // The event loop that waits for the job runs in the parent.
             JobTarget::Nobody | JobTarget::Loop(_) => {}
         }
     }
@@ -293,11 +299,11 @@ impl Job {
     }
 }
 
-/// Ends the future of a job that will not run: as cancelled, or with an exception.
+/// Ends the future of a job that will not run: with `exception`, or as cancelled if there is none.
 pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) {
     let Some(exception) = exception else {
         if future::cancel(future) {
-            // Notifies its waiters now, because no worker will do it.
+            // Starting a cancelled future notifies its waiters. No worker will do this, because the job never runs.
             future::start(future);
         }
         return;
@@ -307,7 +313,7 @@ pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) 
     }
 }
 
-/// Consumes a generator whose values have no receiver. `None`: it raised, and the error is set.
+/// Consumes a generator whose values have no receiver. Returns `None` if the generator raised; the error is set then.
 #[cold]
 fn run_through(generator: Object<'_, '_>) -> Option<Owned> {
     let py = generator.py();

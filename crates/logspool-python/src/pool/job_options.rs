@@ -18,18 +18,18 @@ use crate::interpreter::object::Owned;
 /// Options of jobs that a pool or a view sets.
 #[derive(Default)]
 pub struct JobOptions {
-    /// How long a job may run, in nanoseconds.
+    /// Time limit of a job, in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Called with each value of a job.
+    /// The callback that is called with each value of a job.
     pub done: Option<Py<PyAny>>,
-    /// Called with the exception of a job.
+    /// The callback that is called with the exception of a job.
     pub failed: Option<Py<PyAny>>,
-    /// Receives values and exceptions.
+    /// The `Results` that receive values and exceptions.
     pub results: Option<Py<Results>>,
 }
 
 impl JobOptions {
-    /// Options of a pool, which are callbacks only.
+    /// The options that a pool sets for its jobs: only callbacks.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ fn extra(
 ) -> JobTarget {
     let nobody = JobOptions::default();
     let own = own.unwrap_or(&nobody);
-    // The callbacks of the pool serve jobs without another receiver.
+    // The callbacks of the pool are called only for jobs without another receiver.
     let pool = if future.is_some() || own.results.is_some() { &nobody } else { pool };
     let kept = |callback: Option<&Py<PyAny>>| callback.map(|callback| Owned::of(callback.bind(py)));
     JobTarget::Extra(Arc::new(Extra {

@@ -25,7 +25,7 @@ impl PoolCore {
         Self::unopened()
     }
 
-    /// Begin to take jobs.
+    /// Open the pool, so that it accepts jobs.
     #[allow(clippy::too_many_arguments)]
     fn _open(
         &self,
@@ -43,7 +43,7 @@ impl PoolCore {
             "copy" => true,
             _ => return Err(PyValueError::new_err(format!("context is {context:?}, expected 'none' or 'copy'"))),
         };
-        // The caller checked the value; a time outside the range of the clock means never.
+        // The caller has checked the value. A time outside the range of the clock means that threads never time out.
         let idle_timeout = idle_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let options = Options { overflow: Overflow::of(overflow)?, copies_context, idle_timeout };
         future_type::class(py)?;
@@ -61,13 +61,13 @@ impl PoolCore {
         Ok(Arc::as_ptr(self.shared()?) as usize)
     }
 
-    /// Push a call of `fn` for each item of the iterables, as `map` would call it. Return how many.
+    /// Push a call of `fn` for each item of the iterables, as `map` would call it. Return the number of calls.
     #[pyo3(signature = (r#fn, /, *iterables))]
     fn push_many(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
         intake::push_many(&intake::JobOrigin::of_pool(slf.as_borrowed()), r#fn, iterables)
     }
 
-    /// Return a view of the pool with other options for the jobs that are given to it.
+    /// Return a view of the pool with other options for its jobs.
     #[pyo3(signature = (*, priority="normal", timeout=None, done_callback=None, failed_callback=None, results=None))]
     fn options(
         slf: &Bound<'_, Self>,
@@ -80,7 +80,7 @@ impl PoolCore {
         View::new(slf, priority, timeout, done_callback, failed_callback, results)
     }
 
-    /// Start a worker that is counted already.
+    /// Start a worker that the pool has already counted.
     fn _add_worker(slf: &Bound<'_, Self>) -> PyResult<()> {
         intake::start_workers(&intake::JobOrigin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
     }
@@ -96,12 +96,12 @@ impl PoolCore {
         Ok(())
     }
 
-    /// Cancel the jobs that wait. Return how many.
+    /// Cancel the jobs that wait for a worker. Return their number.
     fn cancel(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(cancel_all(py, self.shared()?))
     }
 
-    /// Cancel the jobs that are not due yet, and schedules.
+    /// Cancel all schedules and the jobs that are not due yet.
     fn _cancel_timers(&self, py: Python<'_>) -> PyResult<()> {
         timers::cancel_all(py, self.shared()?, true);
         Ok(())
@@ -112,14 +112,14 @@ impl PoolCore {
         self.wait_for(py, timeout, Jobs::wait_for_end)
     }
 
-    /// Wait until no job waits and none runs.
+    /// Wait until no job waits and no job runs.
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = arguments::positive_timeout)] timeout: Option<f64>,
     ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
-        // Some jobs may wait without any worker, because none could be started.
+        // Some jobs may wait although there is no worker, because no worker could be started earlier.
         intake::start_workers(
             &intake::JobOrigin::of_pool(slf.as_borrowed()),
             shared,
@@ -128,7 +128,7 @@ impl PoolCore {
         slf.get().wait_for(slf.py(), timeout, Jobs::wait_for_rest)
     }
 
-    /// Set how many workers there may be, and start those that have something to do.
+    /// Set the maximum number of workers, and start workers for waiting jobs.
     fn _resize(slf: &Bound<'_, Self>, most_workers: usize) -> PyResult<()> {
         let shared = slf.get().shared()?;
         let count = shared.jobs.resize(most_workers);
@@ -157,14 +157,14 @@ impl PoolCore {
         Ok(found)
     }
 
-    /// In a forked child: start again without the parent's workers and jobs.
+    /// In a forked child: reset the pool, because workers and jobs belong to the parent.
     fn _after_fork(&self, exception: &Bound<'_, PyAny>, most_workers: usize, queue_size: usize) -> PyResult<()> {
         let shared = self.shared()?;
         let fresh = Shared::new(queue_size, most_workers, shared.options);
         if shared.jobs.is_closed_after_fork() {
             fresh.jobs.close();
         }
-        // The previous state is never freed: its lock and its words may be in any state.
+        // The previous state is never freed: threads of the parent may have been changing its lock and its atomics.
         if let Some(before) = self.set_shared(fresh) {
             before.fail_after_fork(exception);
         }
@@ -178,7 +178,7 @@ impl PoolCore {
 
 #[pymethods]
 impl View {
-    /// As `Pool.push_many`.
+    /// The same as `Pool.push_many`.
     #[pyo3(signature = (r#fn, /, *iterables))]
     fn push_many(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
         intake::push_many(&intake::JobOrigin::of_view(slf.as_borrowed()), r#fn, iterables)

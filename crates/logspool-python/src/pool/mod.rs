@@ -1,13 +1,19 @@
 //! Native parts of the thread pool `logspool.pool`.
 //!
-//! The path of a job: [`verbs`] (`Pool.submit` and similar methods) -> [`intake`] makes a [`job`] and adds it to the
-//! queue of [`core`] -> [`worker`] -> [`future`], whose Python type is [`future_type`]. [`view`] is the result of
-//! `Pool.options`; its options become the job's [`extra`], for example [`results`]. [`timers`] keeps all jobs that
-//! start later; [`timer_type`] and [`schedule`] are their Python handles. [`waiting`](crate::interpreter::waiting)
-//! waits outside the interpreter and returns to it for signals. [`event_loop`] and [`completions`] pass results to
-//! asyncio and to `as_completed`. [`semaphore`] is the Python type of the core's semaphore. [`record_queue`] is the queue
-//! of `logspool.ThreadHandler`, which shares nothing with pools. Types are PyO3's where that is cheap enough; methods
-//! called for each job are raw functions ([`fast`]).
+//! The path of a job:
+//!
+//! - [`verbs`] has `Pool.submit` and similar methods. [`intake`] makes a [`job`] from their arguments and adds it to the
+//!   queue of [`core`].
+//! - A [`worker`] runs the job and ends its [`future`], whose Python type is in [`future_type`].
+//! - [`view`] is the result of `Pool.options`. Its options become the job's [`extra`], for example [`results`].
+//! - [`timers`] keeps all jobs that start later. Their Python handles are [`timer_type`] and [`schedule`].
+//! - [`waiting`](crate::interpreter::waiting) waits outside the interpreter and returns to it for signals.
+//! - [`event_loop`] passes results to asyncio, and [`completions`] passes ended futures to `as_completed`.
+//! - [`semaphore`] is the Python type of the core's semaphore.
+//! - [`record_queue`] is the queue of `logspool.ThreadHandler`. It shares nothing with pools.
+//!
+//! Types are made by PyO3 where that is cheap enough. Methods that are called for each job are raw functions
+//! ([`fast`]).
 
 mod arguments;
 mod completions;
@@ -45,7 +51,7 @@ pub use self::timers::{after_fork, run as run_timers, set_start};
 pub use self::view::View;
 pub use self::worker::Worker;
 
-/// Installs the raw functions as methods of their types. Called once.
+/// Installs the raw functions as methods of their Python types. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
     verbs::init(py)?;
     semaphore::init(py)

@@ -1,8 +1,11 @@
-//! The records of one `logspool.ThreadHandler` that wait for its thread, bounded by number and bytes, and their counts.
+//! The queue of one `logspool.ThreadHandler`: the records that wait for its thread, limited by number and bytes, and
+//! their counts.
 //!
-//! Beside the channel of the pool: a record keeps its place until it is written, callers that wait keep a place, and the
-//! thread is woken at a depth that it chooses. Each method is one step: no signal handler, no finalizer and no other
-//! thread sees it half done. The lock is held for no call of Python, and objects are dropped after it is released.
+//! It differs from the channel of the pool in three points. A record keeps its place until it is written. A waiting
+//! caller has a place reserved. The thread is woken at a depth that it chooses.
+//!
+//! Each method is atomic: no signal handler, no finalizer and no other thread sees a change half done. No Python code
+//! runs while the lock is held, and objects are dropped after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,37 +21,38 @@ type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
 #[derive(Default)]
 struct Records {
     queued: VecDeque<(Py<PyAny>, u64)>,
-    /// Most records, with those in hand; 0: shut.
+    /// Maximum number of queued records, including the records in hand; 0 after `shut`.
     limit: u64,
     accepted: u64,
-    /// Given to the thread; those that are not written are in hand.
+    /// Number of records given to the thread. The ones that are not written yet are called "in hand".
     taken: u64,
     written: u64,
     dropped_count: u64,
-    /// Estimated bytes of the records, with those in hand.
+    /// Estimated bytes of the queued records, including the records in hand.
     bytes: u64,
     bytes_in_hand: u64,
-    /// Callers that wait for room. Each has a place that later records do not get.
+    /// Number of callers that wait for room. Each has a place reserved that later records do not get.
     reserved: u64,
-    /// Depth from which a record wakes the thread.
+    /// A new record wakes the thread if the depth is at least this number.
     wake_at: u64,
-    /// Refused records that the log is to mention.
+    /// Number of refused records that are to be mentioned in the log.
     missed: u64,
     refused: Reasons,
     dropped: Reasons,
 }
 
-/// The place that a record may take.
+/// Which places a record may take.
 enum Room {
-    /// A place that no waiting caller has.
+    /// Only a place that is not reserved for a waiting caller.
     Free,
-    /// Any place.
+    /// Any free place, including a reserved one.
     Reserved,
-    /// Any place, even if no more records are accepted.
+    /// Any free place, even after `shut`.
     AfterEnd,
 }
 
-/// Records on their way to one thread. At most `capacity` records and `max_bytes` bytes, or one larger record.
+/// A queue of records for one thread. Holds at most `capacity` records and `max_bytes` bytes, or a single larger
+/// record.
 #[pyclass(frozen, subclass, module = "logspool._native")]
 pub struct RecordQueue {
     records: Mutex<Records>,
@@ -59,7 +63,8 @@ pub struct RecordQueue {
 
 impl Drop for RecordQueue {
     fn drop(&mut self) {
-        // In a forked child of a free-threaded interpreter, a lost thread may have stopped in the middle of a change.
+        // In a forked child of a free-threaded interpreter: a thread that does not exist in the child may have held the
+        // lock in the middle of a change.
         if matches!(self.records.try_lock(), Err(TryLockError::WouldBlock)) {
             std::mem::forget(std::mem::take(self.records.get_mut().unwrap_or_else(PoisonError::into_inner)));
         }
@@ -117,12 +122,13 @@ impl RecordQueue {
         Self { records: Mutex::new(records), capacity, max_bytes }
     }
 
-    /// Accept a record if a place is free. Return None, "wake" if the thread is to be woken, or why there is no place.
+    /// Accept a record if a place is free. Return None, "wake" if the caller has to wake the thread, or the reason for
+    /// a refusal.
     fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Free)
     }
 
-    /// As `put`, for a caller that has reserved a place.
+    /// The same as `put`, for a caller that has reserved a place.
     fn put_reserved<'py>(
         &self,
         py: Python<'py>,
@@ -132,7 +138,7 @@ impl RecordQueue {
         self.add(py, record, size, Room::Reserved)
     }
 
-    /// As `put`, for the thread itself, which may still add records after the end.
+    /// The same as `put`, for the thread itself, which may add records even after `shut`.
     fn put_own<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::AfterEnd)
     }
@@ -161,7 +167,7 @@ impl RecordQueue {
         taken.into_iter().map(|(record, _)| record).collect()
     }
 
-    /// Remove and return the oldest record; `note_dropped` counts it.
+    /// Remove and return the oldest record. The caller counts it by `note_dropped`.
     fn remove_oldest(&self) -> Option<Py<PyAny>> {
         let mut records = self.records();
         let (record, size) = records.queued.pop_front()?;
@@ -177,7 +183,7 @@ impl RecordQueue {
         records.written += 1;
     }
 
-    /// Count a refused record. With `mention` it is one of `missed`.
+    /// Count a refused record. With `mention`, also count it in `missed`.
     fn note_refused(&self, reason: String, level: &Bound<'_, PyAny>, mention: bool) {
         let level = level_number(level);
         let mut records = self.records();
@@ -185,7 +191,7 @@ impl RecordQueue {
         *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
     }
 
-    /// Count a removed record as dropped; its place becomes free.
+    /// Count a removed record as dropped. Its place becomes free.
     fn note_dropped(&self, reason: String, level: &Bound<'_, PyAny>) {
         let level = level_number(level);
         let mut records = self.records();
@@ -198,7 +204,7 @@ impl RecordQueue {
         self.records().limit = 0;
     }
 
-    /// Return all counts of one moment: accepted, written, queued, queued bytes, refused, dropped.
+    /// Return all counts, taken at the same moment: accepted, written, queued, queued bytes, refused, dropped.
     fn counts(&self) -> (u64, u64, u64, u64, Reasons, Reasons) {
         let records = self.records();
         let (refused, dropped) = (records.refused.clone(), records.dropped.clone());
@@ -228,7 +234,7 @@ impl RecordQueue {
         self.records().written
     }
 
-    /// Number of refused records that the log is to mention.
+    /// Number of refused records that are to be mentioned in the log.
     #[getter]
     fn missed(&self) -> u64 {
         self.records().missed
@@ -240,13 +246,13 @@ impl RecordQueue {
         self.records().reserved
     }
 
-    /// Most records that are accepted; 0 after `shut`.
+    /// Maximum number of records in the queue; 0 after `shut`.
     #[getter]
     fn limit(&self) -> u64 {
         self.records().limit
     }
 
-    /// Depth from which a record wakes the thread.
+    /// A new record wakes the thread if the depth is at least this number.
     #[getter]
     fn wake_at(&self) -> u64 {
         self.records().wake_at
@@ -258,7 +264,8 @@ impl RecordQueue {
     }
 }
 
-/// A level as a key of the counts. Logging allows numbers of any size.
+/// A level as a key of the counts. Logging allows levels of any size. A level that is not in the range of `i64` counts
+/// as `i64::MAX`.
 fn level_number(level: &Bound<'_, PyAny>) -> i64 {
     level.extract().unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! `logspool.pool.Results`: values on their way from jobs to a thread that iterates over them.
+//! `logspool.pool.Results`: a queue of values from jobs to a thread that iterates over the values.
 
 use std::cell::Cell;
 use std::ptr;
@@ -23,9 +23,9 @@ enum ResultItem {
     Exception(Owned),
 }
 
-/// Values that jobs put in and somebody takes, as they come.
+/// A queue of values: jobs put them in, an iterator takes them in order of arrival.
 ///
-/// With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0.
+/// With `maxsize`, workers wait while `maxsize` values are in the queue. Raises `ValueError` below 0.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Results {
     channel: Arc<Channel<ResultItem>>,
@@ -33,26 +33,27 @@ pub struct Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
-        // Closed, so that no worker waits for room.
+        // The channel is closed, so that no worker waits for room.
         drop(self.channel.close());
     }
 }
 
-/// A job's sender to [`Results`], which end when all senders are done.
+/// The sender through which a job puts values into [`Results`]. The results end when all senders are done.
 pub struct Sender {
     channel: Arc<Channel<ResultItem>>,
     done: AtomicBool,
 }
 
 impl Sender {
-    /// Sends a result of a job; waits for room. False: the results are closed, or the wait for room has ended for good.
-    /// `room_waiters` belongs to the pool of the job.
+    /// Sends a result of a job. Waits for room if necessary. Returns false if the results are closed, or if the wait
+    /// for room was ended permanently. `room_waiters` belongs to the pool of the job.
     ///
     /// # Errors
     ///
     /// The exception of a signal handler that ran during the wait.
     pub fn put(&self, py: Python<'_>, room_waiters: &RoomWaiters, result: Owned) -> PyResult<bool> {
-        // A job can run in its caller, which may be a worker of another pool. Then the wait counts for that pool.
+        // A job can run in its caller, which may be a worker of another pool. The wait is then counted for the other
+        // pool.
         with_own(|own| self.put_as(py, own, room_waiters, result))
     }
 
@@ -86,7 +87,7 @@ impl Sender {
         }
     }
 
-    /// Ends this sender with an exception, once, so that a late reader does not take the values for complete.
+    /// Ends this sender with an exception, once, so that a late reader does not believe that the values are complete.
     #[cold]
     fn end_incomplete(&self, py: Python<'_>) {
         if !self.done.load(Ordering::Relaxed) {
@@ -100,7 +101,7 @@ impl Sender {
 
     /// Sends an exception without waiting for room: each job sends at most one.
     pub fn put_exception(&self, exception: Owned) {
-        // Refused if the results are closed.
+        // The channel refuses the exception if the results are closed. The exception is dropped then.
         let _ = self.channel.put(ResultItem::Exception(exception), true);
     }
 
@@ -111,7 +112,8 @@ impl Sender {
         }
     }
 
-    /// As [`Sender::finish`] in a forked child, where the thread that holds the channel's lock may not exist.
+    /// The same as [`Sender::finish`], for a forked child: the thread that holds the channel's lock may not exist
+    /// there.
     pub fn finish_after_fork(&self) {
         if !self.done.swap(true, Ordering::Relaxed) {
             self.channel.remove_sender_after_fork();
@@ -132,7 +134,7 @@ impl Results {
         Sender { channel: self.channel.clone(), done: AtomicBool::new(false) }
     }
 
-    /// Waits for the next value; `None` at the end.
+    /// Waits for the next value. Returns `None` at the end.
     fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match self.channel.take() {
@@ -179,14 +181,15 @@ impl Results {
             if !error.is_instance_of::<PyStopIteration>(py) {
                 return error;
             }
-            // A plain StopIteration would end the caller's loop. A generator raises RuntimeError in this case, too.
+            // An unchanged `StopIteration` would end the caller's loop. A generator raises `RuntimeError` in this case,
+            // too.
             let runtime_error = PyRuntimeError::new_err("a job raised StopIteration");
             runtime_error.set_cause(py, Some(error));
             runtime_error
         })
     }
 
-    /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
+    /// Return the next value, or raise the exception of a job; wait for at most `timeout` seconds.
     #[pyo3(signature = (timeout=None))]
     fn get(
         &self,
@@ -204,7 +207,7 @@ impl Results {
         true
     }
 
-    /// Take nothing more: jobs end at their next value, values that wait are dropped.
+    /// Accept no more values: jobs end at their next value, waiting values are dropped.
     fn close(&self) {
         drop(self.channel.close());
     }
@@ -230,7 +233,7 @@ pub fn results_or_none(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<Results>>
 pub struct RoomWaiters {
     /// Number of these workers.
     waiting: AtomicUsize,
-    /// Whether the wait for room has ended for good, because no thread is left that could take a value.
+    /// True if workers must not wait for room any more, because no thread is left that could take a value.
     gone: AtomicBool,
 }
 
@@ -240,7 +243,7 @@ impl RoomWaiters {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Ends the wait for room, now and for all later values.
+    /// Ends all waits for room. Later values do not wait either.
     pub fn forget(&self) {
         self.gone.store(true, Ordering::Relaxed);
     }

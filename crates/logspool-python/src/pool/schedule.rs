@@ -12,13 +12,13 @@ use super::job::Job;
 use super::shared::Shared;
 use super::timers;
 
-/// The handle of a job that is done again and again.
+/// The handle of a job that runs repeatedly.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
     /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: Py<PyAny>,
     interval_ns: u64,
-    /// Whether the interval counts from the end of a call instead of its due time.
+    /// True if the interval is counted from the end of a call, false if it is counted from the call's due time.
     after_end: bool,
     turn: Mutex<NextCall>,
     cancelled: AtomicBool,
@@ -26,16 +26,16 @@ pub struct Schedule {
     missed: AtomicU64,
 }
 
-/// The next call.
+/// The next call of the scheduled job.
 struct NextCall {
-    /// Its due time, in nanoseconds of the steady clock.
+    /// The due time of the call, in nanoseconds of the steady clock.
     due: u64,
     /// The timer of the call.
     key: Option<TimerKey>,
 }
 
 impl Schedule {
-    /// A schedule for a job of `pool`, first due after one interval.
+    /// A schedule for a job of `pool`. The first call is due after one interval.
     pub fn new(pool: Py<PyAny>, interval_ns: u64, after_end: bool) -> Self {
         let due = clock::monotonic_ns().saturating_add(interval_ns);
         Self {
@@ -53,23 +53,23 @@ impl Schedule {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it has ended.
+    /// True if the schedule has ended.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Ends the schedule: it adds no more calls.
+    /// Ends the schedule. No more calls are added.
     pub fn end(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Adds the job to the timers until it is due.
+    /// Adds the job to the timers, where it waits until it is due.
     ///
     /// # Errors
     ///
     /// The timer thread could not be started.
     pub fn wait(&self, py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
-        // Locked until the timer is added, so that a `cancel` in between finds its key.
+        // The lock is held until the timer is added, so that a concurrent `cancel` finds the timer's key.
         let mut turn = self.next_call();
         let key = timers::key(Clock::Steady, turn.due);
         if self.is_cancelled() || shared.jobs.announce().is_err() {
@@ -81,13 +81,14 @@ impl Schedule {
         let start = timers::add(key, shared.clone(), job);
         drop(turn);
         if shared.jobs.is_closed() {
-            // Closed since `announce`: the closing thread may have missed this timer.
+            // The pool was closed after `announce`. The closing thread may have missed this timer, so it is cancelled
+            // here.
             timers::cancel(py, key);
         }
         if start { timers::start(py, key) } else { Ok(()) }
     }
 
-    /// Sets the due time of the next call, after one has ended.
+    /// Sets the due time of the next call. Called after a call has ended.
     pub fn advance(&self) {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let now = clock::monotonic_ns();
@@ -96,7 +97,7 @@ impl Schedule {
             turn.due = now.saturating_add(self.interval_ns);
             return;
         }
-        // Due times are multiples of the interval from the start, so that delays do not add up.
+        // Due times are whole multiples of the interval after the start, so that delays do not add up.
         let missed = now.saturating_sub(turn.due) / self.interval_ns;
         self.missed.fetch_add(missed, Ordering::Relaxed);
         turn.due = turn.due.saturating_add(self.interval_ns.saturating_mul(missed + 1));
@@ -105,7 +106,7 @@ impl Schedule {
 
 #[pymethods]
 impl Schedule {
-    /// End the schedule; a call that has begun goes on. Return False where it had ended already.
+    /// End the schedule; a running call continues. Return False if the schedule had ended already.
     fn cancel(&self, py: Python<'_>) -> bool {
         if self.cancelled.swap(true, Ordering::Relaxed) {
             return false;
@@ -124,13 +125,13 @@ impl Schedule {
         self.is_cancelled()
     }
 
-    /// Calls that have ended.
+    /// Number of calls that have ended.
     #[getter]
     fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// Calls left out because the one before was not done in time.
+    /// Number of calls skipped because the previous call took too long.
     #[getter]
     fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
@@ -142,7 +143,7 @@ impl Schedule {
         self.interval_ns as f64 / 1e9
     }
 
-    /// When the next call is due, as `time.monotonic()` counts; None after the end.
+    /// Time of the next call on the clock of `time.monotonic()`; None after the end.
     #[getter]
     fn when(&self) -> Option<f64> {
         (!self.is_cancelled()).then(|| self.next_call().due as f64 / 1e9)

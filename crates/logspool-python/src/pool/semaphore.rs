@@ -16,7 +16,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::interpreter::waiting::{self, Deadline};
 
-/// Permits that threads take and give back.
+/// A counting semaphore: threads acquire and release permits.
 #[pyclass(frozen, subclass, weakref, module = "logspool.pool")]
 pub struct Semaphore(core::Semaphore);
 
@@ -39,7 +39,7 @@ impl Semaphore {
         core::Semaphore::new(permits("value", value, 0)?).map(Self).map_err(too_many)
     }
 
-    /// Take a permit; wait for one where none is free.
+    /// Take a permit; wait for one if none is free.
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire(
         &self,
@@ -57,7 +57,7 @@ impl Semaphore {
         Ok(self.0.try_acquire() || waiting::wait(py, deadline, |slice| self.0.wait(Some(slice)))?)
     }
 
-    /// Give back `n` permits and wake as many threads that wait.
+    /// Release `n` permits and wake up to `n` waiting threads.
     #[pyo3(signature = (n=1))]
     fn release(&self, #[pyo3(from_py_with = arguments::n)] n: i64) -> PyResult<()> {
         self.0.release(permits("n", n, 1)?).map_err(too_many)
@@ -72,7 +72,7 @@ impl Semaphore {
         self.release(1)
     }
 
-    /// Permits that are free now.
+    /// Number of free permits.
     #[getter]
     fn value(&self) -> u32 {
         self.0.permits()
@@ -100,7 +100,7 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Calls the replaced method with the same arguments.
+/// Calls the method that a raw function replaced, with the same arguments.
 fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(method) = method.get() else { return object::none(call.py()) };
     let values: Vec<_> = std::iter::once(&object).chain(call.values()).map(|value| value.as_ptr()).collect();
@@ -110,7 +110,8 @@ fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -
     }
 }
 
-/// Raw functions, each with the method it replaces, the calls that it handles, and its action on the semaphore.
+/// Defines raw functions. Each row has the method that the function replaces, the calls that the function handles
+/// itself, and its action on the semaphore.
 macro_rules! short_ways {
     ($($name:ident: $stock:expr, $fits:expr, $act:expr;)*) => {
         $(

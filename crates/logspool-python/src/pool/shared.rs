@@ -15,7 +15,7 @@ use super::job::Job;
 use super::results::RoomWaiters;
 use crate::interpreter::object::Owned;
 
-/// The treatment of a new job while the queue is full.
+/// What happens to a new job while the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overflow {
     Block,
@@ -43,7 +43,7 @@ impl Overflow {
     }
 }
 
-/// Options that do not change after the pool is opened.
+/// Options of a pool that do not change after the pool is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     pub overflow: Overflow,
@@ -55,20 +55,20 @@ pub struct Options {
 pub struct Shared {
     pub jobs: Jobs<Job>,
     pub options: Options,
-    /// Jobs without a future that raised.
+    /// Number of jobs without a future that raised an exception.
     pub failed: AtomicU64,
-    /// Jobs dropped to make room for newer ones.
+    /// Number of jobs that were dropped to make room for newer ones.
     pub dropped: AtomicU64,
-    /// Jobs that ran longer than their limit.
+    /// Number of jobs that ran longer than their time limit.
     pub timed_out: AtomicU64,
-    /// Workers that wait for room in results, and whether they may still do so.
+    /// Counts the workers that wait for room in `Results`, and can end these waits permanently.
     pub room_waiters: RoomWaiters,
-    /// One entry for each worker. A new worker takes over the entry of a worker that left.
+    /// The times of jobs, with one entry for each worker. A new worker takes over the entry of a worker that ended.
     times: Mutex<Vec<Arc<WorkerTimes>>>,
 }
 
 impl Shared {
-    /// The state of a pool that was not opened before.
+    /// The initial state of a pool.
     pub fn new(queue_size: usize, most_workers: usize, options: Options) -> Self {
         Self {
             jobs: Jobs::new(queue_size, most_workers),
@@ -103,12 +103,12 @@ impl Shared {
         made
     }
 
-    /// Histograms of the seconds that jobs waited and ran.
+    /// Histograms of the seconds that jobs waited, and of the seconds that they ran.
     pub fn histograms(&self) -> (HistogramCounts, HistogramCounts) {
         WorkerTimes::sum(self.all_times().iter().map(|each| &**each))
     }
 
-    /// How long the oldest job has waited, in seconds.
+    /// Seconds that the oldest waiting job has waited.
     pub fn oldest_age(&self) -> f64 {
         let now = clock::ticks();
         let oldest = self.jobs.oldest(|job| job.since);
@@ -121,7 +121,8 @@ impl Shared {
         if !self.options.copies_context {
             return Ok(None);
         }
-        // SAFETY: the token shows that the thread is attached; a new reference or null with an error set.
+        // SAFETY: the token shows that the thread is attached. The result is a new reference, or null with an error
+        // set.
         unsafe { Owned::steal(ffi::PyContext_CopyCurrent()) }.map(Some).ok_or_else(|| PyErr::fetch(py))
     }
 }

@@ -1,6 +1,7 @@
 //! `logspool.pool.Timer`: the future of a job that is not due yet.
 //!
-//! A subclass of the type of [`super::future_type`], made in the same way. It holds the key of the job in the timers.
+//! The type is a subclass of the type in [`super::future_type`], and is made in the same way. A timer has the key under
+//! which its job waits in [`super::timers`].
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -18,7 +19,7 @@ use super::future_type::{self, TypeParts};
 use super::timers;
 use crate::interpreter::object::{self, Object, Owned};
 
-/// The native fields of a timer; they follow the fields of a future.
+/// The native fields of a timer. They follow the fields of a future in the object.
 #[repr(C)]
 struct TimerFields {
     /// Keeps the pool alive, because the pool must start a worker for the job.
@@ -85,7 +86,7 @@ unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyO
     let timer = unsafe { TimerRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
     let cancelled = future::cancel(timer.0);
     if cancelled {
-        // If the job is due already, it is in the queue, and its worker sees the cancelled future.
+        // If the job is due already, it is in the queue. The worker that takes it sees that the future is cancelled.
         timers::cancel(timer.0.py(), timer.key());
     }
     object::truth(timer.0.py(), cancelled)
@@ -102,14 +103,14 @@ unsafe extern "C" fn when(object: *mut PyObject, _: *mut c_void) -> *mut PyObjec
     }
 }
 
-/// Makes the type. Called once.
+/// Makes the type of timers. Called once.
 fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let base = future_type::class(py)?.bind(py);
     let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<TimerFields>());
     OFFSET.store(offset, Ordering::Relaxed);
     let members = vec![
         ffi::PyMemberDef {
-            // Begins with a space, so that Python code cannot name it.
+            // The name begins with a space, so that Python code cannot access the member.
             name: c" pool".as_ptr(),
             type_code: ffi::Py_T_OBJECT_EX,
             offset: (offset + offset_of!(TimerFields, pool)) as ffi::Py_ssize_t,

@@ -1,7 +1,8 @@
-//! Jobs and time limits of all pools of the process that are due later, and the one thread that waits for them.
+//! Delayed jobs and time limits of all pools of the process, and the single thread that waits until they are due.
 //!
 //! The thread is a Python thread, but waits outside the interpreter. It adds a due job to the queue of its pool without
-//! entering the interpreter. It enters only if a worker must be started or a job has exceeded its time limit.
+//! entering the interpreter. It enters the interpreter only if a worker must be started, or if a job has exceeded its
+//! time limit.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, OnceLock};
@@ -26,16 +27,16 @@ use crate::interpreter::thread::name_thread;
 enum TimerEntry {
     /// A job for the queue of its pool.
     Job(Arc<Shared>, Job),
-    /// The time limit of a job, for this turn of it.
+    /// The time limit of a job, for the run with this number ([`Extra::turn`]).
     Limit(Arc<Shared>, Arc<Extra>, u64),
 }
 
 type PoolTimers = Timers<Box<TimerEntry>>;
 
-/// Never freed; replaced after a fork.
+/// The timers of the process; null until first used. They are never freed, and replaced after a fork.
 static TIMERS: AtomicPtr<PoolTimers> = AtomicPtr::new(ptr::null_mut());
 
-/// The Python function that starts the thread.
+/// The Python function that starts the timer thread.
 static START: OnceLock<Owned> = OnceLock::new();
 
 fn pool_timers() -> &'static PoolTimers {
@@ -56,12 +57,12 @@ fn pool_timers() -> &'static PoolTimers {
     }
 }
 
-/// Sets the function that starts the thread. Only the first call has an effect.
+/// Sets the Python function that starts the timer thread. Only the first call has an effect.
 pub fn set_start(start: &Bound<'_, PyAny>) {
     let _ = START.set(Owned::of(start));
 }
 
-/// Converts a time or a delay in seconds to nanoseconds; negative values become 0.
+/// Converts a time or a delay from seconds to nanoseconds. Negative values become 0.
 ///
 /// # Errors
 ///
@@ -87,12 +88,12 @@ pub fn key(clock: Clock, at: u64) -> TimerKey {
     pool_timers().key(clock, at)
 }
 
-/// Adds a job that its queue expects. Returns whether the caller must call [`start`].
+/// Adds a job that was announced to the queue of its pool. Returns true if the caller must call [`start`].
 pub fn add(key: TimerKey, shared: Arc<Shared>, job: Job) -> bool {
     pool_timers().add(key, Box::new(TimerEntry::Job(shared, job)))
 }
 
-/// Starts the thread after a timer was added.
+/// Starts the timer thread after a timer was added.
 ///
 /// # Errors
 ///
@@ -112,7 +113,7 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Removes a job before its due time and cancels it; does nothing if the job was due already.
+/// Removes a job before its due time and cancels it. Does nothing if the job was due already.
 pub fn cancel(py: Python<'_>, key: TimerKey) {
     if let Some(entry) = pool_timers().remove(key) {
         give_up(*entry, |job| job.cancel(py));
@@ -126,7 +127,7 @@ pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
     }
 }
 
-/// As [`cancel_all`] with all kinds, but ends the futures with an exception.
+/// The same as [`cancel_all`] with `all_kinds`, but ends the futures with an exception.
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
     for entry in take_all(shared, true) {
         give_up(entry, |job| job.fail(exception));
@@ -172,17 +173,17 @@ pub fn after_fork(exception: &Bound<'_, PyAny>) {
     for entry in before.remove_all_after_fork(|_| true) {
         match *entry {
             TimerEntry::Job(_, job) => job.fail_after_fork(exception),
-            // Never freed, for the reason in `Job::fail_after_fork`.
+            // Not dropped, for the same reason as in `Job::fail_after_fork`.
             limit @ TimerEntry::Limit(..) => mem::forget(limit),
         }
     }
 }
 
-/// Why the thread enters the interpreter.
+/// Why the timer thread enters the interpreter.
 enum WakeReason {
     /// The pool whose [`Shared`] has this address must start a worker.
     Worker(usize),
-    /// A job exceeded its time limit in this turn.
+    /// A job exceeded its time limit in the run with this number.
     Over(Arc<Shared>, Arc<Extra>, u64),
     /// No timer waits: the thread ends.
     Leave,
@@ -212,7 +213,8 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     }
 }
 
-/// Waits outside the interpreter; adds due jobs to the queues of their pools.
+/// Waits outside the interpreter, and adds due jobs to the queues of their pools. Returns why the thread must enter the
+/// interpreter.
 fn wait(timers: &PoolTimers) -> WakeReason {
     let mut idled = false;
     loop {

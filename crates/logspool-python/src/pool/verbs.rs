@@ -1,5 +1,5 @@
-//! The methods that add jobs to a pool or a view, as raw functions: parsing the arguments into a tuple and a dict would
-//! cost more than the job.
+//! The methods that add jobs to a pool or a view. They are raw functions, because parsing the arguments into a tuple
+//! and a dict would cost more than running the job.
 
 use std::ffi::CStr;
 
@@ -17,7 +17,7 @@ use crate::interpreter::object::{self, Owned};
 
 /// A class with methods that add jobs.
 trait JobSource: PyTypeInfo {
-    /// The origin of calls of this object's methods.
+    /// The origin for jobs that this object's methods add.
     fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> JobOrigin<'a>;
 }
 
@@ -35,7 +35,7 @@ impl JobSource for View {
     }
 }
 
-/// The result of a method.
+/// A result of a method that can be converted for CPython.
 trait MethodResult {
     fn into_pointer(self, py: Python<'_>) -> *mut PyObject;
 }
@@ -54,7 +54,8 @@ impl MethodResult for PyResult<Owned> {
     }
 }
 
-/// Defines a raw function for every [`JobSource`], from an action on its origin and the call.
+/// Defines a raw function that is generic over the [`JobSource`]. It performs the given action on the origin and the
+/// call.
 macro_rules! verb {
     ($name:ident, $do:expr) => {
         /// # Safety
@@ -89,7 +90,7 @@ verb!(schedule, |origin, call| intake::schedule(origin, false, call));
 verb!(schedule_with_delay, |origin, call| intake::schedule(origin, true, call));
 verb!(run, |origin, call| intake::run(origin, call));
 
-/// Name, function and documentation of a method.
+/// The name, the function and the docstring of a method.
 type JobMethodRow = (&'static CStr, Function, &'static CStr);
 
 fn common<S: JobSource>() -> [JobMethodRow; 6] {

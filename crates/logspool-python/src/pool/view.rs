@@ -1,4 +1,4 @@
-//! `Pool.options(...)`: a pool with other options for single jobs.
+//! The result of `Pool.options(...)`: a view of a pool with other options for some of its jobs.
 
 use logspool_pool::jobs::QueuePosition;
 use pyo3::exceptions::PyValueError;
@@ -12,11 +12,11 @@ use super::timers;
 /// A pool with other options for the jobs that are given to it.
 #[pyclass(frozen, weakref, module = "logspool._native")]
 pub struct View {
-    /// The pool.
+    /// The pool that runs the jobs.
     pub pool: Py<PoolCore>,
-    /// The position of the jobs in the queue.
+    /// Where the jobs of this view are added in the queue.
     pub place: QueuePosition,
-    /// The other options of the jobs.
+    /// The other options of the view's jobs.
     pub job_options: JobOptions,
 }
 

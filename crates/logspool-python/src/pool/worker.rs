@@ -1,7 +1,7 @@
 //! The loop of a worker.
 //!
-//! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it. It keeps its thread
-//! state all the time, and the interpreter while the queue has jobs.
+//! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and returns from it only at its end.
+//! It keeps its thread state all the time, and stays attached to the interpreter while the queue has jobs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,24 @@ use super::{results, timers};
 use crate::interpreter::leaving;
 use crate::interpreter::thread::name_thread;
 
-/// Jobs that a worker runs before it lets waiting threads have the interpreter.
+/// Number of jobs that a worker runs before it gives waiting threads a chance to get the interpreter.
 ///
-/// A job in Python gives way by itself, a job in C does not. Releasing the interpreter and taking it back would be
-/// worse than nothing: a waiting thread wakes in vain and starts CPython's 5 ms interval again. A call of a Python
-/// function hands the interpreter over properly, and only if another thread requested it.
+/// A job in Python code releases the interpreter on request, a job in C does not. Releasing the interpreter and taking
+/// it back at once would make things worse: the waiting thread wakes in vain and starts CPython's 5 ms interval again.
+/// A call of a Python function hands the interpreter over properly, and only if another thread has requested it.
 const JOBS_PER_BREATH: u32 = 64;
 
 /// The native part of a worker thread. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
 pub struct Worker {
     shared: Arc<Shared>,
-    /// Whether the thread has begun, or its starter has removed it from the count. An interrupted start may try both.
+    /// True if the thread has begun, or if its starter has removed it from the count. Only one of the two may happen,
+    /// but an interrupted start may try both.
     decided: AtomicBool,
 }
 
 impl Worker {
-    /// A worker of a pool that has counted it.
+    /// A worker of a pool. The pool must have counted the worker already.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, decided: AtomicBool::new(false) }
     }
@@ -71,7 +72,7 @@ impl Worker {
     /// Return whether all running jobs of its pool wait for room in results.
     fn waits_for_takers(&self) -> bool {
         let JobCounts { pending, workers, busy, .. } = self.shared.jobs.counts();
-        // A sleeping worker is about to take a waiting job.
+        // If a worker sleeps while a job waits, the worker is about to take the job.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
         none_begins && busy == self.shared.room_waiters.waiting()
     }
@@ -110,7 +111,7 @@ impl Worker {
                     if !job.run(py, shared, &mut RunBy::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
-                    // The end of a job is the beginning of the next, so that one reading of the clock serves both.
+                    // The clock is read once per job: the end of a job is also the beginning of the next job.
                     let ended = clock::ticks();
                     times.note(since, begun, ended);
                     begun = ended;

@@ -14,7 +14,7 @@ from logspool.pool._pool import BrokenPool
 from logspool.pool._pool import Pool as Workers
 from logspool.pool.compat._outcomes import Outcomes
 
-#: Function, `done_callback`, positional arguments, keywords.
+#: A job: function, `done_callback`, positional arguments, keyword arguments.
 Job = tuple[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]]
 
 
@@ -26,12 +26,13 @@ class Jobs:
     """The part of `Pool` that accepts jobs and runs them."""
 
     def __init__(self, outcomes: Outcomes, open_workers: Callable[[], Workers], *, default: bool) -> None:
-        #: `done_callback` of jobs without one of their own.
+        #: The `done_callback` of jobs that have no `done_callback` of their own.
         self._default = default
         self._outcomes, self._open_workers = outcomes, open_workers
         self._numbers = itertools.count(1)
         self._next_number = _next_of(self._numbers)
-        # A job stays here until a worker takes it out; if it is missing by then, it was cancelled.
+        # The waiting jobs by id. A job stays here until a worker removes it. If a worker does not find its job here,
+        # the job was cancelled.
         self._waiting: dict[int, Job] = {}
         self._begun: set[int] = set()
         self._open()
@@ -53,7 +54,7 @@ class Jobs:
         return number
 
     def _give(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a method of the workers; if it refuses, raise the reason."""
+        """Call a method of the worker pool. If it refuses the job, raise an exception with the reason."""
         if self._broken is not None:
             raise BrokenPool("init_callback failed, the pool is not usable anymore") from self._broken
         try:
@@ -64,7 +65,8 @@ class Jobs:
             raise
 
     def _pending(self) -> int:
-        # In this order: a job is added to the running jobs before it leaves the waiting jobs.
+        # The waiting jobs are counted first, because a job is added to the running jobs before it leaves the waiting
+        # jobs.
         waiting = len(self._waiting)
         return waiting + len(self._begun)
 
@@ -119,12 +121,13 @@ class Jobs:
             if self._skipping:
                 break
             unpacked = isinstance(item, (tuple, list)) if unpack is None else unpack
-            # Unpack inside the call, so that an item that cannot be unpacked is a failure of that item.
+            # The item is unpacked inside the call of `_do`: an item that cannot be unpacked is then a failure of this
+            # item.
             self._do(0, fn, take, item if unpacked else (item,), {})
 
 
 def _next_of(numbers: Iterator[int]) -> Callable[[], int]:
-    """Return a function that gives each number to one thread."""
+    """Return a thread-safe function that returns the next number; no number is returned twice."""
     if sys.version_info >= (3, 14) or not hasattr(sys, "_is_gil_enabled") or sys._is_gil_enabled():
         return numbers.__next__
     lock = threading.Lock()

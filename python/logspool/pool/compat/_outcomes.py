@@ -23,12 +23,12 @@ class PoolCallback(Exception):
 class Entries(deque[Any]):
     """Results or failures, the oldest on the left.
 
-    After `bound(most)`, `put` waits while `most` entries are there; `popleft` and `clear` make room.
+    After `bound(most)`, `put` waits while the deque has `most` entries; `popleft` and `clear` make room.
     """
 
     def __init__(self, entries: Iterable[Any] = ()) -> None:
         super().__init__(entries)
-        #: A permit for each entry; consumers wait on it.
+        #: A semaphore with a permit for each entry. Consumers wait for a permit.
         self.permits = Semaphore(0)
         self._room: Semaphore | None = None
 
@@ -44,11 +44,11 @@ class Entries(deque[Any]):
         try:
             self.permits.release()
         except ValueError:
-            # The semaphore is full: the consumer takes entries without taking permits.
+            # The semaphore is full, because the consumer takes entries without taking permits.
             pass
 
     def take(self) -> Any:
-        """Return the oldest entry, and take its permit. Raises `IndexError` if there is no entry."""
+        """Remove and return the oldest entry, and take its permit. Raises `IndexError` if there is no entry."""
         entry = self.popleft()
         self.permits.acquire(False)
         return entry
@@ -96,19 +96,19 @@ class Outcomes:
         self.open()
 
     def open(self) -> None:
-        """Start the threads of the callbacks, at first or again after a shutdown."""
+        """Start the threads that call the callbacks. Also called again after a shutdown."""
         self.done.bound(self._done_max)
-        # One thread for each callback, so a callback need not be thread-safe.
+        # Each callback has its own single thread, so a callback need not be thread-safe.
         self._done_caller = Workers(1, "ThreadPoolDone", queue_size=self._done_max) if self._done_callback else None
         self._failed_caller = Workers(1, "ThreadPoolFailed") if self._failed_callback else None
 
     @property
     def callers(self) -> list[Workers]:
-        """The threads of the callbacks, each a pool with one worker."""
+        """The pools that call the callbacks. Each has one worker."""
         return [caller for caller in (self._done_caller, self._failed_caller) if caller is not None]
 
     def result(self, number: int, value: Any) -> None:
-        """Take a result of job `number`; with `done_max`, wait for room."""
+        """Store or pass on a result of job `number`. With `done_max`, wait for room."""
         entry = (number, value) if self._result_id else value
         if self._done_caller is not None:
             self._done_caller.push(self._done_callback, entry)
@@ -117,7 +117,7 @@ class Outcomes:
             self.wake()
 
     def failure(self, number: int, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Take the exception of job `number`."""
+        """Store, pass on or log the exception of job `number`."""
         what = "".join(traceback.format_exception(error)) if self._exc_stack else error
         entry = (number,) * self._result_id + (what,) + (args, kwargs) * self._exc_args
         if self._logger is not None:
@@ -134,12 +134,12 @@ class Outcomes:
         self.failed.clear()
 
     def wake(self) -> None:
-        """Wake all consumers, so that they check again."""
+        """Wake all consumers, so that they check again whether jobs are left."""
         for taker in list(self._takers):
             taker.release()
 
     def completed(self, idle: Callable[[], bool], deadline: float | None) -> Iterator[Any]:
-        """Return an iterator over entries as they come, until `idle()` or the deadline. Raises `PoolCallback`."""
+        """Return an iterator over entries as they arrive, until `idle()` or the deadline. Raises `PoolCallback`."""
         for name, used in (
             ("done_callback", self._done_callback),
             ("failed_callback", self._failed_callback),
@@ -160,7 +160,8 @@ class Outcomes:
         self._takers.add(news)
         try:
             while True:
-                # Check this first: the results of a job are stored before the job counts as ended.
+                # `idle()` is called before the entries are taken: the results of a job are stored before the job counts
+                # as ended.
                 ended = idle()
                 try:
                     taken = [self._take()]

@@ -19,31 +19,32 @@ from logspool.pool.compat._jobs import Job
 from logspool.pool.compat._outcomes import Outcomes
 from logspool.pool.compat._timed import Timed
 
-# Up to here `max_children` means "as many as there are cores".
+# If `max_children` is less than or equal to this number, it means one thread per core.
 _ALL_CORES = -9999
-# Parts of a `map` for each worker. Chosen: more parts spread the last items better, fewer cost less.
+# Number of parts of a `map` for each worker. Chosen: more parts would spread the last items more evenly; fewer parts
+# would cost less.
 _PARTS = 4
 
 
 class Pool(Timed):
     """Threads that run jobs; results are in `done`, failures in `failed`. All methods are thread-safe.
 
-    - `max_children`: most threads. 0 and below: that many fewer than the process has cores. Default: one per core.
-      A thread is started when a job comes and no thread is idle.
+    - `max_children`: maximum number of threads. 0 or a negative number is added to the number of cores of the process.
+      Default: one thread per core. A thread is started when a job arrives and no thread is idle.
     - `child_name_prefix`: prefix of the threads' names.
     - `init_callback(thread, *init_args)` is called in each thread before its first job. Attributes that it sets on the
       `Thread` are available to jobs by `threading.current_thread()`. If it raises, the pool is broken.
       `finish_callback()` is called in each thread at its end.
-    - `done_callback`: called with each result, in a thread of its own; False: results are dropped.
-    - `failed_callback`: called with each entry that would go to `failed`, in a thread of its own.
+    - `done_callback`: called with each result, in a thread of its own. False drops the results.
+    - `failed_callback`: called, in a thread of its own, with each entry that would otherwise be added to `failed`.
     - `log_level`: level of the logger `fastthreadpool`, which logs each failure as an error; `failed` stays empty then.
     - `result_id`: an entry of `done` is `(id, result)`, an entry of `failed` begins with the id; the id is 0 for `map`.
     - `exc_stack`: entries of `failed` have the formatted traceback instead of the exception.
     - `exc_args`: entries of `failed` end with the positional arguments and the keywords of the job.
-    - `done_max`: most entries of `done`; workers wait until some are taken. 0: no limit.
+    - `done_max`: maximum number of entries of `done`. Workers wait until entries are taken. 0 means no limit.
 
-    An entry of `failed` with a single part is that part, not a tuple. If `fn` is a generator function, each value that
-    it yields is a result. Raises `ValueError` if `max_children` leaves no thread.
+    If an entry of `failed` has a single part, the entry is this part and not a tuple. If `fn` is a generator function,
+    each value that it yields is a result. Raises `ValueError` if `max_children` leaves no thread.
     """
 
     def __init__(
@@ -100,9 +101,9 @@ class Pool(Timed):
         return self._submit(self._workers.push, (fn, self._default, args, kwargs))
 
     def submit_done(self, fn: Callable[..., Any], done_callback: Any, /, *args: Any, **kwargs: Any) -> int:
-        """Like `submit`. `done_callback`: True uses the callback of the pool, False drops results, else it is called.
+        """Like `submit`. `done_callback`: True for the callback of the pool, False to drop results, or a function.
 
-        Several workers may call it at the same time; an exception of it is a failure of the job.
+        Several workers may call the function at the same time. An exception of the function is a failure of the job.
         """
         return self._submit(self._workers.push, (fn, done_callback, args, kwargs))
 
@@ -124,7 +125,7 @@ class Pool(Timed):
     ) -> None:
         """Call `fn` with each item in the workers; results come in any order, as with `submit_done`.
 
-        `unpack_args`: whether to pass the parts of an item as separate arguments; None: only for tuples and lists.
+        `unpack_args`: True passes the parts of an item as separate arguments; None does so only for tuples and lists.
         `direct` is accepted and has no effect.
         """
         items = list(itr)
@@ -136,9 +137,9 @@ class Pool(Timed):
     def as_completed(self, wait: float | bool | None = None, cnt_max: int = 0) -> Iterator[Any]:
         """Return an iterator that takes entries out of `done` and `failed` as they come.
 
-        `wait`: None: until no job waits or runs; False: only the present entries; else seconds from now. `cnt_max`:
-        most entries, 0 for no limit. Jobs that are not due yet do not count. Raises `PoolCallback` if a callback or
-        the log receives the results or the failures.
+        `wait`: None waits until no job waits or runs; False takes only the present entries; a number is a timeout in
+        seconds. `cnt_max`: maximum number of entries, 0 for no limit. Jobs that are not due yet do not count. Raises
+        `PoolCallback` if a callback or the log receives the results or the failures.
         """
         deadline = None if wait is None or wait is True else time.monotonic() + wait
         entries = self._outcomes.completed(lambda: not self._pending(), deadline)
@@ -168,10 +169,11 @@ class Pool(Timed):
     # Shutdown.
 
     def shutdown(self, timeout: float | None = None, soon: bool = False) -> bool:
-        """Accept no more jobs, run the waiting ones (not with `soon`), cancel all timers, wait for the threads to end.
+        """Accept no more jobs, run the waiting jobs, cancel all timers, and wait for the threads to end.
 
-        Returns False if they still run after `timeout` seconds. With `done_max` and without `soon` it waits until the
-        results were taken. Raises `RuntimeError` if a job waits for its own pool.
+        With `soon`, waiting jobs are dropped. Returns False if threads still run after `timeout` seconds. With
+        `done_max` and without `soon`, waits until the results were taken. Raises `RuntimeError` if a job waits for its
+        own pool.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._stop(soon)
@@ -186,7 +188,7 @@ class Pool(Timed):
         self._stop(soon=True)
 
     def cleanup_children(self) -> None:
-        """Do nothing: ended threads are in no list."""
+        """Do nothing: the pool keeps no list of ended threads."""
 
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Wait until no job waits and no job runs. Returns False if `timeout` seconds passed first."""
@@ -196,7 +198,7 @@ class Pool(Timed):
 
     @property
     def children(self) -> tuple[threading.Thread, ...]:
-        """The threads."""
+        """The threads of the pool."""
         return tuple(self._workers._threads)
 
     @property
@@ -246,12 +248,12 @@ class Pool(Timed):
 
     @property
     def is_shutdown(self) -> bool:
-        """Whether jobs are refused."""
+        """Whether the pool refuses jobs because it was shut down."""
         return self._is_shutdown
 
 
 def _end(workers: Workers, deadline: float | None) -> bool:
-    """Shut workers down and return whether they ended before the deadline."""
+    """Shut a pool of workers down and return whether its threads ended before the deadline."""
     workers.shutdown(wait=False)
     return workers._join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
@@ -261,7 +263,7 @@ def _prepare(pool_reference: weakref.ref[Pool], init_callback: Callable[..., obj
     try:
         init_callback(threading.current_thread(), *init_args)
     except BaseException as error:
-        # The thread continues: waiting jobs fail with this error instead of waiting forever.
+        # The thread does not end after this error: waiting jobs fail with the error instead of waiting for ever.
         pool = pool_reference()
         if pool is not None:
             pool._broken = error
@@ -281,9 +283,9 @@ def _after_fork() -> None:
         pool._reset_after_fork()
 
 
-# Key: `id` of the pool.
+# All pools by their `id`.
 _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 
-# Runs at the end of the interpreter, before the underlying pools would run all waiting jobs.
+# `Shutdown` runs at the end of the interpreter, before the underlying pools would run all waiting jobs.
 threading._register_atexit(Shutdown)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_after_fork)

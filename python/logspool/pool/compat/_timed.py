@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from logspool._native import Schedule, Timer
 
 
-# Most seconds that a given time may be in the past. Chosen: a caller on a busy machine may be this late; an earlier
-# time is a mistake.
+# Maximum number of seconds that a given time may be in the past. Chosen: a call on a busy machine may be this late. An
+# earlier time is a mistake of the caller.
 _LATE_SECONDS = 60
 
 
@@ -21,11 +21,11 @@ class TimerObj:
     """A job of `schedule` or `submit_at`, for `Pool.cancel`."""
 
     def __init__(self) -> None:
-        #: The timer that is waiting.
+        #: The current timer, which waits until the job is due.
         self.timer_id: Timer[None] | Schedule | None = None
         #: The previous timer, for `submit_at` with an interval.
         self.old_timer_id: Timer[None] | Schedule | None = None
-        #: Whether `Pool.cancel` ended it.
+        #: Whether `Pool.cancel` cancelled the job.
         self.cancelled = False
 
 
@@ -113,7 +113,7 @@ class Timed(Jobs):
         timer.old_timer_id, timer.timer_id = timer.timer_id, armed
         self._scheduled[armed] = timer
         armed.add_done_callback(lambda _: self._scheduled.pop(armed, None))
-        # A caller that cancelled meanwhile did not see the new timer.
+        # A thread that called `cancel` meanwhile did not see the new timer, so it is cancelled here.
         if timer.cancelled:
             self._cancel_timer(timer)
 
@@ -122,7 +122,8 @@ class Timed(Jobs):
             return
         self._do_now(job)
         if interval > 0 and not timer.cancelled:
-            # Counted from the first time, not from now, so that a late call does not delay the next.
+            # The next time is computed from the first time, not from now, so that a late call does not delay the next
+            # call.
             passed = (time.time() - first) // interval
             self._arm(timer, first, max(steps, passed) + 1, interval, job)
 

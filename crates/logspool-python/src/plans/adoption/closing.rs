@@ -1,4 +1,4 @@
-//! Barriers on adopted handlers, and closing of their sinks.
+//! Waits for the queues of adopted handlers, and closes their sinks.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,12 +16,13 @@ use crate::interpreter::leaving::detached;
 use crate::interpreter::object::{self, Owned, SavedError};
 use crate::plans::{environment, ids, table, text_stream};
 
-/// How long to wait for the queue of a handler that stops being adopted: stock logging writes its next line.
+/// Longest wait for the queue of a handler that stops being adopted. Stock logging writes the handler's next line, so
+/// the queued lines have to be written first.
 ///
-/// Chosen: the default of `shutdown_timeout`; reached only if the sink is stalled.
+/// Chosen: the same as the default of `shutdown_timeout`. The wait lasts this long only if the sink is stalled.
 pub(super) const SHORT_WAIT: Duration = Duration::from_secs(5);
 
-/// `_rotation.catch_up`
+/// The Python function `_rotation.catch_up`.
 static CATCH_UP: OnceLock<Owned> = OnceLock::new();
 
 /// Sets `_rotation.catch_up`. Later calls change nothing.
@@ -34,8 +35,8 @@ pub(super) fn call_catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     call(CATCH_UP.get(), handler).map(drop)
 }
 
-/// Calls a function of `_rotation.py`. An `Exception` that it raises is ignored: the path cannot be opened, and stock
-/// logging meets the same error next. Any other error is returned.
+/// Calls a function of `_rotation.py`. An `Exception` of the function is ignored: it means that the path cannot be
+/// opened, and stock logging raises the same error at its next record. Any other error is returned.
 pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(function) = function else { return Ok(None) };
     let py = handler.py();
@@ -54,7 +55,7 @@ pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -
 ///
 /// # Errors
 ///
-/// An error that is no `Exception`, raised meanwhile.
+/// An error that is no `Exception`, such as `KeyboardInterrupt`, raised by `_rotation.catch_up`.
 pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     if known(handler).is_some_and(|state| state.rotates() && state.open_sink().is_some()) {
         call_catch_up(handler)?;
@@ -62,7 +63,8 @@ pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Hands a handler over to stock logging for its next line.
+/// Prepares a handler for stock logging, which writes the next line: waits until the queued lines are written. A
+/// handler that switches files is released, and its stream is opened again if necessary.
 ///
 /// # Errors
 ///
@@ -90,8 +92,8 @@ pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     closed
 }
 
-/// Removes the state of a handler that died. Its sink is closed after everything is written; this function does not
-/// wait.
+/// Removes the state of a handler that was freed. Its sink is closed after everything queued for it is written; this
+/// function does not wait for that.
 pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = with_table(|table| {
         let address = table.by_reference.remove(&(reference.as_ptr() as usize))?;
@@ -99,18 +101,18 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    // Begins a new epoch as well. A plan keeps the handler's stream, and so its descriptor, until the plan is made
-    // again.
+    // This call also begins a new epoch. A plan keeps the handler's stream, and so its descriptor, alive until the plan
+    // is made again.
     leave_to_writer(sink);
     table::forget_all(reference.py());
 }
 
-/// Waits until the records of dead handlers are written. Called before a sink is opened, because it may be for the same
-/// file.
+/// Waits until the records of freed handlers are written. Called before a sink is opened, because the new sink may
+/// write to the same file.
 ///
 /// # Errors
 ///
-/// The error that a signal handler raised meanwhile.
+/// The error of a signal handler that ran during the wait.
 pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
     while let Some((id_epoch, id)) = with_table(|table| table.orphans.pop()) {
         if id_epoch == pipeline::id_epoch() {
@@ -125,10 +127,10 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 ///
 /// # Errors
 ///
-/// The error that a signal handler raised meanwhile; the writer then closes the sink.
+/// The error of a signal handler that ran during the wait. The writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
-    // A thread that reads the new number no longer finds the sink in the state. A thread that read an older one notices
-    // the change before it pushes. So no thread pushes to a closed sink.
+    // A thread that reads the new stop number no longer finds the sink in the state. A thread that read an older stop
+    // number notices the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
     let Some((_, id)) = sink.filter(is_current) else { return Ok(()) };
     if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
@@ -140,7 +142,8 @@ pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration)
     Ok(())
 }
 
-/// Leaves a sink that was taken out of its handler's state to its writer, which closes it after everything is written.
+/// Lets the writer close a sink that was taken out of its handler's state. The writer closes the sink after everything
+/// queued for it is written.
 pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     environment::stop_pushes();
     if let Some((id_epoch, id)) = sink.filter(is_current) {
@@ -149,11 +152,11 @@ pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     }
 }
 
-/// Waits until everything queued for a handler is written. `true` if it is written, or if nothing is queued.
+/// Waits until everything queued for a handler is written. Returns `true` if it is written, or if nothing is queued.
 ///
 /// # Errors
 ///
-/// The error that a signal handler raised.
+/// The error of a signal handler that ran during the wait.
 pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
     flushing::flush(handler.py(), Some(id), Some(timeout))

@@ -19,11 +19,12 @@ use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
 
 impl HandlerState {
-    /// Asks `_adopt.py` to describe the handler. Every answer depends on the handler's class.
+    /// Lets `_adopt.py` describe the handler. The state depends on the handler's class, whatever the description is.
     pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
-        // Read first, so that a change from here on makes the state stale and never wrong.
+        // Read before the handler is described: a change during the description then makes the state stale, never
+        // wrong.
         let descriptions = environment::descriptions();
         let outlet =
             DescriptionInputs { parts: vec![WatchedPart::watch(address)], types: vec![ClassVersion::assigned(&class)] };
@@ -81,8 +82,8 @@ impl HandlerState {
     }
 
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<()> {
-        // Errors of pyo3 must not distinguish the kinds of answer. They would keep the answer, and so the handler,
-        // alive until a thread attaches through pyo3.
+        // Do not test the kind of the answer with conversions of pyo3 that fail. Their errors would keep the answer,
+        // and so the handler, alive until a thread attaches through pyo3.
         if let Ok(reason) = answer.cast::<PyString>() {
             if reason != "null" {
                 self.verdict = HandlerVerdict::Foreign(reason.extract()?);
@@ -121,7 +122,7 @@ impl HandlerState {
         let descriptor = if fd < 0 { Descriptor::Open } else { Descriptor::Duplicate(fd) };
         let definition = match kind.as_str() {
             "console" if fd <= 2 => ConsoleOptions { descriptor: fd }.define(Descriptor::Open),
-            // A named pipe or device is opened by its name, so that messages in a later process can name it.
+            // A named pipe or a device is opened by its path, so that messages of a later process can show the path.
             "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
             "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
             kind => {
@@ -145,7 +146,7 @@ impl HandlerState {
 }
 
 impl DescriptionInputs {
-    /// Reads a `Format`, and records the classes and objects that it was made from.
+    /// Reads a `Format` of `_adopt.py`, and records the classes and objects from which it was made.
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
         for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
             let (class, state) = class.extract::<(Bound<'_, PyType>, u64)>()?;

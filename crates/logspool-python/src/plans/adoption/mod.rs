@@ -1,7 +1,8 @@
 //! Adopted handlers: their descriptions, and the sinks of their records.
 //!
-//! Stop on the line: between *capture* and *writer*. `python/logspool/_adopt.py` inspects a handler and describes it.
-//! The description is kept here for one epoch. The sink is kept as long as the description names the same stream.
+//! Pipeline stage: between *capture* and *writer* (see ARCHITECTURE.md). `python/logspool/_adopt.py` inspects a handler
+//! and describes it. This module keeps the description until one of its inputs changes. It keeps the sink as long as
+//! the description names the same stream.
 
 mod closing;
 mod describing;

@@ -1,4 +1,4 @@
-//! Makes the state of a handler, and a new one after something it was made from has changed.
+//! Makes the state of a handler, and makes it again after one of its inputs has changed.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +14,11 @@ use crate::interpreter::leaving::{self, EndDelay};
 use crate::interpreter::object::Owned;
 use crate::plans::python_half::{HALF, PythonHalf, installed, stands_alone, then_unlock, under_lock, with_saved_error};
 
-/// The state of a handler. It is made on the first call, and renewed if something it was made from has changed.
+/// The state of a handler. The state is made on the first call, and made again if one of its inputs has changed.
 ///
 /// # Errors
 ///
-/// Python raised.
+/// Python code raised an error, or the call has to take the stock path.
 pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<HandlerState>, Failure> {
     let known = known(handler);
     let Some(old) = known else { return enter(first(HandlerState::describe(half, handler)?, half, handler)?, handler) };
@@ -33,7 +33,7 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<Handle
     }
     let followed = follow(&old, handler)?;
     let mut new = HandlerState::describe(half, handler)?;
-    // The parent of a forked child may have switched its sink to a file that the child does not have open.
+    // In a forked child: the parent may have switched its sink to a file that the child does not have open.
     let left = old.rotates() && old.opened().is_some_and(|sink| !is_current(&sink));
     let is_same = match (&old.verdict, &new.verdict) {
         (HandlerVerdict::Adopted(before), HandlerVerdict::Adopted(now)) => {
@@ -54,17 +54,18 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<Handle
     enter(first(new, half, handler)?, handler)
 }
 
-/// The state for first use: a handler that switches files and has no sink yet is described again under its lock.
+/// The state for first use. A handler that switches files and has no sink yet is described again under the handler's
+/// lock; for any other handler the result is `new`.
 fn first(new: HandlerState, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
     if new.rotates() && new.open_sink().is_none() { adopt_rotating(half, handler) } else { Ok(new) }
 }
 
-/// The state of a handler for a plan that is made without the planning lock. Its sink must be open, and at most its
-/// formatter is described again. `None` if more work is needed.
+/// The state of a handler for a plan that is made without the planning lock. This function describes at most the
+/// formatter again. `None` if the sink is not open, or if more than the formatter has changed.
 ///
 /// # Errors
 ///
-/// Python raised.
+/// Python code raised an error, or the call has to take the stock path.
 pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerState>>, Failure> {
     let Some(old) = known(handler) else { return Ok(None) };
     if old.is_ready() {
@@ -76,7 +77,8 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
     let Some(mut new) = old.reformatted(half, handler)? else { return Ok(None) };
     new.inherit(&old);
     let new = Arc::new(new);
-    // Kept only if the old state is still in the table: the state of another thread may have another sink.
+    // The new state is used only if the old state is still in the table: a state that another thread has put there may
+    // have another sink.
     let entered = with_table(|table| {
         let entry = table.states.get_mut(&(handler.as_ptr() as usize))?;
         Arc::ptr_eq(&entry.state, &old).then(|| entry.state = new.clone())
@@ -84,9 +86,12 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
     Ok(entered.map(|()| new))
 }
 
-/// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream. `StockObjects`:
-/// another thread holds the handler's lock and may be about to rename the file. Stock logging then waits for that
-/// thread.
+/// Describes a handler that switches files, and opens its sink, while no other thread writes to its stream.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] if another thread holds the handler's lock: that thread may be about to rename the file. Stock
+/// logging then waits for that thread.
 fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
@@ -96,7 +101,7 @@ fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Handl
     }
     let state = HandlerState::describe(half, handler);
     if let Ok(state) = &state {
-        // Opened again, and its error reported, when the handler is used.
+        // An error is ignored here: the first use of the handler opens the sink again and reports the error.
         let _ = state.sink();
     }
     if let Some(lock) = lock {
@@ -105,7 +110,7 @@ fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Handl
     Ok(state?)
 }
 
-/// `_rotation.follow`
+/// The Python function `_rotation.follow`.
 static FOLLOW: OnceLock<Owned> = OnceLock::new();
 
 /// Sets `_rotation.follow`. Later calls change nothing.
@@ -113,16 +118,16 @@ pub fn set_follow(function: Owned) {
     let _ = FOLLOW.set(function);
 }
 
-/// Lets the handler's stream follow a sink that has switched to another file and continues. `true`: the stream now
-/// names that file, and nothing else about the handler has changed.
+/// Lets the handler's stream follow a sink that has switched to another file and stays in use. Returns `true` if the
+/// stream now names that file and nothing else about the handler has changed.
 fn follow(old: &HandlerState, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some((counter, seen)) = old.rotations_seen() else { return Ok(false) };
-    // Read before the path is inspected: a later switch is followed next time.
+    // Read before the path is inspected: the next call then follows a later switch.
     let now = counter.load(Relaxed);
     if now == seen || !old.is_as_described() {
         return Ok(false);
     }
-    // If following this switch fails, it is not tried again; the next switch is.
+    // If the stream cannot follow this switch, the attempt is not repeated. It follows the next switch.
     if let Some(rotations) = &mut *old.rotated.lock().expect("no panic happens while it is held") {
         rotations.seen = now;
     }
@@ -130,16 +135,18 @@ fn follow(old: &HandlerState, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(answer.is_some_and(|answer| answer.cast_exact::<PyBool>().is_ok_and(|answer| answer.is_true())))
 }
 
-/// The state of a handler whose `emit` runs. `Err`: an error is set that no handler catches.
+/// The state of a handler whose `emit` runs; `None` if stock logging has to serve the record. `Err` means that Python's
+/// error indicator is set to an error that must leave the call, such as `KeyboardInterrupt`.
 pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerState>>, ()> {
     let mut known = known(handler);
-    // After another thread has begun to end the interpreter no new state is made; the known one keeps the order of the
-    // lines.
+    // After another thread has begun to end the interpreter, no new state is made. Using the known state keeps the
+    // lines in order.
     if known.as_ref().is_some_and(|state| state.holds() || leaving::other_thread_ends()) {
         return Ok(known);
     }
     let Some(half) = HALF.get() else { return Ok(None) };
-    // While the interpreter ends, this thread might never return from the Python code that describes a handler.
+    // While the interpreter ends, this thread might never return from the Python code that describes a handler. `_stay`
+    // delays the end.
     let Some(_stay) = EndDelay::new() else { return Ok(None) };
     let py = handler.py();
     let state = with_saved_error(py, || {
@@ -150,8 +157,9 @@ pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerSta
             }
             state(half, handler)
         };
-        // This thread holds the handler's lock, and other threads wait for it. A line made here does not depend on the
-        // state's formatter, so this thread does not wait for the planning lock.
+        // This thread holds the handler's lock, for which other threads may be waiting, so it does not wait for the
+        // planning lock as well. If the planning lock is taken, it uses the known state. That is safe although the
+        // formatter may have changed: `emit` formats the line in the caller with the handler's current formatter.
         if let Some(state) = known.take_if(|state| state.outlet_holds()) {
             let locked = half.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
             return if locked { then_unlock(half, py, describe) } else { Ok(state) };

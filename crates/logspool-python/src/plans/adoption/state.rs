@@ -17,13 +17,14 @@ use crate::plans::reading::{RecordReading, reading};
 use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
 
-/// How a handler is served.
+/// Which code handles the records of a handler.
 pub enum HandlerVerdict {
     /// A `NullHandler`: accepts every record and does nothing.
     Null,
     /// Stock logging serves the handler; the text gives the reason.
     Foreign(String),
-    /// Stock logging serves the handler until its first record opens its file; the text gives the reason.
+    /// Stock logging serves the handler until the first record has opened the handler's file; the text gives the
+    /// reason.
     Unopened(String),
     /// The handler's output goes through the queue.
     Adopted(Box<Adoption>),
@@ -31,21 +32,21 @@ pub enum HandlerVerdict {
 
 /// The description of an adopted handler.
 pub struct Adoption {
-    /// The sink of its lines.
+    /// The sink to which the handler's lines are written.
     pub definition: SinkDefinition,
-    /// How the line treats the sink.
+    /// How the pipeline treats the sink.
     pub traits: Traits,
     /// The text at the end of each line.
     pub terminator: String,
-    /// Its text stream and buffer, null if it has none; `kept` holds them.
+    /// The handler's text stream and its buffer, null if the handler has none. `kept` holds references to them.
     pub stream: TextStream,
     /// `stream.errors`, for lines that are encoded in the caller.
     pub errors: String,
     /// True if a line must be on the terminal when the call returns.
     pub interactive: bool,
-    /// Its formatter in a form that the collector can use, or the reason why there is none.
+    /// The handler's formatter in a form that the collector can use, or the reason why there is no such form.
     pub format: Result<FormatParts, String>,
-    /// References that keep stream and buffer alive.
+    /// References that keep the stream and the buffer alive.
     pub kept: Vec<Owned>,
 }
 
@@ -53,30 +54,32 @@ pub struct Adoption {
 pub struct HandlerState {
     /// [`environment::descriptions`], read before the handler was described.
     pub(super) descriptions: u64,
-    /// How it is served.
+    /// Which code handles the records.
     pub verdict: HandlerVerdict,
-    /// The inputs of the verdict, except those of the format.
+    /// The inputs of the verdict, except the inputs of the format.
     pub(super) outlet: DescriptionInputs,
     /// The inputs of the format, if the handler is adopted.
     pub(super) formatting: DescriptionInputs,
-    /// Words in the handler's stream on which the state depends.
+    /// Words in the C structs of the handler's stream on which the state depends.
     pub words: Vec<StreamWord>,
-    /// Objects that contain these words, or to which the words point.
+    /// References to the objects that contain `words`, and to the objects to which `words` point.
     pub held: Vec<Owned>,
-    /// Shared with earlier and later states of the handler, as long as they name the same destination.
+    /// The sink. Earlier and later states of the handler share it, as long as they name the same destination.
     pub(super) sink: Arc<Mutex<Sink>>,
-    /// How often that sink has switched files, and the same count when the handler's stream last followed.
+    /// Number of file switches of `sink`, and the value of this number when the handler's stream last followed a
+    /// switch.
     pub(super) rotated: Arc<Mutex<Option<RotationCounter>>>,
-    /// How its records are read by value, with the generation; the inner `None` means they are not.
+    /// How the handler's records are read by value, with the id epoch in which this was determined. The outer `None`
+    /// means not determined yet; the inner `None` means that the records cannot be read by value.
     pub(super) reading: Mutex<Option<(u64, Option<Arc<RecordReading>>)>>,
 }
 
 /// The inputs of one part of a description.
 #[derive(Default)]
 pub(super) struct DescriptionInputs {
-    /// Classes, with their version tags at that time.
+    /// The classes, with their version tags when the handler was described.
     pub(super) types: Vec<ClassVersion>,
-    /// Objects, with their change counts at that time.
+    /// The handler, formatter and style, with their change counts when the handler was described.
     pub(super) parts: Vec<WatchedPart>,
 }
 
@@ -84,9 +87,9 @@ pub(super) struct DescriptionInputs {
 pub(super) enum Sink {
     /// Not opened yet.
     None,
-    /// Opened in this generation, with this id.
+    /// Open: the id epoch of the pipeline in which the sink was opened, and the id of the sink.
     Open(u64, u32),
-    /// Taken away to be closed: the handler has another state now, or none.
+    /// Taken out of the state to be closed. The handler has another state now, or no state.
     Gone,
 }
 
@@ -98,12 +101,14 @@ pub(super) struct RotationCounter {
 }
 
 impl HandlerState {
-    /// True if handler, formatter, classes and stream are unchanged, and the stream names the sink's file.
+    /// True if the handler, its formatter, their classes and the stream are unchanged, and the stream writes to the
+    /// same file as the sink.
     pub fn holds(&self) -> bool {
         self.is_as_described() && !self.has_rotated() && !self.is_gone()
     }
 
-    /// True if everything except the formatter is unchanged: lines made in the caller go to the same place.
+    /// True if everything except the formatter is unchanged, so that lines formatted in the caller can use the same
+    /// sink.
     pub fn outlet_holds(&self) -> bool {
         self.is_outlet_as_described() && !self.has_rotated() && !self.is_gone()
     }
@@ -118,18 +123,18 @@ impl HandlerState {
     }
 
     fn is_outlet_as_described(&self) -> bool {
-        // SAFETY: `self` keeps the objects that contain the words.
+        // SAFETY: `self.held` keeps the objects that contain the words alive.
         self.descriptions == environment::descriptions()
             && self.outlet.hold()
             && self.words.iter().all(|word| unsafe { word.holds() })
     }
 
-    /// Classes on which the state depends, with their version tags at that time.
+    /// Classes on which the state depends, with their version tags when the handler was described.
     pub fn types(&self) -> impl Iterator<Item = &ClassVersion> {
         self.outlet.types.iter().chain(&self.formatting.types)
     }
 
-    /// The counter of the sink's file switches, and its value when the handler's stream was opened.
+    /// The counter of the sink's file switches, and its value when the handler's stream last followed a switch.
     pub fn rotations_seen(&self) -> Option<(Arc<AtomicU64>, u64)> {
         if !self.rotates() {
             return None;
@@ -139,12 +144,12 @@ impl HandlerState {
         Some((rotations.counter.clone(), rotations.seen))
     }
 
-    /// True if the sink has switched to another file since then.
+    /// True if the sink has switched to another file since the handler's stream last followed a switch.
     fn has_rotated(&self) -> bool {
         self.rotations_seen().is_some_and(|(counter, seen)| counter.load(Relaxed) != seen)
     }
 
-    /// Takes over the sink of the handler's former state.
+    /// Takes over the sink of the handler's previous state.
     pub(super) fn inherit(&mut self, old: &Self) {
         self.sink = old.sink.clone();
         self.rotated = old.rotated.clone();
@@ -168,7 +173,8 @@ impl HandlerState {
         }
         let id = loop {
             let id = pipeline::open_sink(&adoption.definition)?;
-            // Asked again: opening the first sink begins the pipeline, and another one may have begun meanwhile.
+            // The id epoch is read again: opening the first sink starts the pipeline, and another pipeline may have
+            // started meanwhile (in a forked child, for example).
             let before = std::mem::replace(&mut id_epoch, pipeline::id_epoch());
             if before == 0 || before == id_epoch {
                 break id;
@@ -182,11 +188,11 @@ impl HandlerState {
         Ok(id)
     }
 
-    /// How this handler's records are read by value; `None` if they cannot be.
+    /// How this handler's records are read by value; `None` if they cannot be read by value.
     ///
     /// # Errors
     ///
-    /// An error was raised meanwhile that no error handler catches.
+    /// Python code raised an error that must leave the call, such as `KeyboardInterrupt`.
     pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<RecordReading>>, Failure> {
         let id_epoch = pipeline::id_epoch();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
@@ -205,12 +211,12 @@ impl HandlerState {
         Ok(reading)
     }
 
-    /// True if its sink switches to other files by itself.
+    /// True if the handler's sink switches to other files by itself.
     pub fn rotates(&self) -> bool {
         matches!(&self.verdict, HandlerVerdict::Adopted(adoption) if adoption.rotates())
     }
 
-    /// Takes the sink away permanently.
+    /// Takes the sink out of the state permanently. Returns its id epoch and its id if it was open.
     pub(super) fn take_sink(&self) -> Option<(u64, u32)> {
         match std::mem::replace(&mut *self.sink.lock().expect("no panic happens while it is held"), Sink::Gone) {
             Sink::Open(id_epoch, id) => Some((id_epoch, id)),
@@ -218,17 +224,17 @@ impl HandlerState {
         }
     }
 
-    /// True if the sink was taken away.
+    /// True if the sink was taken out of the state.
     pub fn is_gone(&self) -> bool {
         matches!(*self.sink.lock().expect("no panic happens while it is held"), Sink::Gone)
     }
 
-    /// The sink, if it is open.
+    /// The id of the sink, if it is open in the current id epoch.
     pub fn open_sink(&self) -> Option<u32> {
         self.opened().filter(is_current).map(|(_, id)| id)
     }
 
-    /// Generation and id of the sink.
+    /// The id epoch in which the sink was opened, and the id of the sink.
     pub(super) fn opened(&self) -> Option<(u64, u32)> {
         match *self.sink.lock().expect("no panic happens while it is held") {
             Sink::Open(id_epoch, id) => Some((id_epoch, id)),
@@ -244,22 +250,23 @@ impl DescriptionInputs {
 }
 
 impl Adoption {
-    /// True if its records may be sent by value: the collector can follow its formatter, and the sink is a file.
+    /// True if the handler's records may be sent by value: the collector can do the formatter's work, the sink takes
+    /// lines, and the sink does not write through a descriptor of the program.
     pub fn may_go_by_value(&self) -> bool {
         self.format.is_ok() && self.traits.takes == SinkInput::Lines && !self.traits.is_borrowed
     }
 
-    /// True if its records go to the sink in their parts.
+    /// True if the sink receives a record as an entry with all its parts, not as a line.
     pub fn takes_entries(&self) -> bool {
         self.traits.takes == SinkInput::Entries
     }
 
-    /// True if its sink switches to other files by itself, and its stream has to follow.
+    /// True if the handler's sink switches to other files by itself, and the handler's stream has to follow.
     pub fn rotates(&self) -> bool {
         self.traits.rotates && !self.stream.text.is_null()
     }
 
-    /// The stream, with the sink whose records have to be written before the program's own text.
+    /// The handler's stream, with the sink whose queue has to be written before text that the program prints itself.
     pub fn text_stream(&self, sink: u32) -> TextStream {
         let after = (!self.traits.is_borrowed).then_some(sink);
         TextStream { after, ..self.stream }

@@ -1,4 +1,4 @@
-//! States of handlers by address. A weak reference removes the state when its handler dies.
+//! States of handlers by address. The callback of a weak reference removes the state when its handler is freed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,7 +16,8 @@ pub(super) struct KnownHandler {
     pub(super) reference: WeakReference,
 }
 
-/// Hashes the address of an object by one multiplication: a call of `handle` looks it up twice, and no input chooses it.
+/// Hashes the address of an object by one multiplication. Speed matters because each call of `handle` looks up its
+/// handler twice. Collisions cannot be provoked, because no input of the program chooses an address.
 #[derive(Default)]
 pub(super) struct AddressHasher(u64);
 
@@ -30,7 +31,8 @@ impl Hasher for AddressHasher {
         /// 2^64 divided by the golden ratio, an odd number (Knuth, TAOCP volume 3, section 6.4).
         const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
         let product = (self.0 ^ address as u64).wrapping_mul(GOLDEN_RATIO);
-        // The table takes the lowest bits, which are all 0 in an address and stay so.
+        // The hash table uses the lowest bits. They are 0 in every address and also in the product, so the upper half
+        // is mixed into them.
         self.0 = product ^ (product >> 32);
     }
 
@@ -43,7 +45,7 @@ impl Hasher for AddressHasher {
 pub(super) struct HandlerTable {
     pub(super) states: HashMap<usize, KnownHandler, BuildHasherDefault<AddressHasher>>,
     pub(super) by_reference: HashMap<usize, usize>,
-    /// Sinks of dead handlers for whose queued records no thread has waited yet.
+    /// Sinks of freed handlers for whose queued records no thread has waited yet.
     pub(super) orphans: Vec<(u64, u32)>,
 }
 
@@ -55,7 +57,7 @@ pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
     act(table.get_or_insert_with(empty))
 }
 
-/// The known state of a handler; no new one is made.
+/// The known state of a handler. Makes no new state.
 pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<HandlerState>> {
     with_table(|table| table.states.get(&(handler.as_ptr() as usize)).map(|entry| entry.state.clone()))
 }

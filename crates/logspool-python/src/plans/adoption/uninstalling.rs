@@ -1,4 +1,4 @@
-//! `uninstall()`: adopted handlers go back to stock logging, each after its queue is written.
+//! `uninstall()`: stock logging serves adopted handlers again, each after its queue is written.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::plans::python_half;
 /// Removes the states of all handlers except logspool's own. Each sink is closed after its records are written, within
 /// `timeout`.
 ///
-/// A handler keeps its sink until the sink is closed, so that a thread that continues in stock logging can [`flush`] it
-/// first.
+/// A handler keeps its sink until the sink is closed. A thread that continues in stock logging can [`flush`] the sink
+/// before that.
 ///
 /// # Errors
 ///
@@ -39,8 +39,8 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     outcome
 }
 
-/// Releases a handler after everything queued for it is written. If its sink switches files, its stream is opened again
-/// then. No other thread may write to the stream at that time, so this takes the handler's lock.
+/// Releases a handler after everything queued for it is written. If the sink switches files, the handler's stream is
+/// opened again. No other thread may write to the stream meanwhile, so this function takes the handler's lock.
 fn release_flushed(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     flush(handler, timeout)?;
     let rotates = known(handler).is_some_and(|state| state.rotates());

@@ -1,4 +1,4 @@
-//! The native fields of a future. They follow the fields of the base class.
+//! The native fields of a future. In the object they follow the fields of the base class.
 
 use std::ffi::CStr;
 use std::mem::offset_of;
@@ -12,17 +12,17 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{Object, Owned};
 
-/// The native fields of a future. Zeroed memory is a pending future.
+/// The native fields of a future. Zeroed memory represents a pending future.
 #[repr(C)]
 pub(super) struct FutureFields {
     pub(super) promise: Promise,
     pub(super) result: AtomicPtr<PyObject>,
     pub(super) exception: AtomicPtr<PyObject>,
-    /// Null, one callback, or a list of them; used under the promise's lock.
+    /// Null, one callback, or a list of callbacks. Accessed only under the promise's lock.
     pub(super) callbacks: AtomicPtr<PyObject>,
-    /// A list, after the standard library's `wait` or `as_completed` requested it.
+    /// Null, or the list of waiters after the standard library's `wait` or `as_completed` requested it.
     pub(super) waiters: AtomicPtr<PyObject>,
-    /// A `threading.Condition`, after it was first requested.
+    /// Null, or a `threading.Condition` after it was first requested.
     pub(super) condition: AtomicPtr<PyObject>,
 }
 
@@ -38,7 +38,7 @@ impl<'a, 'py> FutureRef<'a, 'py> {
     ///
     /// # Safety
     ///
-    /// `object` is an instance of that type or of a subclass.
+    /// `object` is an instance of the type that [`super::connect`] describes, or of a subclass.
     #[inline]
     pub unsafe fn of(object: Object<'a, 'py>) -> Self {
         Self(object)
@@ -56,7 +56,7 @@ impl<'a, 'py> FutureRef<'a, 'py> {
         self.0.py()
     }
 
-    /// The native fields.
+    /// The native fields of the future.
     #[inline]
     pub(super) fn fields(self) -> &'a FutureFields {
         // SAFETY: the type's basic size has room for the fields at this offset; zeroed memory is valid.
@@ -76,12 +76,12 @@ impl FutureHandle {
     ///
     /// # Safety
     ///
-    /// `class` is that type or a subclass.
+    /// `class` is a type that [`super::connect`] describes, or a subclass.
     #[inline]
     pub unsafe fn allocate(py: Python<'_>, class: &Owned) -> PyResult<Self> {
         let class: *mut ffi::PyTypeObject = class.as_ptr().cast();
-        // SAFETY: every type has `tp_alloc`, and `py` shows that the thread is attached; the memory is zeroed. A new
-        // reference or null.
+        // SAFETY: every type has `tp_alloc`, and `py` shows that the thread is attached. The result is a new reference
+        // to zeroed memory, or null.
         let made = unsafe { Owned::steal(((*class).tp_alloc.unwrap_unchecked())(class, 0)) };
         made.map(Self).ok_or_else(|| PyErr::fetch(py))
     }
@@ -113,11 +113,11 @@ impl FutureHandle {
 /// A new reference to the object in a field. The field must not be emptied meanwhile.
 pub(super) fn object_in(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
     // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under
-    // the promise's lock, `waiters` and `condition` only in a forked child, the others never.
+    // the promise's lock. `waiters` and `condition` are emptied only in a forked child. Other fields are never emptied.
     unsafe { Borrowed::from_ptr_or_opt(py, field.observe()) }.map(|object| Owned::of(&object))
 }
 
-/// Fills an empty field; returns the object if the field was full.
+/// Puts an object into an empty field. If the field is full, returns the object as the error.
 pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
     match field.publish_over(ptr::null_mut(), object.as_ptr()) {
         Ok(()) => {
@@ -129,8 +129,9 @@ pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Own
     }
 }
 
-/// The fields that hold objects, for CPython's traversal and deallocation, which skip read-only members. Each name
-/// begins with a space, so that Python code cannot name it.
+/// Declares the fields that hold objects as members of the type, so that CPython traverses and deallocates them.
+/// CPython skips read-only members, so these are writable. Each name begins with a space, so that Python code cannot
+/// access the member.
 pub fn members() -> Vec<ffi::PyMemberDef> {
     let offset = OFFSET.load(Ordering::Relaxed);
     let member = |name: &'static CStr, field: usize| ffi::PyMemberDef {

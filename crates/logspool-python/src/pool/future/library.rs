@@ -37,7 +37,7 @@ impl Library {
     }
 }
 
-/// Looks up all of them, once.
+/// Looks up all these classes and objects. The first call does it; later calls return the same result.
 pub fn connect(py: Python<'_>) -> PyResult<&'static Library> {
     if let Some(library) = LIBRARY.get() {
         return Ok(library);

@@ -1,4 +1,4 @@
-//! Notifies the standard library's waiters and the callbacks of a future's end.
+//! Notifies the standard library's waiters, and calls the callbacks, when a future ends.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -25,11 +25,12 @@ fn interned(_attached: Python<'_>, name: &CStr) -> Option<Owned> {
     unsafe { Owned::steal(ffi::PyUnicode_InternFromString(name.as_ptr())) }
 }
 
-/// Notifies `wait` and `as_completed` of the standard library. The caller holds the condition, if there is one.
+/// Notifies `wait` and `as_completed` of the standard library. The caller holds the future's condition, if the future
+/// has one.
 pub(super) fn notify_waiters(future: FutureRef<'_, '_>, how: &CStr) {
     let (py, object) = (future.py(), future.object());
     let Some(waiters) = object_in(py, &future.fields().waiters) else { return };
-    // A copy, because a waiter removes itself from the list.
+    // The list is copied, because a waiter removes itself from the list.
     // SAFETY: a live object whose type CPython checks; a new reference or null with an error set.
     let waiters = unsafe { Owned::steal(ffi::PyList_AsTuple(waiters.as_ptr())) };
     let (Some(waiters), Some(how)) = (waiters, interned(py, how)) else { return write_unraisable(object) };
@@ -55,7 +56,7 @@ pub(super) fn notify_cancelled(future: FutureRef<'_, '_>) {
     }
 }
 
-/// Calls `object.name()`; an exception goes to `sys.unraisablehook`.
+/// Calls `object.name()`. Reports an exception to `sys.unraisablehook`.
 pub(super) fn call_method(py: Python<'_>, object: &Owned, name: &CStr) {
     let object = object.bind(py);
     if interned(py, name).and_then(|name| leaving::method(object, &name)).is_none() {
@@ -63,7 +64,7 @@ pub(super) fn call_method(py: Python<'_>, object: &Owned, name: &CStr) {
     }
 }
 
-/// Calls the callbacks of a future: one, or a list to which no other thread has a reference.
+/// Calls the callbacks of a future. `callbacks` is one callback, or a list to which no other thread has a reference.
 pub(super) fn call_back(future: FutureRef<'_, '_>, callbacks: Object<'_, '_>) {
     match callbacks.cast_exact::<PyList>() {
         Ok(many) => many.iter().for_each(|callback| call_one_back(future, callback.as_borrowed())),
@@ -101,11 +102,12 @@ fn log(future: FutureRef<'_, '_>, error: &PyErr) {
     }
 }
 
-/// Calls `callback` at the end of the future, or now if it has ended.
+/// Calls `callback` when the future ends, or now if the future has ended already.
 ///
 /// # Errors
 ///
-/// An exception that is no `Exception`, such as Ctrl-C, if the callback is called now. No memory.
+/// An exception of the callback that is no `Exception`, such as `KeyboardInterrupt`, if the callback is called now.
+/// `MemoryError` if there is no memory.
 pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) -> PyResult<()> {
     let (py, fields) = (future.py(), future.fields());
     let mut list: Option<Owned> = None;
@@ -134,7 +136,7 @@ pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) ->
             return if failed { Err(PyErr::fetch(py)) } else { Ok(()) };
         }
         if let Some(list) = list.take() {
-            // The first callback and its reference move into the list, and the list into the field.
+            // The first callback, with its reference, moves into the list, and the list moves into the field.
             // SAFETY: a list that only this function has, and the live callback in the field.
             let failed = unsafe { ffi::PyList_Append(list.as_ptr(), found) } != 0;
             if failed {
@@ -147,12 +149,13 @@ pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) ->
             continue;
         }
         drop(locked);
-        // Made without the lock: the allocation may start the garbage collector, which runs arbitrary code.
+        // The list is made without holding the lock: the allocation may start the garbage collector, which runs
+        // arbitrary code.
         list = Some(Owned::of(PyList::empty(py).as_any()));
     }
 }
 
-/// The present callbacks, as a new list.
+/// The callbacks that are registered now, as a new list.
 ///
 /// # Errors
 ///
