@@ -92,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(Ok(expected), parse_time(text, NOW), "{text}");
         }
-        // Before the earliest time that nanoseconds can express: the result saturates.
+        // The result would be before the earliest time that nanoseconds can express, so it is that earliest time.
         assert_eq!(Ok(i64::MIN), parse_time("2d", i64::MIN + 1));
     }
 
