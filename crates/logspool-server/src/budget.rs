@@ -17,7 +17,7 @@
 //! Processors are shared in the same way: a task that decodes much data needs a turn from the pool `turns`. So a
 //! thousand connections with data to decode do not delay a new connection.
 //!
-//! A task that holds room of one pool may wait for room of a later pool, in one of two orders:
+//! A task that holds room of one pool may wait for room of a later pool in the same list:
 //! - `large_frames`, `long_messages`, `inflating`, `waiting`, `turns`;
 //! - `bodies`, `decoded_bodies`, `waiting`.
 //!

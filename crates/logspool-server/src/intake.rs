@@ -246,7 +246,7 @@ impl Intake {
 }
 
 impl Writers {
-    /// Waits for the first check of each store, for at most [`FIRST_CHECK_TIME`]. The results of the checks are in the
+    /// Waits for the first check of each store, for three seconds at most. The results of the checks are in the
     /// metrics.
     pub async fn wait_for_first_checks(&mut self) {
         let all = futures_util::future::join_all(self.checked.drain(..));

@@ -104,9 +104,9 @@ impl MemoryPool {
         self.lock().reserve()
     }
 
-    /// How full the pool is, from 0 to 1: the bytes of rooms whose records wait for a store, divided by the bytes of
-    /// the pool excluding the reserve. Also 1 if such rooms have more than half of the pool and a request waits,
-    /// because the free bytes are not enough for it.
+    /// How full the pool is, from 0 to 1. It is the share of the pool, excluding the reserve, that is held by records
+    /// waiting for a store. It is also 1 if these records hold more than half of the pool and a request waits for
+    /// bytes.
     pub fn fill_level(&self) -> f64 {
         let state = self.lock();
         match !state.turn_order.is_empty() && 2 * state.queued_bytes > state.bytes {

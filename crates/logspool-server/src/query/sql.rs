@@ -12,8 +12,8 @@
 //! PostgreSQL differs in three points:
 //! - Regular expressions have PostgreSQL's own syntax, "advanced regular expressions".
 //! - The locale of the database decides which characters are letters, and their case.
-//! - Patterns are applied to extra values that are not text in the form that `jsonb` prints, in which lists have a
-//!   space after each comma.
+//! - Extra values that are not text are matched with patterns as `jsonb` prints them. It prints a space after each
+//!   comma of a list.
 
 mod extra;
 

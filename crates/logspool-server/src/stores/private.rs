@@ -87,7 +87,7 @@ pub fn make_folder(path: &Path, readers: Readers) -> Result<Option<u32>, StoreEr
 ///
 /// # Errors
 ///
-/// As for [`make_folder`].
+/// The errors are those of [`make_folder`].
 pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => repair_file(path, readers).map(drop),
@@ -100,7 +100,7 @@ pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
 ///
 /// # Errors
 ///
-/// As for [`make_folder`].
+/// The errors are those of [`make_folder`].
 pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

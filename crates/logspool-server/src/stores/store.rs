@@ -30,7 +30,7 @@ pub trait Store: Send {
     ///
     /// # Errors
     ///
-    /// As for [`Store::write`]; the caller tries again.
+    /// The maintenance failed. The caller tries again.
     fn maintain(&mut self) -> Result<(), StoreError>;
 
     /// Checks that the store still answers. The caller calls it about once a second while nothing is written. `None`:
@@ -111,7 +111,7 @@ pub trait QueryAnswer: Send {
 /// Progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerProgress {
-    /// There are no more rows, or the reader wants no more.
+    /// There are no more rows, or the reader needs no more rows.
     Ended,
     /// The reader asked for a pause. The next call of [`QueryAnswer::resume`] continues the answer.
     Paused,
@@ -136,7 +136,7 @@ pub enum RowFlow {
     Continue,
     /// The reader needs no more rows.
     Stop,
-    /// Pause: the reader has to catch up.
+    /// Pause the answer until the reader can take more rows.
     Pause,
 }
 

@@ -228,8 +228,8 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
 }
 
 /// True if the service did not run the day before yesterday, as far as the partitions show. If the service had run,
-/// that day would have a partition: a running service creates the partitions of all days around its current day at
-/// once.
+/// that day would have a partition, because a running service creates the partitions of all days around its current
+/// day.
 pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, ServerFailure> {
     let there = partitions(client).await?;
     let last = today - DAYS_BEHIND - 1;
@@ -268,8 +268,8 @@ const IN_USE: &str = "55P03";
 /// The server's SQLSTATE for a full disk.
 pub(super) const DISK_FULL: &str = "53100";
 
-/// True if the SQLSTATE of a failed table change is temporary: the tables are in use, the disk is full, or another
-/// service has just put records of that day into the default partition.
+/// True if a failed table change may succeed later. Its SQLSTATE then says that the tables are in use or that the disk
+/// is full. Or it says that another service has just put records of that day into the default partition.
 pub(super) fn is_passing(code: &str) -> bool {
     matches!(code, IN_USE | DISK_FULL | "23514")
 }

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `disable` | no | |
 //! | `prefer` (default) | if the server can | any |
-//! | `require` | yes | any; with `sslrootcert` as `verify-ca` |
+//! | `require` | yes | any; with `sslrootcert`, as for `verify-ca` |
 //! | `verify-ca` | yes | issued by an authority of `sslrootcert` |
-//! | `verify-full` | yes | issued by it for the host of the address |
+//! | `verify-full` | yes | issued by an authority of `sslrootcert` for the host of the address |
 //!
 //! A unix socket is never encrypted. The files are read for each connection.
 

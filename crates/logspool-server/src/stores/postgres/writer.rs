@@ -1,10 +1,10 @@
 //! The writer. It has one connection, and uses one transaction for each group of batches.
 //!
 //! Numbered chunks are stored exactly once. The transaction that stores the rows of a chunk also moves the watermark of
-//! its stream, but only if the watermark still has the value that the plan was made for. That value can be outdated for
-//! two reasons: another service moved the watermark, or a commit with an unknown outcome took effect after all. In both
-//! cases the transaction is rolled back, so no rows are stored twice. `COMMIT` is sent only after the server has
-//! confirmed that every watermark has moved.
+//! its stream. It does so only if the watermark still has the value that the plan was made for. That value can be
+//! outdated for two reasons: another service moved the watermark, or a commit with an unknown outcome took effect after
+//! all. In both cases the transaction is rolled back, so no rows are stored twice. `COMMIT` is sent only after the
+//! server has confirmed that every watermark has moved.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -340,8 +340,9 @@ async fn commit(
     Ok(Some(quarantined))
 }
 
-/// True if the server refuses a row's data: it cannot read the data (class 22), the data breaks a constraint (23) or a
-/// server limit (54), or a trigger refuses it (P0). Other errors may not occur again at the next attempt.
+/// True if the server refuses a row because of its data. The server cannot read the data (class 22), the data breaks a
+/// constraint (23) or a server limit (54), or a trigger refuses the data (P0). Other errors may not occur again at the
+/// next attempt.
 fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     // 22P04 reports malformed COPY data. This service encodes the COPY data, so the error is not the fault of a row.

@@ -133,8 +133,8 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
 
 /// Opens a database for reading. Another process may be writing to it. Statements fail after the deadline `until`.
 ///
-/// The connection is opened read-write if the system allows it: SQLite has to recover the log or journal of a killed
-/// process before it can read. If the system does not allow writing, the database is opened as described in
+/// The connection is opened read-write if the system allows it, because SQLite has to recover the log or journal of a
+/// killed process before it can read. If the system does not allow writing, the database is opened as described in
 /// [`read_only`].
 pub(super) fn open_read(
     kind: DatabaseKind,

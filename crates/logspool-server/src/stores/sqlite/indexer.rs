@@ -15,7 +15,8 @@ use super::recent::RecentTraces;
 use crate::stores::StoreError;
 
 /// Pause between two rounds while few records arrive. Chosen: queries also find records that are not indexed yet, so
-/// the index need not be current. A larger value makes each round index more records at once.
+/// the index need not be current. The pause only has to be long enough that a round has enough records to be
+/// worthwhile.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a round with several steps. Chosen: at the highest rate that the indexer can keep up with, a step or two

@@ -18,8 +18,9 @@ use crate::stores::StoreError;
 
 /// Maximum number of records taken from an index without times. If there are more, the index on time is used.
 ///
-/// Chosen: each record costs one lookup, so this number of records takes about 50 ms. For words with more matches it is
-/// fast enough to read all records, newest first: the first hundred matches are among the last few million records.
+/// Chosen: each record costs one lookup, so this number of records takes about 50 ms. For words with more matches,
+/// reading all records from the newest on is fast enough. The first hundred matches are then among the last few million
+/// records.
 const MAX_LISTED: usize = 20_000;
 
 /// Maximum number of levels of a logger for which the index is used. Each level is a source of its own. Python has five
