@@ -31,8 +31,8 @@ use pool::MemoryPool;
 pub use pool::Reservation;
 
 /// Maximum memory that one byte of input takes when decoded. The smallest accepted records take 26 bytes of memory per
-/// byte of input (`ROW_BYTES` in `batch.rs` over `MIN_RECORD_BYTES` in `decoders/density.rs`). A control character
-/// takes 6 bytes of JSON.
+/// byte of input (`ROW_BYTES` in `batch.rs` divided by `MIN_RECORD_BYTES` in `decoders/density.rs`). A control
+/// character, one byte of input, takes 6 bytes of JSON.
 const DECODED_PER_BYTE: usize = 32;
 
 /// Input that is smaller than this is decoded without a turn.

@@ -72,7 +72,7 @@ pub struct Intake {
     unacked: Arc<AtomicU64>,
     /// Number of bytes from senders without acks that wait for room before they are decoded.
     undecoded: Arc<AtomicU64>,
-    /// Live tails.
+    /// The live tails, which get each accepted batch.
     pub tails: Tails,
     /// The metrics.
     pub metrics: Arc<Metrics>,

@@ -158,7 +158,7 @@ impl PoolState {
     }
 
     /// True if the bytes are free and the origin may use the reserve for them. An origin that holds no bytes may take
-    /// the whole reserve. Any other origin may hold at most a part of it.
+    /// the whole reserve. Any other origin may hold at most the reserve divided by [`LITTLE_DIVISOR`].
     fn may_use_reserve(&self, origin: Origin, bytes: usize) -> bool {
         let little = match self.held.get(&origin) {
             None => self.reserve(),
@@ -356,7 +356,7 @@ mod tests {
         let first = pool.try_acquire(OTHER, 9).unwrap();
         let second = pool.try_acquire(OTHER, 1);
         assert!(second.is_some() && pool.try_acquire(OTHER, 1).is_none());
-        // The first request of an origin may take more.
+        // An origin that holds no bytes may take all free bytes of the reserve.
         assert!(pool.try_acquire(THIRD, 71).is_none());
         assert!(pool.try_acquire(THIRD, 70).is_some());
         drop(first);

@@ -24,8 +24,8 @@ impl fmt::Display for TimeError {
 
 impl std::error::Error for TimeError {}
 
-/// Parses a time to nanoseconds since 1970. Valid are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, `now`, and a duration
-/// before now (`15m`, also `-15m`).
+/// Parses a time to nanoseconds since 1970. Valid forms are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, and `now`. A
+/// duration (`15m`, also `-15m`) is a time before now.
 ///
 /// # Errors
 ///

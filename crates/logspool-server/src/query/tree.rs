@@ -105,9 +105,9 @@ pub enum Literal {
     /// An integer. It is compared with number fields and with numbers in extra keys. For [`Field::Time`] it is
     /// nanoseconds since 1970, for [`Field::Level`] the number of the level.
     Int(i64),
-    /// A double, for extra keys. Never infinite, never NaN.
+    /// A double, for extra keys. It is never infinite and never NaN.
     Float(f64),
-    /// Text, ordered by code points, without NUL characters.
+    /// Text without NUL characters. Texts are ordered by code points.
     Text(String),
     /// A boolean, for extra keys. It can be equal to a value or not; booleans have no order.
     Bool(bool),

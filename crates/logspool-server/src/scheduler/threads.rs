@@ -72,7 +72,7 @@ struct ThreadsState {
     idle: usize,
 }
 
-/// A query that waits for its turn.
+/// The job of a query, which waits for its turn.
 struct QueuedJob {
     job: Job,
     cancel: CancelToken,
@@ -174,7 +174,7 @@ impl QueryThreads {
                 .spawn(move || Worker { shared, runtime, thread: rustix::thread::gettid() }.run());
             match started {
                 Ok(_) => state.threads += 1,
-                // The existing threads continue.
+                // The existing query threads continue without the new one.
                 Err(error) => tracing::warn!("cannot start a query thread: {error}"),
             }
         }

@@ -27,7 +27,7 @@ pub struct SchedulerSizes {
     pub places: usize,
 }
 
-/// Numbers of queries by state.
+/// The number of queries in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueryCounts {
     /// Queries that wait in a queue for a turn.
@@ -245,7 +245,7 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         })
     }
 
-    /// Numbers of queries by state.
+    /// The number of queries in each state.
     pub fn counts(&self) -> QueryCounts {
         let waiting = self.peers.values().map(|state| state.queue.len()).sum();
         QueryCounts { waiting, running: self.running, unread: self.queries.len() - waiting - self.running }

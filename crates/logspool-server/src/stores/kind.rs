@@ -50,7 +50,7 @@ pub trait StoreLocation: fmt::Display + Send + Sync {
         Ok(())
     }
 
-    /// True if `retention.bytes` applies to this store.
+    /// True if the setting `retention.bytes` limits the size of this store.
     fn limits_bytes(&self) -> bool {
         false
     }

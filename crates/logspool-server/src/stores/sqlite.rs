@@ -76,7 +76,7 @@ pub enum Indexing {
     Off,
 }
 
-/// Returns the time in nanoseconds since 1970.
+/// A clock that returns the time in nanoseconds since 1970.
 #[derive(Clone)]
 pub struct StoreClock(Arc<dyn Fn() -> i64 + Send + Sync>);
 

@@ -24,7 +24,7 @@ pub enum Verdict {
     },
     /// All records of the chunk are stored already.
     Known,
-    /// Close the connection: records before the chunk are missing, or its epoch is over.
+    /// Close the connection: records before the chunk are missing, or the store has a newer epoch of the stream.
     Refuse,
 }
 

@@ -171,7 +171,7 @@ fn repair_hint(code: &str) -> Option<&'static str> {
         "3D000" => "create the database with CREATE DATABASE, or name another one in the address of the store",
         "42501" => "grant this permission to the role of the service, or make it the owner of the schema logspool",
         "25006" => "the server is read-only, for example a standby: name the primary",
-        // A missing or changed table, schema, column, type or key.
+        // These codes report a missing or changed table, schema, column, type or key.
         "42P01" | "3F000" | "42703" | "42804" | "42P10" => REPAIR_TABLES,
         _ => return None,
     })

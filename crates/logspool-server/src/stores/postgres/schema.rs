@@ -56,7 +56,7 @@ const STEPS: &[&str] = &["
 /// The key is the ASCII text "logspool".
 const LOCK: i64 = 0x6c6f_6773_706f_6f6c;
 
-/// The oldest server version with all features used here.
+/// The oldest server version that has all features which this store uses.
 const OLDEST_SERVER: i32 = 120_000;
 
 /// Days before and after today that get a partition. They cover late records of yesterday and clocks that are ahead.

@@ -45,7 +45,7 @@ const COLUMNS: &str = "
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = to_regnamespace('logspool') AND c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped";
 
-/// Checks all tables and columns.
+/// Checks that all tables and columns exist and have the expected types.
 pub(super) async fn check(client: &Client) -> Result<(), ServerFailure> {
     let names: Vec<_> = TABLES.iter().map(|(table, _)| *table).collect();
     let rows = client.query(COLUMNS, &[&names]).await?;
