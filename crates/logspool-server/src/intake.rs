@@ -160,7 +160,7 @@ impl Intake {
     }
 
     /// Gives a batch from a sender without acks to every store. `room` is reserved for the batch. If the task is
-    /// stopped while it waits for more room, the records stay counted in [`Self::unacked`], so that they are reported
+    /// stopped while it waits for more room, the records stay counted in [`Self::unacked()`], so that they are reported
     /// as lost.
     pub async fn submit_unacked(&self, batch: Batch, room: Reservation) {
         if batch.is_empty() {
