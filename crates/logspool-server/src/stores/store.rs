@@ -99,7 +99,8 @@ pub trait QueryReader: Send + Sync {
 ///
 /// While the answer exists the store keeps old data for it, so the answer has to end in limited time.
 pub trait QueryAnswer: Send {
-    /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`RowFlow::Continue`].
+    /// Calls `each` with each further row. Stops when there are no more rows, or when `each` returns anything but
+    /// [`RowFlow::Continue`].
     ///
     /// # Errors
     ///
