@@ -1,7 +1,9 @@
-//! Room in memory: all memory that clients can make the service use is counted before it is allocated.
+//! Limits memory. All memory that clients can make the service use is counted in a pool before it is allocated. The
+//! counted bytes are called room.
 //!
-//! `limits.waiting_bytes` is the size of the first pool. Each of the others is a quarter of it, so that one kind of
-//! sender cannot stop another kind. How origins share a pool is in `pool.rs`.
+//! `limits.waiting_bytes` is the size of the pool `waiting`. Each other pool in the table has a quarter of that size
+//! plus a reserve. The pools are separate, so that one kind of sender cannot block another kind. `pool.rs` describes
+//! how origins share a pool.
 //!
 //! | pool | what its room is for |
 //! |---|---|
@@ -12,12 +14,15 @@
 //! | `bodies` | bodies of HTTP requests that are being received |
 //! | `decoded_bodies` | records decoded from HTTP bodies that do not have room in `waiting` yet |
 //!
-//! Processors are shared in the same way: a task that decodes much needs a turn of the pool `turns`. So a thousand
-//! connections with data to decode do not delay a new connection.
+//! Processors are shared in the same way: a task that decodes much data needs a turn from the pool `turns`. So a
+//! thousand connections with data to decode do not delay a new connection.
 //!
-//! A task that holds room of one pool may wait for another, always in one of two orders: `large_frames`,
-//! `long_messages`, `inflating`, `waiting`, `turns`; or `bodies`, `decoded_bodies`, `waiting`. A task that has a turn
-//! never waits. Room of `waiting` that was handed over waits for the stores only. So tasks cannot deadlock.
+//! A task that holds room of one pool may wait for room of a later pool in the same list:
+//! - `large_frames`, `long_messages`, `inflating`, `waiting`, `turns`;
+//! - `bodies`, `decoded_bodies`, `waiting`.
+//!
+//! A task that has a turn never waits. Room of `waiting` that was given to the stores is freed by the stores only. So
+//! tasks cannot deadlock.
 
 mod pool;
 
@@ -26,22 +31,24 @@ use pool::MemoryPool;
 pub use pool::Reservation;
 
 /// Maximum memory that one byte of input takes when decoded. The smallest accepted records take 26 bytes of memory per
-/// byte of input (`ROW_BYTES` in `batch.rs` over `MIN_RECORD_BYTES` in `decoders/density.rs`). A control character
-/// takes 6 bytes of JSON.
+/// byte of input (`ROW_BYTES` in `batch.rs` divided by `MIN_RECORD_BYTES` in `decoders/density.rs`). A control
+/// character, one byte of input, takes 6 bytes of JSON.
 const DECODED_PER_BYTE: usize = 32;
 
-/// Smaller input is decoded without a turn.
+/// Input that is smaller than this is decoded without a turn.
 ///
-/// Chosen: a connection that is not flooding sends less at once, and decoding it takes a few microseconds.
+/// Chosen: a connection that does not flood the service sends less than this at once. Decoding it takes a few
+/// microseconds.
 const QUICK_BYTES: usize = 4 * 1024;
 
-/// Size of a turn in its pool.
+/// The size of a turn in the pool `turns`.
 const TURN_UNITS: usize = 1000;
 
-/// Simultaneous turns per processor. Chosen: with one, a processor would be idle while the next task wakes.
+/// Maximum number of simultaneous turns per processor. Chosen: with a smaller value, a processor would be idle while
+/// the next task wakes.
 const TURNS_PER_PROCESSOR: usize = 2;
 
-/// The room of a service.
+/// The pools of a service.
 #[derive(Debug)]
 pub struct Budget {
     waiting: MemoryPool,
@@ -69,18 +76,18 @@ impl Budget {
         }
     }
 
-    /// Waits for room for records.
+    /// Waits for room for decoded records.
     pub async fn for_records(&self, origin: Origin, bytes: usize) -> Reservation {
         self.waiting.acquire(origin, bytes).await
     }
 
-    /// Takes room for records if there is enough now; never waits.
+    /// Takes room for records if enough is free now. Never waits.
     pub fn try_for_records(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
         self.waiting.try_acquire(origin, bytes)
     }
 
-    /// Waits for room for the records that `input_bytes` of input may hold, but at most an eighth of the pool. A record
-    /// that needs more gets its room when it is decoded. [`Reservation::shrink`] frees the excess.
+    /// Waits for room for the records that `input_bytes` of input may hold, but at most an eighth of the pool. If a
+    /// record needs more, it gets more room after it is decoded. [`Reservation::shrink`] frees the excess.
     pub async fn for_decoding(&self, origin: Origin, input_bytes: usize) -> Reservation {
         let bytes = input_bytes.saturating_mul(DECODED_PER_BYTE);
         self.waiting.acquire(origin, bytes.min(self.waiting.reserve_bytes())).await
@@ -97,8 +104,8 @@ impl Budget {
         self.large_frames.acquire(origin, bytes).await
     }
 
-    /// Waits for room for the part of a message beyond the room for a large frame. It has a separate pool: tasks that
-    /// hold a part and wait for more of the same pool would deadlock.
+    /// Waits for room for the part of a message that exceeds the room for a large frame. This room is in a separate
+    /// pool: tasks that hold room of a pool and wait for more of the same pool could deadlock.
     pub async fn for_long_message(&self, origin: Origin, bytes: usize) -> Reservation {
         self.long_messages.acquire(origin, bytes).await
     }
@@ -118,8 +125,8 @@ impl Budget {
         self.decoded_bodies.acquire(origin, bytes).await
     }
 
-    /// Share of the room for records that is used by records which wait for a store, from 0 to 1. At 1 connections are
-    /// not read.
+    /// The share of the room for records that is used by records waiting for a store, from 0 to 1. At 1, connections
+    /// are not read.
     pub fn fill_level(&self) -> f64 {
         self.waiting.fill_level()
     }

@@ -1,9 +1,9 @@
-//! Moves records from the sources to the stores: one queue and one writer thread per store, and one budget of bytes for
-//! all.
+//! Moves records from the sources to the stores. Each store has its own queue and writer thread. All stores share one
+//! budget of bytes.
 //!
-//! A source waits for room in the budget before it decodes. So the data that waits for a slow store is bounded, and
-//! backpressure reaches the sender: its connection is not read. The room is freed when every store has settled the
-//! batch.
+//! A source waits for room in the budget before it decodes data. So the amount of data that waits for a slow store is
+//! limited. While the source waits, it does not read the connection, so the sender gets backpressure. The room of a
+//! batch is freed when every store has settled the batch.
 
 mod queue;
 mod repeated;
@@ -27,50 +27,52 @@ use crate::tails::Tails;
 use queue::{ReceiveError, Receiver, Sender, queue};
 use repeated::RepeatedWarnings;
 
-/// Maximum number of records in a transaction. The commit then costs little compared with the rows (measured with
-/// SQLite and PostgreSQL).
+/// A transaction takes no more batches once it has this number of records. With that many, the commit costs little
+/// compared with writing the rows (measured with SQLite and PostgreSQL).
 const GROUP_RECORDS: usize = 10_000;
 
-/// Bytes of a transaction, unless a single batch has more. Chosen: the size of [`GROUP_RECORDS`] usual records. A new
-/// record has to wait while they are written.
+/// A transaction takes no more batches once it has this number of bytes. Chosen: it is the size of [`GROUP_RECORDS`]
+/// usual records. A larger value would make new records wait longer, because they wait while the transaction is
+/// written.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// How long a transaction waits for more records. At half, a service with little load would make twice as many commits.
-/// At double, users would notice that records can be found later.
+/// How long a transaction waits for more records. Chosen: halving it would make a service with little load commit twice
+/// as often. If it were doubled, users would notice the delay until queries find new records.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 
-/// As [`GROUP_TIME`], for a transaction with records whose sender waits for an ack.
+/// How long a transaction waits for more records if the sender of one of its records waits for an ack.
 ///
-/// Chosen: a commit takes 2 to 5 ms on a good disk, so most of the time remains for collecting records. With
-/// [`GROUP_TIME`] an ack beside other senders would take ten times as long as alone.
+/// Chosen: a commit takes 2 to 5 ms on a good disk, so most of the time remains for collecting records. With the larger
+/// [`GROUP_TIME`], an ack would take ten times as long while there are other senders as without them.
 const ACK_TIME: Duration = Duration::from_millis(10);
 
-/// Silence that ends the wait of a transaction. Senders that wait for acks have sent all they may by then.
+/// A transaction stops waiting if no batch arrives for this time. By then, senders that wait for acks have sent all
+/// that they may send without an ack.
 const GROUP_IDLE_TIME: Duration = Duration::from_millis(5);
 
-/// Interval between maintenance calls of a store.
+/// Minimum time between two maintenance calls of a store.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pauses between attempts to write: the first and the longest.
+/// The first and the longest pause between two attempts to write.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// How long a start waits until each store has shown that it can be used. Chosen: working stores need less. A store
-/// that does not answer is reported after this time, and retried.
+/// How long the start of the service waits for the first check of each store. Chosen: working stores need less time. A
+/// store that does not answer within this time is reported, and checked again later.
 const FIRST_CHECK_TIME: Duration = Duration::from_secs(3);
 
-/// Takes records from the sources.
+/// Takes records from the sources and gives them to the stores.
 #[derive(Debug)]
 pub struct Intake {
-    /// Empty once the intake is closed.
+    /// The sending end of each store's queue. Empty after the intake is closed.
     stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
     /// Memory for received data.
     pub budget: Budget,
     streams: Mutex<HashMap<String, Fence>>,
-    /// Number of waiting records whose senders will not send them again.
+    /// Number of records that wait for a store and whose senders do not use acks, so they will not send them again.
     unacked: Arc<AtomicU64>,
-    /// Bytes waiting for room to be decoded, from senders without acks.
+    /// Number of bytes from senders without acks that wait for room before they are decoded.
     undecoded: Arc<AtomicU64>,
-    /// Live tails.
+    /// The live tails, which get each accepted batch.
     pub tails: Tails,
     /// The metrics.
     pub metrics: Arc<Metrics>,
@@ -81,16 +83,16 @@ pub struct Intake {
 pub struct Writers {
     threads: Vec<JoinHandle<()>>,
     is_ending: Arc<AtomicBool>,
-    /// Each receiver gets a message after the first check of a store.
+    /// One receiver for each store. It gets a message after the first check of the store.
     checked: Vec<oneshot::Receiver<()>>,
 }
 
 impl Intake {
-    /// Starts a writer for each store. At most `budget_bytes` wait for the stores.
+    /// Starts a writer for each store. At most `budget_bytes` of records wait for the stores.
     ///
     /// # Errors
     ///
-    /// No thread can be started.
+    /// A thread cannot be started.
     pub fn start(
         stores: Vec<Box<dyn Store>>,
         budget_bytes: usize,
@@ -127,7 +129,8 @@ impl Intake {
         self.budget.for_records(origin, batch.bytes()).await
     }
 
-    /// Hands a batch to every store. The receiver gets the outcome, or an error if the service ends before.
+    /// Gives a batch to every store. The receiver gets the outcome, or an error if the service ends before there is an
+    /// outcome.
     pub fn submit(
         &self,
         batch: Batch,
@@ -143,21 +146,22 @@ impl Intake {
         from
     }
 
-    /// Changes the size of the room for a batch to the size of the batch.
+    /// Changes the size of the room to the size of the batch.
     pub async fn resize(&self, mut room: Reservation, batch: &Batch) -> Reservation {
         room.shrink(batch.bytes());
         if room.fits(batch.bytes()) {
             return room;
         }
-        // A single record may need more than the reserved room. Free it first: tasks that hold room and wait for more
-        // would deadlock.
+        // A single record may need more than the reserved room. Free the room before waiting for more: tasks that hold
+        // room and wait for more could deadlock.
         let origin = room.origin();
         drop(room);
         self.room_for(origin, batch).await
     }
 
-    /// Hands over a batch from a sender without acks, for which room is reserved. If the task is stopped while it waits
-    /// for more room, the records stay counted as lost.
+    /// Gives a batch from a sender without acks to every store. `room` is reserved for the batch. If the task is
+    /// stopped while it waits for more room, the records stay counted in [`Self::unacked()`], so that they are reported
+    /// as lost.
     pub async fn submit_unacked(&self, batch: Batch, room: Reservation) {
         if batch.is_empty() {
             return;
@@ -172,7 +176,8 @@ impl Intake {
         self.deliver(room.origin(), batch, |batch, stores| Delivery::without_ack(batch, unheard, stores, Some(room)));
     }
 
-    /// As [`Self::submit_unacked`], for senders that cannot wait. Returns false, and drops the batch, if there is no room now.
+    /// Gives a batch from a sender that cannot wait to every store, as [`Self::submit_unacked`] does. If there is no
+    /// room now, drops the batch and returns false.
     pub fn try_submit_unacked(&self, origin: Origin, batch: Batch) -> bool {
         let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
         let unheard = UnackedCount::new(&self.unacked, batch.len());
@@ -180,8 +185,8 @@ impl Intake {
         true
     }
 
-    /// Waits for room for the records that `input_bytes` may hold. Until then `received_bytes`, which the sender will
-    /// not send again, count as undecoded. If the service ends before, it reports them.
+    /// Waits for room for the records that `input_bytes` may hold. The sender will not send `received_bytes` again, so
+    /// they count as undecoded during the wait. If the service ends during the wait, it reports them.
     pub async fn room_to_decode(&self, origin: Origin, input_bytes: usize, received_bytes: usize) -> Reservation {
         let undecoded = UnackedCount::new(&self.undecoded, received_bytes);
         let room = self.budget.for_decoding(origin, input_bytes).await;
@@ -189,7 +194,8 @@ impl Intake {
         room
     }
 
-    /// Gives a batch to the tails and to every store. `delivery` creates the delivery for a number of stores.
+    /// Gives a batch to the live tails and to every store. `delivery` creates the delivery of the batch; its second
+    /// argument is the number of stores.
     fn deliver(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
@@ -198,7 +204,7 @@ impl Intake {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         let delivery = delivery(batch, stores.len());
         for store in stores.iter() {
-            // If the writer has ended, the sender gets no answer.
+            // If the writer of the store has ended, the delivery is dropped and its sender gets no outcome.
             store.send(origin, delivery.clone(), bytes);
         }
     }
@@ -213,12 +219,12 @@ impl Intake {
         self.undecoded.load(Ordering::Relaxed)
     }
 
-    /// True if data waits for a store, or for room.
+    /// True if data waits for a store or for room, or holds room for records.
     pub fn is_waiting(&self) -> bool {
         self.unacked() > 0 || self.undecoded() > 0 || self.budget.is_in_use()
     }
 
-    /// Assigns a stream to a connection. The connection that had it before loses it.
+    /// Assigns a stream to a connection. If another connection had the stream before, that connection loses it.
     pub fn take_stream(&self, stream: &str) -> Fence {
         let fence = Fence::default();
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,21 +238,23 @@ impl Intake {
         fence
     }
 
-    /// Stops taking batches; later ones get no outcome. The writers end when they have written the rest.
+    /// Stops taking batches. Batches that are submitted later get no outcome. The writers end when they have written
+    /// all earlier batches.
     pub fn close(&self) {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 impl Writers {
-    /// Waits for the first check of each store, up to a time limit. The results are in the metrics.
+    /// Waits for the first check of each store, for three seconds at most. The results of the checks are in the
+    /// metrics.
     pub async fn wait_for_first_checks(&mut self) {
         let all = futures_util::future::join_all(self.checked.drain(..));
         let _ = tokio::time::timeout(FIRST_CHECK_TIME, all).await;
     }
 
-    /// Waits until all submitted batches are written. The intake has to be closed before. Returns false if the deadline
-    /// passes before that.
+    /// Waits until all submitted batches are written. The caller has to close the intake first. Returns false if the
+    /// deadline passes before all batches are written, or if a writer panicked.
     pub fn finish(self, deadline: Duration) -> bool {
         let until = Instant::now() + deadline;
         while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
@@ -273,7 +281,7 @@ impl Writer {
     fn run(mut self) {
         self.check();
         self.metrics.note_problems(self.store.problems());
-        // The receiver may be gone.
+        // If the receiver was dropped, sending fails, which does not matter.
         self.first_check.take().map(|to| to.send(()));
         let mut has_written = false;
         loop {
@@ -301,7 +309,7 @@ impl Writer {
         }
     }
 
-    /// Checks whether the store, which has nothing to write now, still works.
+    /// Checks whether the store still works, while there is nothing to write.
     fn check(&mut self) {
         let Some(answered) = self.metrics.watch_call(|| self.store.check()) else { return };
         self.metrics.record_check(&answered);
@@ -323,7 +331,7 @@ impl Writer {
         self.metrics.note_problems(problems);
     }
 
-    /// Logs an error with its consequence.
+    /// Logs an error with its consequence `what`, unless the same warning was logged a short time ago.
     fn warn(&mut self, kind: &'static str, error: &StoreError, what: &str) {
         if !self.repeated.is_due(kind, &error.to_string(), Instant::now()) {
             return;
@@ -337,7 +345,7 @@ impl Writer {
         }
     }
 
-    /// Logs that the store works again.
+    /// Logs that the store works again, if there was a warning of this kind.
     fn works(&mut self, kind: &'static str) {
         if self.repeated.clear(kind) {
             tracing::info!(store = self.store.name(), "the store can be used again");
@@ -371,7 +379,7 @@ impl Writer {
         delivery.settle(outcome);
     }
 
-    /// Writes a group, and retries until it is written. Returns false if it never will be.
+    /// Writes a group, and retries until it is written. Returns false if the service ends before the group is written.
     fn write(&mut self, group: &[Arc<Delivery>]) -> bool {
         let (refused, group): (Vec<_>, Vec<_>) = group.iter().cloned().partition(|delivery| delivery.is_replaced());
         for delivery in refused {
@@ -398,13 +406,13 @@ impl Writer {
                         );
                         return false;
                     }
-                    // Retry fatal errors too: senders with backpressure wait until a person fixes the store, and
-                    // nothing is lost.
+                    // Retry fatal errors too. Senders with backpressure wait until a person repairs the store, so none
+                    // of their records are lost.
                     self.warn("write", &why, "cannot write records");
                     if matches!(why, StoreError::Fatal(_)) {
                         wait = RETRY_PAUSES.1;
                     }
-                    // On a full disk, removal of old records makes room.
+                    // Run maintenance here too: on a full disk, the removal of old records makes room.
                     if self.maintained.elapsed() >= MAINTENANCE_INTERVAL {
                         self.maintain();
                     }

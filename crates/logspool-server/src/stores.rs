@@ -1,4 +1,4 @@
-//! Stores: they keep records and answer queries.
+//! Stores, which keep records and answer queries.
 
 mod address;
 mod clock_jump;

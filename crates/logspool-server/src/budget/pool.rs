@@ -1,11 +1,13 @@
-//! A number of bytes that origins share.
+//! A pool: a number of bytes that origins share.
 //!
-//! An eighth of a pool is a reserve: only an origin that holds little may use it. So an origin that takes all it can
-//! get leaves some for the others, and they do not wait in line with it. Beyond the reserve requests wait, and origins
-//! take turns: an origin with a thousand requests delays another one by a single request.
+//! An eighth of a pool is a reserve. Only an origin that holds few bytes may use the reserve. So if one origin takes
+//! all bytes that it can get, bytes remain for the other origins, and they do not wait for that origin. Requests that
+//! cannot use the reserve may have to wait. Then origins take turns: an origin with a thousand requests delays another
+//! origin by a single request.
 //!
-//! A request that has to wait is granted in its turn. Later requests of the same origin never overtake it. A large
-//! request at the head of the line therefore keeps the free bytes until there are enough of them.
+//! A request that has to wait is granted when its turn comes. Later requests of the same origin never overtake it.
+//! While the first request in the order of turns waits, other requests are granted only if their origin may use the
+//! reserve. So free bytes accumulate until there are enough for a large request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +16,15 @@ use tokio::sync::oneshot;
 
 use crate::origin::Origin;
 
-/// The part of a pool that only origins which hold little may use.
+/// The reserve is the pool divided by this number. Only origins that hold few bytes may use it.
 const RESERVE_DIVISOR: usize = 8;
 
-/// An origin holds little while it holds at most this part of the reserve.
+/// An origin holds few bytes while it holds at most the reserve divided by this number.
 ///
-/// Chosen: eight origins can hold that amount at the same time.
+/// Chosen: the reserve is enough for eight origins that hold this amount at the same time.
 const LITTLE_DIVISOR: usize = 8;
 
-/// Bytes that origins share; see the head of this file.
+/// Bytes that origins share; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct MemoryPool(Arc<Mutex<PoolState>>);
 
@@ -30,12 +32,12 @@ pub struct MemoryPool(Arc<Mutex<PoolState>>);
 struct PoolState {
     bytes: usize,
     free: usize,
-    /// Bytes of rooms that wait for a store: see [`Room::keep`].
+    /// The bytes of rooms whose records wait for a store: see [`Reservation::mark_queued`].
     queued_bytes: usize,
     held: HashMap<Origin, usize>,
-    /// Waiting requests by origin.
+    /// The waiting requests of each origin.
     waiting: HashMap<Origin, VecDeque<PendingRequest>>,
-    /// Origins with waiting requests, in the order of their turns.
+    /// The origins with waiting requests, in the order of their turns.
     turn_order: VecDeque<Origin>,
 }
 
@@ -45,7 +47,7 @@ struct PendingRequest {
     answer: oneshot::Sender<Reservation>,
 }
 
-/// Bytes of a pool. Dropping the room frees them.
+/// Room: bytes of a pool that an origin holds. Dropping it frees the bytes.
 #[derive(Debug)]
 pub struct Reservation {
     pool: MemoryPool,
@@ -55,19 +57,19 @@ pub struct Reservation {
 }
 
 impl MemoryPool {
-    /// Creates a pool of `bytes`, including the reserve.
+    /// Creates a pool of `bytes`. The reserve is a part of them.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.max(1);
         let (held, waiting, turn_order) = Default::default();
         Self(Arc::new(Mutex::new(PoolState { bytes, free: bytes, queued_bytes: 0, held, waiting, turn_order })))
     }
 
-    /// Creates a pool of `bytes` plus a reserve.
+    /// Creates a pool of `bytes` and, in addition to them, a reserve.
     pub fn with_reserve(bytes: usize) -> Self {
         Self::new(bytes + bytes.div_ceil(RESERVE_DIVISOR - 1))
     }
 
-    /// Waits for room. A request for more than the pool without its reserve gets that much.
+    /// Waits for room. A request never gets more than the pool excluding its reserve.
     pub async fn acquire(&self, origin: Origin, bytes: usize) -> Reservation {
         let answer = {
             let mut state = self.lock();
@@ -87,7 +89,7 @@ impl MemoryPool {
         answer.await.expect("a pool answers each request")
     }
 
-    /// Takes room if it is available now. `None`: it would have to wait.
+    /// Takes room if it is available now. `None`: the request would have to wait.
     pub fn try_acquire(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
         let mut state = self.lock();
         let bytes = state.granted_bytes(bytes);
@@ -97,13 +99,14 @@ impl MemoryPool {
         })
     }
 
-    /// Bytes reserved for origins that hold little.
+    /// The bytes of the reserve.
     pub fn reserve_bytes(&self) -> usize {
         self.lock().reserve()
     }
 
-    /// Share of the bytes without the reserve that rooms keep, from 0 to 1. Also 1 if most bytes are kept and a request
-    /// waits, because the free bytes are not enough for it.
+    /// How full the pool is, from 0 to 1. It is the share of the pool, excluding the reserve, that is held by records
+    /// waiting for a store. It is also 1 if these records hold more than half of the pool and a request waits for
+    /// bytes.
     pub fn fill_level(&self) -> f64 {
         let state = self.lock();
         match !state.turn_order.is_empty() && 2 * state.queued_bytes > state.bytes {
@@ -118,7 +121,7 @@ impl MemoryPool {
         state.free < state.bytes
     }
 
-    /// Frees bytes, and grants requests that fit now.
+    /// Frees bytes, and grants waiting requests for which there are now enough bytes.
     fn release(&self, origin: Origin, bytes: usize) {
         let mut granted = Vec::new();
         {
@@ -130,7 +133,7 @@ impl MemoryPool {
             }
         }
         for (answer, room) in granted {
-            // If the receiver is gone the room is dropped, which frees it again.
+            // If the receiver was dropped, the room is dropped too, which frees its bytes again.
             drop(answer.send(room));
         }
     }
@@ -154,8 +157,8 @@ impl PoolState {
         bytes.clamp(1, self.bytes - self.reserve())
     }
 
-    /// True if the bytes are free and the origin holds so little that it may use the reserve. The first request of an
-    /// origin may take more.
+    /// True if the bytes are free and the origin may use the reserve for them. An origin that holds no bytes may take
+    /// the whole reserve. Any other origin may hold at most the reserve divided by [`LITTLE_DIVISOR`].
     fn may_use_reserve(&self, origin: Origin, bytes: usize) -> bool {
         let little = match self.held.get(&origin) {
             None => self.reserve(),
@@ -164,7 +167,7 @@ impl PoolState {
         bytes <= little && bytes <= self.free
     }
 
-    /// True if this number of bytes is free without the reserve.
+    /// True if this number of bytes is free in addition to the reserve.
     fn has_free(&self, bytes: usize) -> bool {
         bytes + self.reserve() <= self.free
     }
@@ -188,7 +191,7 @@ impl PoolState {
         }
     }
 
-    /// Removes the next request that can be granted from the line.
+    /// Finds the next request that can be granted, and removes it from the waiting requests.
     fn next_grantable(&mut self) -> Option<(Origin, PendingRequest)> {
         self.remove_abandoned();
         let first = |state: &Self, origin: &Origin| state.waiting[origin].front().map_or(0, |request| request.bytes);
@@ -208,7 +211,7 @@ impl PoolState {
         Some((origin, request))
     }
 
-    /// Removes requests of ended tasks from the heads of the lines.
+    /// Removes the first requests of each origin if their tasks have ended.
     fn remove_abandoned(&mut self) {
         let waiting = &mut self.waiting;
         self.turn_order.retain(|origin| {
@@ -236,8 +239,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Marks the room as used by records that wait for a store, which [`super::Budget::fill_level`] counts. Its size must not
-    /// change any more.
+    /// Marks the room as used by records that wait for a store. [`super::Budget::fill_level`] counts such rooms. After
+    /// this call the size of the room must not change.
     pub fn mark_queued(&mut self) {
         if !std::mem::replace(&mut self.is_queued, true) {
             self.pool.lock().queued_bytes += self.bytes;
@@ -253,12 +256,12 @@ impl Reservation {
         }
     }
 
-    /// True if this number of bytes fits.
+    /// True if the room has at least this number of bytes.
     pub fn fits(&self, bytes: usize) -> bool {
         bytes <= self.bytes
     }
 
-    /// Takes more bytes if they are free now. Returns false if it would have to wait.
+    /// Adds `bytes` to the room if they are free now. Returns false if the request would have to wait.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         match self.pool.try_acquire(self.origin, bytes) {
             Some(mut more) => {
@@ -294,7 +297,7 @@ mod tests {
     const OTHER: Origin = Origin::V4(Ipv4Addr::new(192, 0, 2, 2));
     const THIRD: Origin = Origin::V4(Ipv4Addr::new(192, 0, 2, 3));
 
-    /// The room, if it has been granted.
+    /// Returns the room if it has been granted.
     fn granted(room: Pin<&mut impl Future<Output = Reservation>>) -> Option<Reservation> {
         match room.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(room) => Some(room),
@@ -353,7 +356,7 @@ mod tests {
         let first = pool.try_acquire(OTHER, 9).unwrap();
         let second = pool.try_acquire(OTHER, 1);
         assert!(second.is_some() && pool.try_acquire(OTHER, 1).is_none());
-        // The first request of an origin may take more.
+        // An origin that holds no bytes may take all free bytes of the reserve.
         assert!(pool.try_acquire(THIRD, 71).is_none());
         assert!(pool.try_acquire(THIRD, 70).is_some());
         drop(first);

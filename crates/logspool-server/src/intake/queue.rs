@@ -1,8 +1,9 @@
-//! The queue before a store, in which origins take turns.
+//! The queue of a store, in which origins take turns.
 //!
-//! Each origin has its own line, which keeps its order. Origins take turns by bytes. An origin that was idle goes
-//! first. So a sender that waits for each ack only waits for the transaction being written. It does not wait for the
-//! queued data of a thousand connections of another origin (the scheme of RFC 8290, FQ-CoDel).
+//! Each origin has its own queue, which keeps the order of its items. Origins take turns, and the length of a turn is
+//! counted in bytes. An origin that was idle has its first turn before all others. So a sender that waits for each ack
+//! waits only for the transaction that is being written. It does not wait for the queued data of a thousand connections
+//! of another origin. This is the scheme of RFC 8290 (FQ-CoDel).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use crate::origin::Origin;
 
-/// Bytes that an origin may have written in one turn.
+/// Number of bytes that an origin may send to the store in one turn.
 ///
-/// Chosen: some thousand records. At half, a transaction has more turns; at double, an origin waits longer.
+/// Chosen: it is the size of some thousand records. Halving it would give a transaction more turns. Doubling it would
+/// make an origin wait longer for its turn.
 const TURN_BYTES: usize = 256 * 1024;
 
 /// Creates the two ends of a queue.
@@ -21,7 +23,8 @@ pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(shared.clone()), Receiver(shared))
 }
 
-/// The sending end. Dropping it closes the queue: the receiver gets the remaining items, then the end.
+/// The sending end. Dropping it closes the queue: the receiver gets the remaining items, and then
+/// [`ReceiveError::Closed`].
 #[derive(Debug)]
 pub struct Sender<T>(Arc<SharedQueue<T>>);
 
@@ -32,9 +35,9 @@ pub struct Receiver<T>(Arc<SharedQueue<T>>);
 /// Reason why there is no item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveError {
-    /// No item came in time.
+    /// No item arrived in time.
     Timeout,
-    /// No more items will come.
+    /// The queue is closed and empty.
     Closed,
 }
 
@@ -47,9 +50,10 @@ struct SharedQueue<T> {
 #[derive(Debug)]
 struct QueueState<T> {
     queues: HashMap<Origin, OriginQueue<T>>,
-    /// Origins that were idle before.
+    /// The origins that were idle before and are in their first turn. They have their turns before the origins in
+    /// `old`.
     new: VecDeque<Origin>,
-    /// Origins whose first turn is over.
+    /// The origins whose first turn is over, in the order of their turns.
     old: VecDeque<Origin>,
     is_closed: bool,
 }
@@ -57,7 +61,7 @@ struct QueueState<T> {
 #[derive(Debug)]
 struct OriginQueue<T> {
     items: VecDeque<(T, usize)>,
-    /// Bytes left of the turn; an item may exceed them.
+    /// The bytes that are left of the turn. Negative if the last item had more bytes than were left.
     credit: i64,
 }
 
@@ -75,7 +79,8 @@ impl<T> SharedQueue<T> {
 }
 
 impl<T> Sender<T> {
-    /// Appends an item of `bytes` to its origin's line. If the receiver is gone the item is dropped.
+    /// Appends an item of size `bytes` to the queue of its origin. If the receiver was dropped, the item is dropped
+    /// too.
     pub fn send(&self, origin: Origin, item: T, bytes: usize) {
         let mut state = self.0.lock();
         if state.is_closed {
@@ -100,11 +105,11 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Returns the next item; waits for `wait` at most.
+    /// Returns the next item. Waits for it at most for the time `wait`.
     ///
     /// # Errors
     ///
-    /// There is no item.
+    /// No item arrived in time, or the queue is closed and empty.
     pub fn receive(&self, wait: Duration) -> Result<T, ReceiveError> {
         let until = Instant::now() + wait;
         let mut state = self.0.lock();
@@ -130,7 +135,7 @@ impl<T> Drop for Receiver<T> {
         state.is_closed = true;
         let lines = std::mem::take(&mut state.queues);
         drop(state);
-        // Outside the lock: dropping an item may wake a task that sends another one.
+        // Drop the items without holding the lock: dropping an item may wake a task that sends another item.
         drop(lines);
     }
 }

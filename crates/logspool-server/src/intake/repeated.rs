@@ -1,10 +1,11 @@
-//! Warnings about a store that fails repeatedly. A warning is logged when the problem begins or changes, then once a
-//! minute.
+//! Limits the warnings about a store that fails repeatedly. A warning is logged when the problem begins or changes, and
+//! then once a minute.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Time between two equal warnings. Chosen: a store that is unavailable for a night causes some hundred lines.
+/// Minimum time between two equal warnings. Chosen: a store that is unavailable for a night causes some hundred lines
+/// in the log.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The last warning of each kind, and its time.

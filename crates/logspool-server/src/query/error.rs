@@ -6,7 +6,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::visible::visible;
 
-/// Characters of the text shown before and after the position. Chosen: one line of a terminal.
+/// Maximum number of characters of the text that are shown before and after the position. Chosen: together they fit on
+/// one line of a terminal.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 40;
 
@@ -17,12 +18,12 @@ pub struct QueryError {
     message: String,
     /// The part of the text around the error, with control characters made visible.
     shown: String,
-    /// Columns before the caret.
+    /// Number of columns before the caret.
     caret: usize,
 }
 
 impl QueryError {
-    /// An error at byte `position` of the text: a character boundary, or the end of the text.
+    /// Creates an error at byte `position` of the text, which is a character boundary or the end of the text.
     pub(super) fn new(text: &str, position: usize, message: impl Into<String>) -> Self {
         let (before, after) = text.split_at_checked(position).unwrap_or((text, ""));
         let begins = before.char_indices().rev().take(SHOWN_BEFORE).last().map_or(position, |(at, _)| at);

@@ -5,11 +5,11 @@ use super::Field;
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
-    /// Integers.
+    /// The values are integers.
     Number,
-    /// Text.
+    /// The values are text.
     Text,
-    /// Any JSON value.
+    /// The values can be any JSON values.
     Any,
 }
 
@@ -57,7 +57,8 @@ impl Field {
         }
     }
 
-    /// The field's column in a store, named as in [`crate::batch::Row`]. Extra keys have no column of their own.
+    /// The column of the field in a store. It has the name of the field in [`crate::batch::Row`]. `None`: extra keys
+    /// have no column of their own.
     pub fn column(&self) -> Option<&'static str> {
         Some(match self {
             Self::Time => "time_ns",

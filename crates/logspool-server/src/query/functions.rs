@@ -8,11 +8,12 @@ use rusqlite::{Connection, Error, Result};
 use super::{Pattern, Phrase};
 use crate::cancel::QueryDeadline;
 
-/// Registers `holds_words(text, phrase)` and `matches(text, pattern)` with a connection. Both return 1 or 0, and 0 for
-/// NULL.
+/// Registers `holds_words(text, phrase)` and `matches(text, pattern)` with a connection. Both functions return 1 or 0.
+/// For NULL they return 0.
 ///
-/// Phrase and pattern are compiled once for a statement that has them as parameters. Both functions fail as soon as
-/// `until` is over. SQLite itself checks only after some hundred rows, and a pattern may take long for each row.
+/// If the phrase or the pattern is a parameter of a statement, it is compiled once for the statement. Both functions
+/// fail as soon as the deadline `until` has passed. They check it themselves, because SQLite checks it only after some
+/// hundred rows, and a pattern may take long for each row.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Splits the text of a query into tokens.
 //!
-//! A word ends at white space and at `( ) " | = < > ~ != !~`. Quoted text may hold any character; a quote in it is
-//! written `\"`.
+//! A word ends at white space and at `( ) " | = < > ~ != !~`. Quoted text may contain any character. A quote in quoted
+//! text is written `\"`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{Comparison, QueryError};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct QueryToken<'a> {
     pub kind: TokenKind<'a>,
-    /// Position of its first byte in the query.
+    /// Position of the token's first byte in the query.
     pub position: usize,
     /// The token as it is written in the query.
     pub text: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct QueryToken<'a> {
 pub(super) enum TokenKind<'a> {
     /// Text without quotes.
     Word,
-    /// The text between two quotes, with its backslashes.
+    /// The text between two quotes. Its backslashes are kept.
     Quoted(&'a str),
     Open,
     Close,

@@ -1,4 +1,4 @@
-//! Comparisons in a query. Each field parses its value in its own way.
+//! Parses the comparisons in a query. How a value is parsed depends on the field.
 
 use std::borrow::Cow;
 
@@ -101,7 +101,7 @@ impl<'a> Parser<'_, 'a> {
     }
 }
 
-/// Reads a number, `true`, `false` or `null` as JSON and records write them. Anything else is text.
+/// Parses a number, `true`, `false` or `null`, written as in JSON and in records. Anything else is text.
 pub(super) fn parse_json(text: &str) -> Literal {
     let is_digit = |first: char| first == '-' || first.is_ascii_digit();
     let may_be = matches!(text, "true" | "false" | "null") || text.starts_with(is_digit);

@@ -9,20 +9,20 @@ use crate::batch::Row;
 use crate::record::Record;
 use crate::value::Value;
 
-/// A filter that is applied to many records.
+/// A filter for records in memory.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     filter: Filter,
 }
 
 impl Matcher {
-    /// Copies the filter.
+    /// Creates a matcher with a copy of the filter.
     pub fn new(filter: &Filter) -> Self {
         Self { filter: filter.clone() }
     }
 
-    /// True if the row matches the filter. The row's fields are decoded at most once, and only if the result depends on
-    /// them.
+    /// True if the row matches the filter. The extra fields of the row are decoded at most once, and only if the result
+    /// depends on them.
     pub fn matches_row(&self, row: &Row<'_>) -> bool {
         holds(&self.filter, &LazyRow { row, fields: OnceCell::new() })
     }
@@ -141,7 +141,7 @@ fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
     }
 }
 
-/// Compares the value of a field with a literal. `None`: the field has no value, or one of another type.
+/// Compares the value of a field with a literal. `None`: the field has no value, or its value has another type.
 fn order<'a>(parts: &impl FieldValues<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
     match (field, literal) {
         (Field::Extra(key), literal) => compare_value(parts.extra(key)?, literal),
@@ -168,13 +168,15 @@ fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
     }
 }
 
-/// Compares an integer with a finite double exactly. Converting the integer to a double would round large ones.
+/// Compares an integer with a finite double exactly. The integer is not converted to a double, because that would round
+/// large integers.
 fn compare_numbers(whole: i64, other: f64) -> Ordering {
     // The cast drops the fraction and saturates at the limits of the integer type.
     i128::from(whole).cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// The text that a pattern is matched with: text itself, other values as JSON. `None` for null.
+/// The text to which a pattern is applied. A text value is used unchanged, and other values are written as JSON.
+/// `None`: the value is null.
 fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
     match value {
         Value::Null => None,

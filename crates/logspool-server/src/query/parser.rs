@@ -12,18 +12,19 @@
 use super::lexer::{self, QueryToken, TokenKind};
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
 
-/// Maximum length of a query in bytes. Chosen: far more than a person writes, and enough for a program's list of a
-/// thousand ids.
+/// Maximum length of a query in bytes. Chosen: it is far more than a person writes, and enough for a program that lists
+/// a thousand ids.
 pub const MAX_BYTES: usize = 16 * 1024;
 
-/// Maximum nesting of parentheses and `not`. Chosen: recursion of this depth fits the stack of any thread.
+/// Maximum nesting depth of parentheses and `not`. Chosen: recursion of this depth fits on the stack of any thread.
 pub const MAX_DEPTH: usize = 64;
 
-/// Maximum number of words, phrases and comparisons in a query. Each needs at most four parameters and levels. SQLite
-/// allows expressions a thousand levels deep, and PostgreSQL 65,535 parameters.
+/// Maximum number of words, phrases and comparisons in a query. Each of them needs at most four parameters and four
+/// levels of an SQL expression. SQLite allows expressions of a thousand levels, and PostgreSQL allows 65,535
+/// parameters.
 pub const MAX_TERMS: usize = 1_000;
 
-/// Maximum number of regular expressions in a query. Each may take 2 MiB.
+/// Maximum number of regular expressions in a query. Each may take 2 MiB of memory.
 pub const MAX_PATTERNS: usize = 16;
 
 /// Maximum number of words in a phrase. In a long message each word may be compared with each word of the phrase.
@@ -76,7 +77,7 @@ pub(super) fn is_keyword(word: &str) -> bool {
 }
 
 impl<'a> Parser<'_, 'a> {
-    /// An error at the next token.
+    /// Creates an error at the next token.
     pub fn error(&self, message: impl Into<String>) -> QueryError {
         let position = self.tokens.first().map_or(self.text.len(), |token| token.position);
         QueryError::new(self.text, position, message)

@@ -4,10 +4,10 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Maximum size of a compiled expression in bytes, and of its cache of states.
+/// Maximum bytes of a compiled expression, and maximum bytes of its cache of states.
 ///
-/// Chosen: 1 MiB holds every expression that a person writes by hand. A query may have [`super::parser::MAX_PATTERNS`]
-/// of them.
+/// Chosen: 1 MiB is enough for every expression that a person writes by hand. A larger value would let a query take too
+/// much memory, because it may have [`super::parser::MAX_PATTERNS`] expressions.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 /// A regular expression in the syntax of the crate `regex`.
@@ -46,7 +46,8 @@ impl Pattern {
     }
 }
 
-/// The last line of the crate's error, which has the reason. The lines above it are a drawing.
+/// Returns the last line of the error of the crate `regex`. It has the reason. The lines before it show the position in
+/// the expression.
 fn in_one_line(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(limit) => {

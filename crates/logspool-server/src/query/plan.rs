@@ -1,9 +1,9 @@
-//! Limits that a filter sets for all of its records, with which a store narrows its search.
+//! Finds limits that all records of a filter meet. A store uses them to narrow its search.
 
 use super::{Comparison, Field, Filter, Literal};
 
-/// The time range of a filter in nanoseconds since 1970: start inclusive, end exclusive. All matching records are in
-/// the range; not every record in the range matches.
+/// The time range of a filter in nanoseconds since 1970. The start is inclusive and the end exclusive. All matching
+/// records are in the range, but not every record in the range matches.
 pub fn time_range(filter: &Filter) -> (Option<i64>, Option<i64>) {
     let (mut since, mut until): (Option<i64>, Option<i64>) = (None, None);
     for_each_condition(filter, &mut |part| {

@@ -30,7 +30,8 @@ impl Display for Filter {
             Self::Compare(field, comparison, literal) => compare(field, *comparison, literal, to),
             Self::Matches(field, pattern) => {
                 write!(to, "{field}~\"")?;
-                // Only a pattern that does not come from a parsed query can hold a quote without a backslash.
+                // A quote without a backslash can only be in a pattern that was not parsed from a query. Add the
+                // backslash.
                 let mut is_escaped = false;
                 for character in pattern.source().chars() {
                     if character == '"' && !is_escaped {
@@ -85,7 +86,7 @@ impl Display for Literal {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => number.fmt(to),
-            // Write a point or an exponent, so that the value is read as a double again.
+            // `{:?}` always writes a point or an exponent, so the parser reads the value as a double again.
             Self::Float(number) => write!(to, "{number:?}"),
             Self::Text(text) => quote(text, to),
             Self::Bool(value) => value.fmt(to),

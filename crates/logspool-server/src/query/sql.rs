@@ -1,18 +1,19 @@
 //! Writes a filter as SQL. User input goes only into the parameters. The SQL text consists of column names and
 //! constants from this file.
 //!
-//! Both stores have the columns of [`crate::batch::Row`]. Times and ids are 64-bit signed integers. A larger id is
-//! stored as the negative number with the same bits, and sorts after all other ids, as everywhere. `fields` is text
-//! with a JSON object in SQLite and `jsonb` in PostgreSQL.
+//! Both stores have the columns of [`crate::batch::Row`]. Times and ids are 64-bit signed integers. An id that is too
+//! large for them is stored as the negative number with the same bits. Comparisons treat it as larger than all other
+//! ids, as [`super::Matcher`] does. `fields` is text with a JSON object in SQLite and `jsonb` in PostgreSQL.
 //!
-//! In SQL a comparison with NULL is unknown, and so is its negation. So negations are pushed down to the conditions
-//! that can be unknown, and become `IS NOT TRUE` there. All other conditions stay plain comparisons, which an index can
-//! serve.
+//! In SQL a comparison with NULL is unknown, and its negation is unknown too. So a negation is moved inwards to the
+//! single conditions. If a condition can be unknown, its negation is written as `IS NOT TRUE`. All other conditions
+//! stay plain comparisons, for which an index can be used.
 //!
 //! PostgreSQL differs in three points:
-//! - It has its own "advanced" regular expressions.
-//! - Letters and their case follow the locale of the database.
-//! - Extra values that are not text match as `jsonb` prints them; lists have a space after each comma.
+//! - Regular expressions have PostgreSQL's own syntax, "advanced regular expressions".
+//! - The locale of the database decides which characters are letters, and their case.
+//! - Extra values that are not text are matched with patterns as `jsonb` prints them. It prints a space after each
+//!   comma of a list.
 
 mod extra;
 
@@ -91,7 +92,7 @@ impl Sql {
         self.placeholder(self.parameters.len())
     }
 
-    /// Appends the placeholder of a parameter; numbers begin at 1.
+    /// Appends the placeholder of the parameter with this number. The first parameter has number 1.
     fn placeholder(&mut self, number: usize) -> &mut Self {
         let sign = match self.dialect {
             Dialect::Sqlite => '?',
@@ -110,8 +111,8 @@ impl Sql {
         self
     }
 
-    /// Appends the filter as a condition: true for its records, false or unknown for all others. It may be combined
-    /// with other conditions by `AND`, but must not be negated.
+    /// Appends the filter as a condition. The condition is true for matching records, and false or unknown for all
+    /// others. It may be combined with other conditions by `AND`, but must not be negated.
     pub fn condition(&mut self, filter: &Filter) -> &mut Self {
         self.filter(filter, Polarity::Positive)
     }
@@ -171,7 +172,8 @@ impl Sql {
         }
     }
 
-    /// Joins the filters as a balanced tree. A chain of a thousand would reach SQLite's limit of depth.
+    /// Joins the filters as a balanced tree. A chain of a thousand filters would reach SQLite's limit on the depth of
+    /// expressions.
     fn join(&mut self, filters: &[Filter], word: &'static str, none: &'static str, sense: Polarity) -> &mut Self {
         match filters {
             [] => self.push(none),
@@ -227,7 +229,7 @@ impl Sql {
         }
     }
 
-    /// Compares text by code points. SQLite does so without a clause.
+    /// Appends the clause that compares text by code points. SQLite does so without a clause.
     fn collate(&mut self, comparison: Comparison) -> &mut Self {
         match (self.dialect, comparison) {
             (Dialect::Sqlite, _) | (_, Comparison::Equal | Comparison::NotEqual) => self,

@@ -24,8 +24,8 @@ impl fmt::Display for TimeError {
 
 impl std::error::Error for TimeError {}
 
-/// Parses a time to nanoseconds since 1970. Valid are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, `now`, and a duration
-/// before now (`15m`, also `-15m`).
+/// Parses a time to nanoseconds since 1970. Valid forms are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, and `now`. A
+/// duration (`15m`, also `-15m`) is a time before now.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(Ok(expected), parse_time(text, NOW), "{text}");
         }
-        // Before the earliest time that nanoseconds can express: the result saturates.
+        // The result would be before the earliest time that nanoseconds can express, so it is that earliest time.
         assert_eq!(Ok(i64::MIN), parse_time("2d", i64::MIN + 1));
     }
 

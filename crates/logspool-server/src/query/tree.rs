@@ -15,7 +15,7 @@ pub struct Query {
     pub stage: Option<Stage>,
     /// Earliest time, inclusive, in nanoseconds since 1970.
     pub since_ns: Option<i64>,
-    /// Latest time, exclusive.
+    /// End of the time range, exclusive, in nanoseconds since 1970.
     pub until_ns: Option<i64>,
     /// Maximum number of rows.
     pub limit: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Expression {
 pub enum Filter {
     /// All records.
     All,
-    /// The message has these words in a row (see [`Phrase`]).
+    /// The message contains these words one after the other (see [`Phrase`]).
     Phrase(Phrase),
     /// Compares the value of a field with a literal.
     Compare(Field, Comparison, Literal),
@@ -50,8 +50,8 @@ pub enum Filter {
     Not(Box<Filter>),
 }
 
-/// Words in a row. A word is a run of letters and digits. Case does not matter, nor do the characters between two
-/// words.
+/// Words that follow each other in a text. A word is a sequence of letters and digits. Case does not matter, and the
+/// characters between two words do not matter either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phrase {
     /// The words in lower case; at least one.
@@ -81,8 +81,8 @@ pub enum Field {
     SpanId,
     Exception,
     Stack,
-    /// A key of the record's fields. The whole name is one key, dots included; keys of nested values cannot be
-    /// addressed. If a record has a key twice, the first value counts.
+    /// A key of the record's fields. The whole name is one key, including its dots. Keys of nested values cannot be
+    /// addressed. If a record has a key twice, the first value is used.
     Extra(String),
 }
 
@@ -91,7 +91,7 @@ pub enum Field {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Comparison {
     Equal,
-    /// The negation of `Equal`, so true if the field is missing.
+    /// The negation of `Equal`. So it is true if the field is missing.
     NotEqual,
     Less,
     LessOrEqual,
@@ -105,24 +105,24 @@ pub enum Literal {
     /// An integer. It is compared with number fields and with numbers in extra keys. For [`Field::Time`] it is
     /// nanoseconds since 1970, for [`Field::Level`] the number of the level.
     Int(i64),
-    /// A double, for extra keys. Never infinite, never NaN.
+    /// A double, for extra keys. It is never infinite and never NaN.
     Float(f64),
-    /// Text, ordered by code points, without NUL characters.
+    /// Text without NUL characters. Texts are ordered by code points.
     Text(String),
-    /// A boolean, for extra keys. It can be equal or not; there is no order.
+    /// A boolean, for extra keys. It can be equal to a value or not; booleans have no order.
     Bool(bool),
-    /// The value null, for extra keys. It can be equal or not. A missing key is not null.
+    /// The value null, for extra keys. It can be equal to a value or not. A missing key is not equal to null.
     Null,
 }
 
 /// Aggregates the records of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Number of records by value of a field, most frequent first.
+    /// Counts the records for each value of a field, most frequent value first.
     CountBy(Field),
-    /// Number of records by time interval, oldest first. Empty intervals are omitted.
+    /// Counts the records in each time interval, oldest interval first. Empty intervals are omitted.
     Histogram {
-        /// Length of an interval in nanoseconds. Intervals begin at multiples of it since 1970.
+        /// Length of an interval in nanoseconds. Intervals begin at multiples of this length, counted from 1970.
         interval_ns: i64,
     },
 }

@@ -1,14 +1,14 @@
-//! The words of a message, which a phrase is compared with.
+//! Splits a message into words, to compare them with a phrase.
 
 use super::Phrase;
 
-/// The words of a text, unchanged: runs of letters and digits.
+/// The words of a text, with their case unchanged. A word is a sequence of letters and digits.
 pub fn words(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// A word in lower case. The lower case of `İ` is a letter and a mark. The mark is dropped, because it would end the
-/// word.
+/// A word in lower case. The lower case of `İ` is a letter and a combining mark. The mark is dropped, because it is not
+/// a letter and would end the word.
 fn lower(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric())
 }
@@ -20,7 +20,7 @@ impl Phrase {
         (!words.is_empty()).then_some(Self { words })
     }
 
-    /// True if the text has the phrase's words in a row.
+    /// True if the text contains the words of the phrase one after the other.
     pub fn is_in(&self, text: &str) -> bool {
         let mut rest = words(text);
         loop {
@@ -35,7 +35,7 @@ impl Phrase {
     }
 }
 
-/// True if a word equals `wanted`, which is in lower case, ignoring case.
+/// True if a word in lower case equals `wanted`. `wanted` must be in lower case.
 fn same(word: &str, wanted: &str) -> bool {
     if word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { lower(word).eq(wanted.chars()) }
 }

@@ -1,7 +1,8 @@
-//! The query threads: a few threads of low priority, lowered further for a query that takes long.
+//! The query threads: a few threads with low priority. If a query takes long, the priority of its thread is lowered
+//! further.
 //!
-//! A thread can lower its own priority but not raise it again. So the thread of a long query ends with its turn, and a
-//! new one replaces it. Idle threads also end.
+//! Linux lets a thread lower its priority but not raise it again. So the thread of a long query ends after the turn,
+//! and a new thread replaces it. Idle threads also end.
 
 use std::any::Any;
 use std::fmt;
@@ -19,34 +20,35 @@ use crate::metrics::Metrics;
 use crate::origin::Origin;
 use crate::share::Refusal;
 
-/// Niceness of a new query thread: under load it gets a quarter of a processor beside the intake.
+/// Niceness of a new query thread. If the intake uses the same processor fully, the thread gets a quarter of it.
 ///
-/// Chosen: with 0 it slows down the intake. With 10 a query that an index answers at once takes several times as long
-/// on a busy machine.
+/// Chosen: a smaller value (0) would slow down the intake. A larger one (10) would make a query that an index can
+/// answer at once take several times as long on a busy machine.
 const NICE: i32 = 5;
 
-/// Niceness once the query has taken [`QUICK_TIME`]: the thread gets a thirtieth.
+/// Niceness of the thread after its query has run for [`QUICK_TIME`]. The thread then gets a thirtieth of a processor.
 const LONG_QUERY_NICE: i32 = 15;
 
-/// Time for which a query counts as quick. Chosen: longer than an indexed query, shorter than a scan.
+/// How long a query may run with the first niceness. Chosen: it is longer than a query that uses an index, and shorter
+/// than a scan.
 const QUICK_TIME: Duration = Duration::from_millis(100);
 
-/// Time an idle thread waits for a query before it ends. Chosen: an open page asks more often.
+/// How long an idle thread waits for a query before it ends. Chosen: an open page sends queries more often than this.
 const IDLE_TIME: Duration = Duration::from_secs(10);
 
-/// Does a part of a query.
+/// A function that does one turn of a query.
 pub type Job = Box<dyn FnMut(&CancelToken) -> TurnResult + Send>;
 
 /// The result of a turn of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnResult {
-    /// The job is called again when its reader has made room: see [`QueryPlace::resume`].
+    /// The query pauses until its reader has made room. Then the job is called again: see [`QueryPlace::resume`].
     Paused,
     /// The answer is complete, or it failed.
     Complete,
 }
 
-/// Takes queries; see the file head.
+/// Takes queries and runs them on its threads; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct QueryScheduler(Arc<QueryThreads>);
 
@@ -66,11 +68,11 @@ impl fmt::Debug for QueryThreads {
 struct ThreadsState {
     turns: TurnQueue<Origin, QueuedJob>,
     threads: usize,
-    /// Threads that wait for a query.
+    /// Number of threads that wait for a query.
     idle: usize,
 }
 
-/// A query that waits for its turn.
+/// The job of a query, which waits for its turn.
 struct QueuedJob {
     job: Job,
     cancel: CancelToken,
@@ -84,17 +86,17 @@ pub struct QueryPlace {
 }
 
 impl QueryScheduler {
-    /// Creates the queue, without threads.
+    /// Creates the scheduler. Threads are started when there are queries.
     pub fn new(sizes: SchedulerSizes, metrics: Arc<Metrics>) -> Self {
         let state = ThreadsState { turns: TurnQueue::new(sizes), threads: 0, idle: 0 };
         Self(Arc::new(QueryThreads { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
     }
 
-    /// Queues a query of a peer. Must be called on a runtime.
+    /// Queues a query of a peer. Must be called on a thread of a Tokio runtime.
     ///
     /// # Errors
     ///
-    /// There is no place for the query; the refusal has the reason.
+    /// There is no place for the query. The refusal has the reason.
     pub fn submit(&self, peer: Origin, job: Job) -> Result<QueryPlace, Refusal> {
         let cancel = CancelToken::default();
         let work = QueuedJob { job, cancel: cancel.clone() };
@@ -104,7 +106,7 @@ impl QueryScheduler {
         Ok(QueryPlace { shared: self.0.clone(), id, cancel })
     }
 
-    /// Numbers of queries by state.
+    /// The number of queries in each state.
     pub fn counts(&self) -> QueryCounts {
         self.0.lock().turns.counts()
     }
@@ -133,7 +135,8 @@ impl Drop for QueryPlace {
         self.cancel.cancel();
         let Some((work, has_begun)) = self.shared.change(|state| state.turns.release(self.id)) else { return };
         if has_begun {
-            // Closing the answer's resources may wait for a disk or a server, and this thread runs async code.
+            // Drop the job on a new thread. Closing its resources may wait for a disk or a server, and this thread runs
+            // async code.
             let closing = thread::Builder::new().name("logspool-query".to_owned()).spawn(move || drop(work));
             if let Err(error) = closing {
                 tracing::debug!("no thread to end a query: {error}");
@@ -147,7 +150,7 @@ impl QueryThreads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and starts the threads that are needed. Must be called on a runtime.
+    /// Changes the state, and starts the thread that is needed. Must be called on a thread of a Tokio runtime.
     fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut ThreadsState) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state);
@@ -160,7 +163,7 @@ impl QueryThreads {
         if !state.turns.has_next() {
             return;
         }
-        // Without a runtime the service has ended.
+        // If this thread has no runtime, the service has ended.
         if state.idle == 0
             && state.threads < self.sizes.threads
             && let Ok(runtime) = Handle::try_current()
@@ -171,7 +174,7 @@ impl QueryThreads {
                 .spawn(move || Worker { shared, runtime, thread: rustix::thread::gettid() }.run());
             match started {
                 Ok(_) => state.threads += 1,
-                // The existing threads continue.
+                // The existing query threads continue without the new one.
                 Err(error) => tracing::warn!("cannot start a query thread: {error}"),
             }
         }
@@ -188,7 +191,7 @@ struct Worker {
 
 impl Worker {
     fn run(self) {
-        // On Linux this affects only the calling thread.
+        // On Linux nice(2) affects only the calling thread.
         let nice = rustix::process::nice(NICE).unwrap_or_else(|error| {
             tracing::debug!("queries run at normal priority: {error}");
             NICE
@@ -204,14 +207,14 @@ impl Worker {
         self.start_another();
     }
 
-    /// Starts another thread if there is work for it. A runtime thread starts it, so that it inherits the usual
-    /// priority.
+    /// Starts another query thread if there is work for it. A thread of the runtime starts it, so that it inherits the
+    /// normal priority.
     fn start_another(&self) {
         let shared = self.shared.clone();
         self.runtime.spawn(async move { shared.change(|_| ()) });
     }
 
-    /// Waits for a query.
+    /// Waits for a query. `None`: no query could run within [`IDLE_TIME`].
     fn next(&self) -> Option<(Id, QueuedJob)> {
         let until = Instant::now() + IDLE_TIME;
         let mut state = self.shared.lock();
@@ -245,7 +248,7 @@ impl Worker {
             tracing::error!("a query failed: {}", panic_message(&*panic));
             TurnResult::Complete
         });
-        // The work is dropped without the lock, because closing its connections may block.
+        // Drop the job without holding the lock, because closing its connections may block.
         let mut work = Some(work);
         if turn == TurnResult::Complete {
             work = None;
@@ -259,7 +262,7 @@ impl Worker {
             }
         };
         self.shared.metrics.count_queries(state.turns.counts());
-        // Queries that had to wait for this turn may run now.
+        // Queries that waited for the end of this turn may run now.
         self.shared.changed.notify_all();
         drop(state);
         drop(unwanted);
@@ -317,7 +320,7 @@ mod tests {
         Origin::V4([192, 0, 2, last].into())
     }
 
-    /// A scan: runs until it is cancelled.
+    /// A job like a scan, which runs until it is cancelled.
     fn scan() -> Job {
         Box::new(|cancel| {
             while !cancel.is_cancelled() {
@@ -369,7 +372,7 @@ mod tests {
         }
         drop(place);
 
-        // Dropping the place drops its work too.
+        // Dropping the place also drops its job.
         assert_eq!(Err(mpsc::RecvTimeoutError::Disconnected), is_gone.recv_timeout(Duration::from_secs(30)));
         until("nothing is left", || questions.counts() == QueryCounts::default());
     }

@@ -1,58 +1,61 @@
-//! Decides which queries hold a place, which one runs next, and the share of each peer. Uses no threads and no clock.
+//! Decides which queries get a place, which query runs next, and which share each peer gets. Uses no threads and no
+//! clock.
 //!
-//! Three resources are shared by the rule of [`crate::share`]:
-//! - places, from the request until the answer is read;
-//! - begun answers, running or paused: each may hold a connection to the store;
-//! - threads, while a turn runs.
+//! Peers share three resources by the rule of [`crate::share`]:
+//! - places: a query holds one from its request until its answer is read;
+//! - begun answers, which are running or paused: each may hold a connection to the store;
+//! - threads: a query holds one while its turn runs.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 use crate::share::{Refusal, may_take_more};
 
-/// Maximum number of begun answers for each thread. Answers that are paused because they are not read count too.
+/// Maximum number of begun answers for each thread. Answers count too if they are paused because the client does not
+/// read them.
 ///
-/// Chosen: a few paused answers do not keep a peer from asking. Each may hold a connection to PostgreSQL, or a few
-/// hundred kilobytes for SQLite.
+/// Chosen: a smaller value would let a few paused answers block the next query of a peer. A larger one would use more
+/// resources: each answer may hold a connection to PostgreSQL, or a few hundred kilobytes for SQLite.
 const BEGUN_PER_THREAD: usize = 3;
 
-/// Numbers of threads and places.
+/// The numbers of threads and places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerSizes {
-    /// Query threads.
+    /// Maximum number of query threads.
     pub threads: usize,
-    /// Places.
+    /// Number of places.
     pub places: usize,
 }
 
-/// Numbers of queries by state.
+/// The number of queries in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueryCounts {
-    /// Queued and not begun.
+    /// Queries that wait in a queue for a turn.
     pub waiting: usize,
-    /// Running on a thread.
+    /// Queries that run on a thread.
     pub running: usize,
-    /// Paused or complete, but not completely read.
+    /// Queries that are paused, or complete but not completely read.
     pub unread: usize,
 }
 
 /// The phase of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryPhase {
-    /// Queued; the answer has not begun.
+    /// The query is queued, and its answer has not begun.
     Waiting,
-    /// On a thread, or queued for its next turn because its client has read.
+    /// The query runs on a thread. Or its client has read, and the query is queued for its next turn.
     Running,
-    /// Waits until its client has read.
+    /// The query waits until its client has read.
     Paused,
-    /// All rows are found.
+    /// All rows of the answer are found, or the query failed.
     Complete,
 }
 
-/// Number of a place.
+/// The number of a place.
 pub type Id = u64;
 
-/// Queues and shares; see the file head. `J` is the work of a query.
+/// The queues and shares of the peers; see the module documentation. `K` identifies a peer, and `J` is the job of a
+/// query.
 #[derive(Debug)]
 pub struct TurnQueue<K, J> {
     sizes: SchedulerSizes,
@@ -107,11 +110,11 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         }
     }
 
-    /// Gives a query a place, and appends it to its peer's queue.
+    /// Gives a place to a query, and appends the query to the queue of its peer.
     ///
     /// # Errors
     ///
-    /// There is no place for the query; the refusal has the reason.
+    /// There is no place for the query. The refusal has the reason.
     pub fn add(&mut self, peer: K, job: J) -> Result<Id, Refusal> {
         let limit = self.sizes.places;
         let held = self.peers.get(&peer).map_or(0, |state| state.places);
@@ -128,7 +131,8 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         Ok(id)
     }
 
-    /// The next query that may run: the first one of the peer whose turn it is.
+    /// Starts the turn of the next query that may run: the first query of the peer whose turn it is. `None`: no query
+    /// may run now.
     pub fn next_runnable(&mut self) -> Option<(Id, J)> {
         for _ in 0..self.ring.len() {
             let peer = self.ring.pop_front()?;
@@ -166,7 +170,7 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
             && (question.has_begun || may_take_more(state.begun, most_begun.saturating_sub(self.begun)))
     }
 
-    /// Ends a turn of a query that waits for its reader. Returns the work if the place was released.
+    /// Ends a turn of a query that has to wait for its reader. Returns the job if the place was released.
     pub fn pause(&mut self, id: Id, job: J) -> Option<J> {
         let Some((goes_on, is_gone)) = self.end_turn(id) else { return Some(job) };
         if is_gone {
@@ -191,7 +195,8 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         }
     }
 
-    /// The reader has made room. The query is queued before those of its peer that have not begun.
+    /// Queues a paused query after its reader has made room. The query goes to the front of its peer's queue. If the
+    /// query is still running, it is queued at the end of the turn.
     pub fn resume(&mut self, id: Id) {
         let Some(question) = self.queries.get_mut(&id) else { return };
         match std::mem::replace(&mut question.state, QueryState::Complete) {
@@ -209,7 +214,8 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         }
     }
 
-    /// Releases a place. Returns the work of a query that is not running, and whether the query has begun.
+    /// Releases a place. Returns the job and whether the query has begun. `None`: the query is running or complete. A
+    /// running query keeps its place until its turn ends.
     pub fn release(&mut self, id: Id) -> Option<(J, bool)> {
         let question = self.queries.get_mut(&id)?;
         let has_begun = question.has_begun;
@@ -239,7 +245,7 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         })
     }
 
-    /// Numbers of queries by state.
+    /// The number of queries in each state.
     pub fn counts(&self) -> QueryCounts {
         let waiting = self.peers.values().map(|state| state.queue.len()).sum();
         QueryCounts { waiting, running: self.running, unread: self.queries.len() - waiting - self.running }
@@ -259,7 +265,7 @@ impl<K: Copy + Eq + Hash, J> TurnQueue<K, J> {
         }
     }
 
-    /// Ends a turn. Returns whether the client made room, and whether the place was released.
+    /// Ends a turn. Returns whether the client made room during the turn, and whether the place was released.
     fn end_turn(&mut self, id: Id) -> Option<(bool, bool)> {
         let question = self.queries.get(&id)?;
         let QueryState::Running { goes_on, is_gone } = question.state else { return None };
@@ -302,7 +308,7 @@ mod tests {
 
     const SIZES: SchedulerSizes = SchedulerSizes { threads: 4, places: 64 };
 
-    /// A turn queue whose jobs are texts: the letter of the peer and a number.
+    /// A turn queue whose jobs are texts, for example the letter of the peer and a number.
     fn turns(sizes: SchedulerSizes) -> TurnQueue<char, &'static str> {
         TurnQueue::new(sizes)
     }

@@ -11,7 +11,7 @@ use super::kind::{StoreKind, StoreLocation};
 use super::table::ALL;
 use logspool::nearest::nearest;
 
-/// The address of a store. `Display` and `Debug` leave out its password.
+/// The address of a store. `Display` and `Debug` do not show its password.
 #[derive(Clone)]
 pub struct StoreAddress {
     text: String,
@@ -25,7 +25,7 @@ impl StoreAddress {
         self.kind
     }
 
-    /// The location of the store, which a caller may keep to open the store later.
+    /// The location of the store. A caller may keep the location to open the store later.
     pub fn location(&self) -> Arc<dyn StoreLocation> {
         self.location.clone()
     }

@@ -1,28 +1,30 @@
-//! Guards removal by age against a clock that jumps ahead by days.
+//! Prevents a clock that jumps ahead by days from causing the removal of recent records.
 //!
 //! A clock can be wrong by years for a moment, for example on a machine that has just started and has not synchronised
-//! yet. All records would then seem old, and their removal cannot be undone. So code that removes by age asks here
-//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT_TIME`]. A
-//! service that was down for days looks the same; it keeps old records for that time longer.
+//! yet. All records would then seem old, and their removal cannot be undone. So code that removes records by age calls
+//! [`ClockJump::is_trusted`] first. If the current day does not directly follow the store's last known day, it is
+//! trusted only after [`DOUBT_TIME`]. A service that was down for days looks the same, so it keeps old records for
+//! [`DOUBT_TIME`] longer.
 
 use std::time::{Duration, Instant};
 
-/// How long a jump of the clock is doubted. Chosen: far longer than a machine takes to get the right time. At half, an
-/// operator has less time to set the clock. At double, a service that runs a few hours a week might never remove
-/// anything.
+/// How long a jump of the clock is doubted. Chosen: it is far longer than a machine takes to get the right time.
+/// Halving it leaves an operator less time to set the clock. If it were doubled, a service that runs a few hours a week
+/// might never remove anything.
 const DOUBT_TIME: Duration = Duration::from_secs(2 * 3600);
 
-/// The last jump of the clock, while it is doubted.
+/// Remembers the last jump of the clock while that jump is doubted.
 #[derive(Debug, Default)]
 pub(super) struct ClockJump {
-    /// When the jump was seen, and the day it led to, counted from 1970.
+    /// The moment at which the jump was noticed, and the day after the jump, counted in days since 1970.
     doubted: Option<(Instant, i64)>,
-    /// The latest day on which `is_believed` was called.
+    /// The latest day on which [`Self::is_trusted`] was called.
     last: Option<i64>,
 }
 
 impl ClockJump {
-    /// True if `today` can be trusted. `was_away`: as far as the store can tell, the service did not run yesterday.
+    /// True if `today` can be trusted. `was_away` is true if, according to the store, the service did not run
+    /// yesterday.
     pub(super) fn is_trusted(&mut self, today: i64, was_away: bool, now: Instant) -> bool {
         if self.doubted.is_some_and(|(_, day)| today < day) {
             // The clock was set back, so the jump was wrong.
@@ -30,12 +32,12 @@ impl ClockJump {
         }
         let leapt = was_away || self.last.is_some_and(|last| today > last + 1);
         self.last = self.last.max(Some(today));
-        // A clock that jumps further is doubted again from the start.
+        // If the clock has jumped further, the time of doubt starts again.
         self.doubted = self.doubted.filter(|(_, day)| today <= day + 1);
         match self.doubted {
             Some((since, _)) if now.duration_since(since) < DOUBT_TIME => false,
             Some(_) => {
-                // The day counts as a jump until it ends; then the doubt is cleared.
+                // The jump is remembered until the end of this day, because `was_away` stays true all day.
                 self.doubted = self.doubted.filter(|_| leapt);
                 true
             }
@@ -65,7 +67,7 @@ mod tests {
 
         assert!(leap.is_trusted(10, false, now));
         assert!(leap.is_trusted(11, false, now));
-        // The jump is seen here first, then also in the store, which keeps reporting it all day.
+        // `ClockJump` notices the jump first. Then the store reports it too, all day long.
         assert!(!leap.is_trusted(400, false, now));
         assert!(!leap.is_trusted(400, true, now + DOUBT_TIME - MINUTE));
         assert!(leap.is_trusted(400, true, now + DOUBT_TIME));

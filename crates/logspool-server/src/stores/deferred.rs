@@ -1,8 +1,8 @@
-//! A store that could not be opened when the service started, while another one could. Opening is retried until it
-//! works.
+//! A store that could not be opened when the service started, although another store could. This module retries until
+//! the store opens.
 //!
-//! Until then records wait for this store, and senders get no acknowledgement, because an acknowledged record is in
-//! every store.
+//! Until the store opens, records wait for it. Senders get no acknowledgement meanwhile, because an acknowledged record
+//! must be in every store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use super::{Store, StoreError, WriteResult};
 use crate::delivery::Delivery;
 
-/// Time between two attempts to open. Chosen: the same as between two attempts of a failed write.
+/// Time between two attempts to open the store. Chosen: it equals the longest pause between two attempts to write.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the store.
 pub(super) type OpenStore = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
 
-/// A store that is opened later; see the file head.
+/// A store that is opened later; see the module documentation.
 pub(super) struct DeferredStore {
     name: &'static str,
     open: OpenStore,
@@ -34,7 +34,7 @@ impl DeferredStore {
         Self { name, open, state: DeferredState::Closed { why: why.to_string(), tried: Instant::now() } }
     }
 
-    /// The store, once it can be opened.
+    /// Returns the store. Tries to open it if it is closed and [`RETRY_PAUSE`] has passed since the last attempt.
     fn open_if_due(&mut self) -> Result<&mut dyn Store, StoreError> {
         if let DeferredState::Closed { why, tried } = &mut self.state {
             if tried.elapsed() < RETRY_PAUSE {

@@ -1,8 +1,9 @@
 //! A text file with one line per record, for people, `grep` and `tail -f`.
 //!
-//! There are no transactions: a line may be in the file twice after a crash or a disk error. After a full disk, a group
-//! continues where it was cut, in a new file if the old one was removed to make room. If another program moves the file
-//! away (logrotate), it is opened again, as the core's watched file sink does.
+//! There are no transactions: a line may be in the file twice after a crash or a disk error. If a full disk interrupts
+//! a group of batches, the group later continues at the byte where it was interrupted. If the file was removed to make
+//! room, the group continues in a new file. If another program (logrotate) moves the file away, this store opens a new
+//! file, as the core's watched file sink does.
 
 use std::fs;
 use std::io;
@@ -18,12 +19,13 @@ use super::{AnswerRow, Store, StoreError, WriteResult};
 use crate::delivery::{Delivery, Outcome};
 use crate::show::{Colour, Format, Output, TextStyle};
 
-/// The file store; see the file head.
+/// The file store; see the module documentation.
 pub struct FileStore {
     path: String,
     readers: Readers,
     sink: Box<dyn Sink>,
-    /// The batches that are being written, their text, and the number of bytes of it already in the file.
+    /// The batches that are being written. `text` is their text, and `written` is how many of its bytes are in the
+    /// file.
     group: Vec<Arc<Delivery>>,
     text: Vec<u8>,
     written: usize,
@@ -36,8 +38,8 @@ impl std::fmt::Debug for FileStore {
 }
 
 impl FileStore {
-    /// Opens the file, at its end. Only `readers` get access; access that other users have on an existing file is
-    /// removed.
+    /// Opens the file for appending. Only `readers` get access. If other users have access to an existing file, that
+    /// access is removed.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl FileStore {
         Self { path, readers, sink, group: Vec::new(), text: Vec::new(), written: 0 }
     }
 
-    /// True if these are the batches whose writing an error interrupted.
+    /// True if `deliveries` are the batches of the last write, which an error interrupted.
     fn continues(&self, deliveries: &[Arc<Delivery>]) -> bool {
         let mut pairs = self.group.iter().zip(deliveries);
         self.group.len() == deliveries.len() && pairs.all(|(begun, given)| Arc::ptr_eq(begun, given))
@@ -88,7 +90,8 @@ impl FileStore {
     }
 }
 
-/// Removes other users' access to a file; symbolic links are followed. Pipes and devices keep theirs.
+/// Removes other users' access to a file. Symbolic links are followed. The permissions of pipes and devices stay
+/// unchanged.
 fn restrict_access(path: &Path, readers: Readers) -> Result<(), StoreError> {
     let target = fs::canonicalize(path).map_err(|error| {
         StoreError::Fatal(format!("cannot open {}: {error}; is it a link to a missing file?", path.display()))
@@ -112,7 +115,8 @@ impl Store for FileStore {
     }
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
-        // If the file was moved away, the sink would create it with the usual permissions. So create it here first.
+        // If the file was moved away, the sink would create a new one with the default permissions. So create it here
+        // first, with the right permissions.
         private::make_file(Path::new(&self.path), self.readers)?;
         let begun = if self.continues(deliveries) { Ok(()) } else { self.begin(deliveries) };
         begun

@@ -10,9 +10,9 @@ use crate::config::Retention;
 
 /// The declaration of a kind of store.
 pub struct StoreKind {
-    /// Its name in messages and metrics.
+    /// The name of the kind in messages and metrics.
     pub name: &'static str,
-    /// Schemes of its addresses: the text before the colon.
+    /// The schemes of its addresses. A scheme is the text before the colon.
     pub schemes: &'static [&'static str],
     /// The form of its addresses, for messages and the reference page.
     pub form: &'static str,
@@ -26,17 +26,17 @@ pub trait StoreLocation: fmt::Display + Send + Sync {
     ///
     /// # Errors
     ///
-    /// It cannot be opened now.
+    /// The store cannot be opened now.
     fn open(&self, settings: &StoreSettings) -> Result<OpenedStore, StoreError>;
 
     /// Opens the store only for queries. A service may be writing to it at the same time.
     ///
     /// # Errors
     ///
-    /// It does not exist or cannot be read.
+    /// The store does not exist or cannot be read.
     fn open_for_queries(&self) -> Result<Arc<dyn QueryReader>, StoreError>;
 
-    /// Text that is the same for two addresses of one store.
+    /// A text that is equal for all addresses of the same store.
     fn identity(&self) -> String {
         self.to_string()
     }
@@ -45,17 +45,17 @@ pub trait StoreLocation: fmt::Display + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The reason, and what to write instead.
+    /// The address cannot be used. The text has the reason, and says what to write instead.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// True if `retention.bytes` applies to this store.
+    /// True if the setting `retention.bytes` limits the size of this store.
     fn limits_bytes(&self) -> bool {
         false
     }
 
-    /// Damage that a query would not report.
+    /// Messages about damage that a query would not report.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

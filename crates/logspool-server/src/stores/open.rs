@@ -9,7 +9,7 @@ use crate::config::Config;
 
 /// The stores of a service.
 pub struct OpenedStores {
-    /// Each store takes every record.
+    /// The open stores. Every record is written to each of them.
     pub stores: Vec<Box<dyn Store>>,
     /// The first store that can answer queries.
     pub reader: Option<Arc<dyn QueryReader>>,
@@ -17,7 +17,7 @@ pub struct OpenedStores {
 
 /// Opens the stores of a configuration.
 ///
-/// If some stores open and others do not, the service retries the others while it runs.
+/// If at least one store opens, the service starts. It retries the stores that did not open while it runs.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn open(config: &Config) -> Result<OpenedStores, String> {
     if failures.len() == opened.stores.len() { Err(failures.join("; ")) } else { Ok(opened) }
 }
 
-/// Opens a store for queries only, beside a service that may be writing to it.
+/// Opens a store for queries only. A service may be writing to the store at the same time.
 ///
 /// # Errors
 ///

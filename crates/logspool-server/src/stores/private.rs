@@ -1,10 +1,10 @@
-//! Limits read access to the stores: the service's user, and the members of one group if the configuration names one.
-//! Root can always read.
+//! Limits read access to the stores. The service's user can read them, and if the configuration names a group, its
+//! members can too. Root can always read.
 //!
 //! Folders and files are created without any permission for others, so there is no moment in which others can open
-//! them. An existing one is repaired if it belongs to the service's user. If it belongs to another user, it is refused,
-//! because that user could restore the permissions at any time. A file that another user opened before the repair stays
-//! open to that user.
+//! them. The permissions of an existing folder or file are repaired if it belongs to the service's user or to root. If
+//! it belongs to any other user, it is refused, because that user could restore the permissions at any time. A user who
+//! opened a file before the repair can still read it.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -16,21 +16,21 @@ use super::StoreError;
 /// The permission bits of the group and of others.
 const OTHERS_MODE: u32 = 0o077;
 
-/// New files in the folder get the folder's group.
+/// The set-group-id bit of a folder: new files in the folder get the folder's group.
 const SET_GROUP: u32 = 0o2000;
 
-/// Read access in addition to the service's user.
+/// The users who may read, in addition to the service's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Readers {
     /// No other user.
     #[default]
     Owner,
-    /// Members of the group with this number.
+    /// The members of the group with this id.
     Group(u32),
 }
 
 impl Readers {
-    /// The readers of a configuration, from the name or the number of the group.
+    /// Converts the configured group, a name or a number, to readers.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Readers {
         }
     }
 
-    /// The permission bits of a folder beyond the owner's.
+    /// The permission bits of a folder, excluding the owner's.
     fn of_folder(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -55,7 +55,7 @@ impl Readers {
         }
     }
 
-    /// The permission bits of a file beyond the owner's.
+    /// The permission bits of a file, excluding the owner's.
     fn of_file(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -64,28 +64,30 @@ impl Readers {
     }
 }
 
-/// Creates a folder if it is missing. Returns the previous mode if others could open the folder.
+/// Creates a folder if it is missing, and repairs its permissions. Returns the previous mode if others could open the
+/// folder.
 ///
 /// # Errors
 ///
-/// Retry: it cannot be created. Fatal: it belongs to another user, or its permissions cannot be changed.
+/// [`StoreError::Retry`]: the folder cannot be created. [`StoreError::Fatal`]: it belongs to another user, or its
+/// permissions cannot be changed.
 pub fn make_folder(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
         .map_err(|error| StoreError::Retry(format!("cannot create the folder {}: {error}", path.display())))?;
-    // A link to a folder is followed: the owner of the folder itself counts.
+    // Follow a symbolic link: the owner of the folder matters, not the owner of the link.
     let target = fs::canonicalize(path).map_err(|error| cannot("look at", path, &error))?;
     let found = fs::symlink_metadata(&target).map_err(|error| cannot("look at", path, &error))?;
     repair(&target, &found, readers, readers.of_folder())
 }
 
-/// Creates a file if it is missing. An existing one stays unchanged.
+/// Creates a file if it is missing. An existing file stays unchanged.
 ///
 /// # Errors
 ///
-/// As for [`make_folder`].
+/// The errors are those of [`make_folder`].
 pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => repair_file(path, readers).map(drop),
@@ -94,11 +96,11 @@ pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
     }
 }
 
-/// Creates a file in a folder of the store, readable by the readers of the folder.
+/// Creates a file in a folder of the store, if it is missing. The readers of the folder can read the file.
 ///
 /// # Errors
 ///
-/// As for [`make_folder`].
+/// The errors are those of [`make_folder`].
 pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -113,7 +115,8 @@ pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 ///
-/// Fatal: it is a link, belongs to another user, or its permissions cannot be changed.
+/// [`StoreError::Fatal`]: the file is a symbolic link, it belongs to another user, or its permissions cannot be
+/// changed.
 pub fn repair_file(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

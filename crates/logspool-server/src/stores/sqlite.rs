@@ -8,12 +8,13 @@
 //! logs/2026-11-22.index     words, traces and loggers of its records, made after the commit
 //! ```
 //!
-//! - A record is in the file of the day on which it was received, whatever its own time. So a transaction writes to one
-//!   file and its commit is atomic. The time that a file covers follows from its records.
-//! - A new day's file is created in one transaction, with the watermarks of all active streams. From then on the newest
-//!   complete file counts, and no other file is written.
-//! - An index lags. Records after its end are searched without it, and records it finds are checked against the whole
-//!   query. So answers do not depend on the index. A lost or damaged index is made again.
+//! - A record is in the file of the day on which it was received, whatever the time of the record. So a transaction
+//!   writes to one file and its commit is atomic. The time range of a file is the time range of its records.
+//! - A new day's file is created in one transaction, with the watermarks of all active streams. From then on only this
+//!   newest file is written.
+//! - An index lags behind its file. Records after the end of the index are searched without the index. Records that the
+//!   index finds are checked against the whole query. So answers do not depend on the index. A lost or damaged index is
+//!   rebuilt.
 
 mod catalog;
 mod counts;
@@ -60,22 +61,22 @@ pub struct SqliteOptions {
     pub readers: Readers,
     /// Whether indexes are made.
     pub indexing: Indexing,
-    /// The clock that decides the day.
+    /// The clock that gives the current day.
     pub clock: StoreClock,
 }
 
 /// Whether indexes are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Indexing {
-    /// On a separate thread, a second or more after the commit. Indexes take a fifth to a third of the records' disk
-    /// space, and most of one processor's time while many records arrive.
+    /// A separate thread builds the indexes, a second or more after the commit. Indexes take a fifth to a third of the
+    /// records' disk space. While many records arrive, the thread takes most of one processor's time.
     #[default]
     Background,
-    /// No indexes. Queries by words, traces and loggers read all records of their time range.
+    /// No indexes are built. Queries by words, traces and loggers read all records of their time range.
     Off,
 }
 
-/// Returns the time in nanoseconds since 1970.
+/// A clock that returns the time in nanoseconds since 1970.
 #[derive(Clone)]
 pub struct StoreClock(Arc<dyn Fn() -> i64 + Send + Sync>);
 

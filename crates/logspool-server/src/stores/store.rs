@@ -1,4 +1,4 @@
-//! Stores: they take records, and answer queries.
+//! The interfaces of a store: [`Store`] takes records, and [`QueryReader`] answers queries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
 use crate::record::Record;
 
-/// Takes records. A store has one writer thread, so everything written to it is in one order.
+/// Takes records. A store has one writer thread, so all writes to it happen in one order.
 pub trait Store: Send {
     /// The store's name in messages and metrics.
     fn name(&self) -> &str;
@@ -16,25 +16,25 @@ pub trait Store: Send {
     /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
     /// batch.
     ///
-    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record
-    /// that the store cannot take goes to its quarantine, with the reason, in the same transaction.
+    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. If the
+    /// store cannot take a record, the same transaction puts the record into quarantine, with the reason.
     ///
     /// # Errors
     ///
-    /// Nothing was stored, or the outcome of the commit is unknown. In both cases the same batches may be written
+    /// Nothing was stored, or the outcome of the commit is unknown. In both cases the caller may write the same batches
     /// again.
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError>;
 
-    /// Does maintenance that is due: a new day's file, removal of old records. Called about once a second when idle,
-    /// and also while writing fails.
+    /// Does maintenance that is due: creates a new day's file and removes old records. The caller calls it about once a
+    /// second, also while writing fails.
     ///
     /// # Errors
     ///
-    /// As for [`Store::write`]; the caller tries again.
+    /// The maintenance failed. The caller tries again.
     fn maintain(&mut self) -> Result<(), StoreError>;
 
-    /// Checks that the store still answers. Called about once a second while nothing is written. `None`: the store
-    /// cannot check cheaply, or not now.
+    /// Checks that the store still answers. The caller calls it about once a second while nothing is written. `None`:
+    /// the store has no cheap check, or cannot check now.
     fn check(&mut self) -> Option<Result<(), StoreError>> {
         None
     }
@@ -49,7 +49,7 @@ pub trait Store: Send {
     ///
     /// # Errors
     ///
-    /// Closing failed. Written records are safe all the same.
+    /// Closing failed. Records that were written before are safe.
     fn close(self: Box<Self>) -> Result<(), StoreError>;
 }
 
@@ -60,24 +60,24 @@ pub struct WriteResult {
     pub outcomes: Vec<Outcome>,
     /// Records stored.
     pub stored: u64,
-    /// Records that were stored before and are skipped.
+    /// Records that were skipped because they are stored already.
     pub repeated: u64,
-    /// Records missing in streams.
+    /// Records that are missing in streams and will never arrive.
     pub missing: u64,
-    /// Records in quarantine.
+    /// Records that were put into quarantine.
     pub quarantined: u64,
 }
 
 /// Answers queries on any thread, concurrently with the writer.
 pub trait QueryReader: Send + Sync {
-    /// Begins an answer. It ends with an error soon after `cancel` is set.
+    /// Begins an answer. The answer ends with an error soon after `cancel` is set.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
     fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError>;
 
-    /// Number of queries that the store takes at once, given `threads` query threads.
+    /// Maximum number of queries that the store answers at the same time, if there are `threads` query threads.
     fn max_parallel(&self, threads: usize) -> usize {
         threads
     }
@@ -94,25 +94,27 @@ pub trait QueryReader: Send + Sync {
     }
 }
 
-/// An answer that has begun. It can pause, and resume on any thread where it stopped. All its rows are from one
-/// snapshot, taken when the answer first reads the store, in one order and each once.
+/// An answer that has begun. It can pause, and any thread can resume it. All its rows are from one snapshot, which is
+/// taken when the answer first reads the store. The rows have a fixed order, and each row is returned once.
 ///
 /// While the answer exists the store keeps old data for it, so the answer has to end in limited time.
 pub trait QueryAnswer: Send {
-    /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`RowFlow::Continue`].
+    /// Calls `each` with each further row. Stops when there are no more rows, or when `each` returns anything but
+    /// [`RowFlow::Continue`].
     ///
     /// # Errors
     ///
-    /// The store cannot be read, the answer took too long, or it was cancelled. The answer cannot be resumed then.
+    /// The store cannot be read, the answer took too long, or it was cancelled. After an error the answer cannot be
+    /// resumed.
     fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError>;
 }
 
 /// Progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerProgress {
-    /// There are no more rows, or the reader wants no more.
+    /// There are no more rows, or the reader needs no more rows.
     Ended,
-    /// The next call resumes the answer.
+    /// The reader asked for a pause. The next call of [`QueryAnswer::resume`] continues the answer.
     Paused,
 }
 
@@ -122,9 +124,9 @@ pub enum AnswerProgress {
 pub enum AnswerRow<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Number of records with this value in the field; `None`: records without the field.
+    /// A value of the field and the number of records with it. `None`: the records without the field.
     Count(Option<&'a str>, u64),
-    /// Number of records in the interval that begins at this time, in nanoseconds since 1970.
+    /// The time at which an interval begins, in nanoseconds since 1970, and the number of records in it.
     Interval(i64, u64),
 }
 
@@ -135,11 +137,12 @@ pub enum RowFlow {
     Continue,
     /// The reader needs no more rows.
     Stop,
-    /// Pause: the reader has to catch up.
+    /// Pause the answer until the reader can take more rows.
     Pause,
 }
 
-/// Error of an answer whose client reads too slowly. The store keeps old data while an answer runs, so it has to end.
+/// Error of an answer whose client reads too slowly. The store keeps old data while an answer runs, so the answer has
+/// to end.
 pub const ANSWER_UNREAD: &str = "the answer was not read in time; use a shorter time range, or fewer records";
 
 /// Error of an answer that was cancelled.
@@ -148,9 +151,9 @@ pub const QUERY_CANCELLED: &str = "the query was cancelled";
 /// Reason why a request to a store failed.
 #[derive(Debug)]
 pub enum StoreError {
-    /// It may work later: a full disk, a server that is away.
+    /// The request may succeed later. Examples are a full disk and an unreachable server.
     Retry(String),
-    /// It will not work later: the store is of another kind or version.
+    /// The request fails until a person repairs the store. An example is a store of another kind or version.
     Fatal(String),
 }
 

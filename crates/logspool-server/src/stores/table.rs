@@ -2,7 +2,7 @@
 
 use super::kind::StoreKind;
 
-/// Every kind of store that has addresses. A new one is a file in this folder and a line here.
+/// Every kind of store that has addresses. To add a kind, add a file to this folder and a line to this table.
 #[rustfmt::skip]
 pub const ALL: &[&StoreKind] = &[
     &super::sqlite::SQLITE,

@@ -1,4 +1,4 @@
-//! Decides what a store does with a chunk, from the last stored record of the chunk's stream.
+//! Decides what a store does with a chunk. The decision depends on the last stored record of the chunk's stream.
 
 use crate::delivery::{Chunk, ChunkPosition};
 
@@ -7,35 +7,36 @@ use crate::delivery::{Chunk, ChunkPosition};
 pub struct Watermark {
     /// The epoch of the stream.
     pub epoch: u64,
-    /// Number of the last stored record.
+    /// Number of the stream's last stored record.
     pub last: u64,
 }
 
 /// The decision about a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Store the chunk's records after the first `skip`, which are stored already. `missing` records before the chunk
+    /// Store the chunk's records except the first `skip`, which are stored already. `missing` records before the chunk
     /// were lost.
     Store {
-        /// Records to skip.
+        /// Number of records to skip.
         skip: u64,
-        /// Records that will never arrive.
+        /// Number of lost records, which will never arrive.
         missing: u64,
     },
-    /// All of it is stored already.
+    /// All records of the chunk are stored already.
     Known,
-    /// Close the connection: records before the chunk are missing, or its epoch is over.
+    /// Close the connection: records before the chunk are missing, or the store has a newer epoch of the stream.
     Refuse,
 }
 
-/// Judges a chunk, given its stream's watermark. `None`: the store knows nothing about the stream.
+/// Decides what to do with a chunk. `stored` is the watermark of its stream; `None`: the store does not know the
+/// stream.
 pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
     let last = match stored {
         Some(stored) if chunk.epoch < stored.epoch => return Verdict::Refuse,
         Some(stored) if chunk.epoch == stored.epoch => stored.last,
         _ => 0,
     };
-    // A stream that has ended is forgotten. If its end is sent again, no records are missing.
+    // The store forgets a stream when it ends. If a client sends the end again, no records are missing.
     let is_end_again = stored.is_none() && chunk.end && chunk.last < chunk.first;
     if chunk.last <= last || is_end_again {
         return Verdict::Known;

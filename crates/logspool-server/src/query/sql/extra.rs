@@ -1,4 +1,5 @@
-//! Extra keys in SQL. Their values are JSON; a literal is only compared with values of its own type.
+//! Writes conditions on extra keys as SQL. The values of extra keys are JSON. A literal is compared only with values of
+//! its own type.
 
 use super::{Dialect, Parameter, Sql, operator_text};
 use crate::query::{Comparison, Literal};
@@ -7,7 +8,7 @@ impl Sql {
     /// Adds a parameter that finds an extra key, without a placeholder in the text. Returns its number.
     pub(super) fn key(&mut self, key: &str) -> usize {
         let parameter = match self.dialect {
-            // A path with a single step, quoted as in JSON. Any key is a single step then.
+            // A JSON path with a single step. The key is quoted as in JSON, so any key is a single step.
             Dialect::Sqlite => format!("$.{}", serde_json::Value::from(key)),
             Dialect::Postgres => key.to_owned(),
         };
@@ -59,11 +60,12 @@ impl Sql {
                     .push(")");
                 self.push(operator_text(comparison)).bind(number)
             }
-            // A cast of a value that is not a number fails. Only CASE keeps PostgreSQL from trying.
+            // Casting a value that is not a number fails. Only CASE prevents PostgreSQL from trying the cast.
             Dialect::Postgres => {
                 self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").placeholder(key);
                 self.push(match number {
-                    // Compare with a double as doubles, and with an integer exactly.
+                    // If the literal is a double, both sides are compared as doubles. If it is an integer, they are
+                    // compared exactly.
                     Parameter::Float(_) => ")::numeric::float8",
                     _ => ")::numeric",
                 });
@@ -79,7 +81,8 @@ impl Sql {
         }
     }
 
-    /// Appends the text of an extra value; other values as JSON, and NULL for null.
+    /// Appends an expression for an extra value as text. Text is used unchanged, other values are written as JSON, and
+    /// null becomes NULL.
     pub(super) fn extra_text(&mut self, key: usize) -> &mut Self {
         match self.dialect {
             Dialect::Sqlite => {

@@ -1,4 +1,4 @@
-//! One connection to the server, with the small runtime that drives it, for use from a plain thread.
+//! One connection to the server, with its own single-threaded runtime. A thread without async code can use it.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::tls::{self, Mode, PostgresTls};
 use crate::stores::{QUERY_CANCELLED, StoreError};
 
-/// How to repair tables that were dropped or changed.
+/// Advice for messages about tables that were dropped or changed.
 pub(super) const REPAIR_TABLES: &str = "restore the tables of the schema logspool, or drop them with all their \
     records, so that \
                                they are created again: DROP SCHEMA logspool CASCADE";
@@ -29,21 +29,22 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server's machine may be silent before the connection counts as lost.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time limit for the request that stops a query. Chosen: meanwhile the query thread cannot take its next query.
+/// Time limit for the request that cancels a query. Chosen: the query thread waits for this request, so a larger value
+/// would delay its next query.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time limit for closing a connection cleanly.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The first and the longest wait before the next attempt to connect. Chosen: a server that restarts is found again
-/// within a moment. A server that is away for a day is asked a few times a minute at most.
+/// The first and the longest wait before the next attempt to connect. Chosen: a service reconnects within a moment to a
+/// server that restarts. An unreachable server gets at most twelve attempts a minute.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// The address with all its parts, for messages.
+/// The form of an address with all its parts, for messages.
 pub(super) const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 
-/// Host, database and user: `postgres://user:password@host:port/database`. `?host=/run/postgresql` selects a unix
-/// socket; `?sslmode=verify-full&sslrootcert=/etc/ca.pem` selects TLS with a verified server.
+/// The host, the database and the user: `postgres://user:password@host:port/database`. `?host=/run/postgresql` selects
+/// a unix socket; `?sslmode=verify-full&sslrootcert=/etc/ca.pem` selects TLS with a verified server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     config: tokio_postgres::Config,
@@ -61,7 +62,7 @@ impl FromStr for Address {
         // The client library does not parse all of libpq's TLS options, so they are removed from the URL first.
         let (mut given, mut rest) = (tls::Given::default(), Vec::new());
         for option in options.split('&').filter(|option| !option.is_empty()) {
-            // As in libpq, a plus is a plus.
+            // As in libpq, a plus sign does not stand for a space.
             let option_text = option.replace('+', "%2B");
             let (name, value) = form_urlencoded::parse(option_text.as_bytes()).next().unwrap_or_default();
             if !given.take(&name, &value)? {
@@ -82,7 +83,7 @@ impl FromStr for Address {
             );
         }
         if config.get_hosts().is_empty() {
-            // The name to verify a certificate against, when the address has only IP addresses.
+            // The address has only IP addresses, so the certificate is verified for an IP address.
             for number in config.get_hostaddrs().to_vec() {
                 config.host(number.to_string());
             }
@@ -99,7 +100,7 @@ impl FromStr for Address {
             config.application_name("logspool");
         }
         config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(PEER_TIMEOUT);
-        // The same limit while the client waits for an answer from a machine that is gone.
+        // The same limit applies while the client waits for an answer from a machine that is gone.
         config.keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6).keepalives_retries(3);
         Ok(Self { config, tls })
     }
@@ -122,11 +123,11 @@ impl fmt::Display for Address {
 /// Why an operation failed.
 #[derive(Debug)]
 pub(super) enum ServerFailure {
-    /// The server reported an error, or is away.
+    /// The server reported an error, or is unreachable.
     Server(tokio_postgres::Error),
-    /// It may work later.
+    /// The operation may succeed later.
     Retry(String),
-    /// It will not work.
+    /// The operation fails until a person repairs the cause.
     Fatal(String),
 }
 
@@ -152,7 +153,7 @@ impl ServerFailure {
         }
     }
 
-    /// The SQLSTATE of the server's answer, empty if it did not answer.
+    /// The SQLSTATE of the server's error. It is empty if the error did not come from the server.
     pub(super) fn code(&self) -> &str {
         match self {
             Self::Server(error) => error.code().map_or("", |code| code.code()),
@@ -161,7 +162,7 @@ impl ServerFailure {
     }
 }
 
-/// How to repair a server error that stays until an operator acts, by its SQLSTATE.
+/// Advice for a server error that stays until an operator acts. `code` is its SQLSTATE.
 fn repair_hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "28P01" | "28000" => {
@@ -170,13 +171,13 @@ fn repair_hint(code: &str) -> Option<&'static str> {
         "3D000" => "create the database with CREATE DATABASE, or name another one in the address of the store",
         "42501" => "grant this permission to the role of the service, or make it the owner of the schema logspool",
         "25006" => "the server is read-only, for example a standby: name the primary",
-        // A missing or changed table, schema, column, type or key.
+        // These codes report a missing or changed table, schema, column, type or key.
         "42P01" | "3F000" | "42703" | "42804" | "42P10" => REPAIR_TABLES,
         _ => return None,
     })
 }
 
-/// A server error on one line.
+/// Returns the text of a server error on one line.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     let Some(answer) = error.as_db_error() else {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -206,13 +207,13 @@ impl ServerLink {
         Self::open_unless(address, std::future::pending())
     }
 
-    /// Connects, unless `given_up` completes first.
+    /// Connects to the server. Fails if `given_up` completes first.
     pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, ServerFailure> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| ServerFailure::Retry(format!("cannot start a runtime: {error}")))?;
-        // TLS files are read for each attempt, so a repaired file is used at the next one.
+        // TLS files are read for each attempt, so the next attempt uses a repaired file.
         let tls = address.tls.config().map_err(ServerFailure::Retry)?.map(MakeRustlsConnect::new);
         let connected = runtime.block_on(async {
             tokio::select! {
@@ -237,17 +238,17 @@ impl ServerLink {
         }
     }
 
-    /// Asks the server to cancel the current query and closes the connection. Without the request the query would run
+    /// Asks the server to cancel the current query, and closes the connection. Without this request the query would run
     /// until it has a row to send.
     pub(super) fn abandon(mut self, address: &Address) {
         let Some(OpenConnection { runtime, client, .. }) = self.0.take() else { return };
         let token = client.cancel_token();
         drop(client);
-        // A runtime cannot block inside another one. In that case the query ends with its next row, or at its time
-        // limit.
+        // A runtime cannot block inside another runtime. If this thread is in one, no request is sent, and the query
+        // ends when it sends its next row, or at its time limit.
         if tokio::runtime::Handle::try_current().is_err() {
             runtime.block_on(async {
-                // If cancelling fails, the query ends in the same way.
+                // If the request fails, the query also ends when it sends its next row, or at its time limit.
                 let _ = match address.tls.config().map(|tls| tls.map(MakeRustlsConnect::new)) {
                     Ok(Some(tls)) => timeout(CANCEL_TIMEOUT, token.cancel_query(tls)).await.is_ok(),
                     Ok(None) => timeout(CANCEL_TIMEOUT, token.cancel_query(NoTls)).await.is_ok(),
@@ -277,7 +278,7 @@ impl Drop for ServerLink {
     }
 }
 
-/// The future that moves a connection's bytes. Callers that wait for an answer get its error.
+/// The future that sends and receives a connection's bytes. If it fails, callers that wait for an answer get the error.
 type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn connect(
@@ -303,7 +304,7 @@ async fn connect(
     })
 }
 
-/// The time of the next attempt after failures.
+/// Decides when the next attempt may begin after a failure.
 #[derive(Debug)]
 pub(super) struct Backoff {
     wait: Duration,
@@ -315,7 +316,7 @@ impl Backoff {
         Self { wait: FIRST_WAIT, until: None }
     }
 
-    /// Remaining wait.
+    /// The time until the next attempt may begin.
     pub(super) fn remaining(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -324,7 +325,8 @@ impl Backoff {
         *self = Self::new();
     }
 
-    /// Adds up to a quarter at random, so that many services do not reconnect at the same moment.
+    /// Starts the next wait and doubles the one after. Each wait is lengthened by up to a quarter at random, so that
+    /// many services do not reconnect at the same moment.
     pub(super) fn failed(&mut self) {
         let chance = u32::try_from(RandomState::new().hash_one(()) % 256).unwrap_or_default();
         self.until = Some(Instant::now() + self.wait + self.wait / 1024 * chance);

@@ -1,4 +1,4 @@
-//! Rows on their way to the server with COPY.
+//! Sends rows to the server with COPY.
 
 use std::pin::pin;
 
@@ -9,7 +9,8 @@ use tokio_postgres::{Client, Error, ToStatement};
 use super::rows;
 use crate::batch::Row;
 
-/// Bytes of rows sent to the connection at once. While the server reads them the next ones are encoded.
+/// Minimum number of bytes that are sent to the connection at once. While the server reads them, the next rows are
+/// encoded.
 const COPY_BYTES: usize = 64 * 1024;
 
 /// Copies rows with a COPY statement; `put` encodes each row.

@@ -1,4 +1,4 @@
-//! The address of a store in PostgreSQL, as libpq writes it.
+//! The kind of store in PostgreSQL. Its addresses are the URLs of libpq.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::config::Limits;
 use crate::stores::kind::{OpenedStore, StoreKind, StoreLocation, StoreSettings};
 use crate::stores::{QueryReader, StoreError};
 
-/// See the file head.
+/// The kind of store that keeps records in PostgreSQL.
 pub const POSTGRES: StoreKind = StoreKind {
     name: "postgres",
     schemes: &["postgres", "postgresql"],

@@ -1,4 +1,5 @@
-//! The plan of one transaction: what it does with a group of batches, decided before anything is written.
+//! The plan of one transaction. It says what the transaction does with a group of batches, and is made before anything
+//! is written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -9,11 +10,11 @@ use crate::delivery::{Delivery, Outcome};
 use crate::stores::WriteResult;
 use crate::stores::watermark::{Verdict, Watermark, judge};
 
-/// Longest name of a stream in bytes. Chosen: clients name streams by something like a UUID, and PostgreSQL refuses
-/// keys longer than about 2,700 bytes.
+/// Maximum length of a stream's name in bytes. Chosen: clients use names like a UUID, which are far shorter. PostgreSQL
+/// refuses keys longer than about 2,700 bytes.
 const STREAM_BYTES: usize = 255;
 
-/// Known watermarks by the stream's stored name; `None`: the store has no row for the stream.
+/// The known watermarks, by the stored name of the stream. `None`: the store has no row for the stream.
 pub(super) type Watermarks = HashMap<String, Option<Watermark>>;
 
 /// A stream's watermark before and after the transaction.
@@ -26,16 +27,17 @@ pub(super) struct WatermarkMove {
 /// The batches and watermarks to write.
 #[derive(Debug, Default)]
 pub(super) struct TransactionPlan<'a> {
-    /// Batches, and the number of rows at their beginning that are stored already.
+    /// Each batch with the number of rows at its beginning that are stored already.
     parts: Vec<(&'a Batch, usize)>,
-    /// Moves by stored name, sorted: two services that move the same streams lock rows in the same order and cannot
-    /// deadlock.
+    /// The moved watermarks, by the stored name of the stream. The names are sorted, so two services that move the same
+    /// streams lock the rows in the same order and cannot deadlock.
     pub(super) moves: BTreeMap<Cow<'a, str>, WatermarkMove>,
-    /// The result if everything is stored; quarantined records are counted as stored here.
+    /// The result if the server accepts all records. Records that are later put into quarantine are counted as stored
+    /// here.
     pub(super) written: WriteResult,
 }
 
-/// The stored names of the group's streams that are not in `marks`.
+/// Returns the stored names of the streams of `deliveries` that are not in `marks`.
 pub(super) fn unknown_streams<'a>(
     deliveries: impl IntoIterator<Item = &'a Delivery>,
     marks: &Watermarks,
@@ -49,7 +51,7 @@ pub(super) fn unknown_streams<'a>(
 }
 
 impl<'a> TransactionPlan<'a> {
-    /// Judges each batch, in order.
+    /// Makes the plan for the batches, in order.
     pub(super) fn new(deliveries: impl IntoIterator<Item = &'a Delivery>, marks: &Watermarks) -> Self {
         let mut plan = Self::default();
         for delivery in deliveries {

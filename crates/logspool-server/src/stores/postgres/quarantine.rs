@@ -1,4 +1,5 @@
-//! Stores rows of which the server refuses some: accepted rows are stored, refused ones go to quarantine.
+//! Stores rows after the server has refused at least one of them. Rows that the server accepts are stored, and refused
+//! rows are put into quarantine.
 //!
 //! The rows are copied to an unlogged table without constraints. A block of PL/pgSQL then stores them one by one. So
 //! the number of messages does not depend on the number of refused rows, and a sender of many refused records delays
@@ -13,12 +14,12 @@ use super::tables;
 use crate::batch::Row;
 use crate::record::Record;
 
-/// Stores all rows that the server accepts. Returns the number of records in quarantine.
+/// Stores all rows that the server accepts. Puts the other rows into quarantine and returns their number.
 pub(super) async fn store_or_quarantine<'a>(
     client: &Client,
     rows: impl IntoIterator<Item = Row<'a>>,
 ) -> Result<u64, ServerFailure> {
-    // If the tables were changed, the records are not to blame.
+    // Check the tables first: if a person changed them, the records are not the cause of the error.
     tables::check(client).await?;
     client.batch_execute(&table()).await?;
     let statement = format!("COPY logspool.sifted ({COLUMNS}, record) FROM STDIN BINARY");
@@ -31,8 +32,8 @@ pub(super) async fn store_or_quarantine<'a>(
     Ok(quarantined)
 }
 
-/// The statement that creates the table. It is dropped in the same transaction; another transaction that creates it at
-/// the same time waits.
+/// Returns the statement that creates the table. The same transaction drops the table. If another transaction creates
+/// it at the same time, that transaction waits.
 fn table() -> String {
     format!(
         "CREATE UNLOGGED TABLE logspool.sifted AS
@@ -40,8 +41,8 @@ fn table() -> String {
     )
 }
 
-/// Stores each row on its own and notes why a row is refused. The error classes are those of
-/// [`super::writer::is_refusal`]; the form of the reason is that of [`super::connection::reason`].
+/// Returns the statement that stores each row separately and records why a row is refused. The error classes are the
+/// same as in [`super::writer::is_refusal`]. The reason has the same form as in [`super::connection::reason`].
 fn store_each() -> String {
     format!(
         "DO $$
@@ -69,7 +70,8 @@ fn store_each() -> String {
     )
 }
 
-/// A record as JSON. Its fields are inserted as text: parsing has a depth limit and would lose deeper fields.
+/// Returns a record as JSON. Its fields are inserted as text and not parsed: the parser has a depth limit, so deeply
+/// nested fields would be lost.
 fn as_json(row: &Row<'_>) -> String {
     let record: Record<'_> = Row { fields: None, ..*row }.record();
     let mut json = serde_json::to_string(&record).expect("a record has no keys but text");

@@ -1,4 +1,4 @@
-//! Answers queries. Each query has its own connection and a read-only transaction with one snapshot.
+//! Answers queries. Each query has its own connection, and a read-only transaction with one snapshot.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +17,16 @@ use crate::stores::{
     ANSWER_UNREAD, AnswerProgress, AnswerRow, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow, StoreError,
 };
 
-/// Idle connections kept for later queries.
+/// Maximum number of idle connections that are kept for later queries.
 const MAX_IDLE_LINKS: usize = 4;
 
-/// The length of the first search window, and the factor between two windows: see [`windows`].
+/// The length of the first search window. Each later window is [`GROWTH`] times as long as the one before: see
+/// [`windows`].
 const FIRST_WINDOW_NS: i64 = 60 * 1_000_000_000;
 const GROWTH: i64 = 10;
 
-/// Number of windows with a fixed length, 70 days back in total; the last search goes to the beginning.
+/// Number of windows with a fixed length. Together they cover about 77 days. The last search covers all earlier
+/// records.
 const WINDOWS: u32 = 6;
 
 /// The server's SQLSTATE for a query that took too long.
@@ -34,7 +36,7 @@ const CANCELED: &str = "57014";
 #[derive(Debug)]
 pub struct PostgresReader(Arc<ReaderParts>);
 
-/// The part of a reader that its answers share.
+/// The parts of a reader that all its answers share.
 #[derive(Debug)]
 struct ReaderParts {
     config: PostgresConfig,
@@ -42,14 +44,14 @@ struct ReaderParts {
 }
 
 impl PostgresReader {
-    /// A reader that connects at its first query. The writer creates the tables.
+    /// Creates a reader, which connects at its first query. The reader does not create the tables; the writer does.
     pub fn new(config: &PostgresConfig) -> Self {
         Self(Arc::new(ReaderParts { config: config.clone(), idle: Mutex::default() }))
     }
 }
 
 impl QueryReader for PostgresReader {
-    /// Half of the threads: the server does the work and has no low priority.
+    /// Queries use half of the threads. The server does the work, and there it has no low priority.
     fn max_parallel(&self, threads: usize) -> usize {
         (threads / 2).max(1)
     }
@@ -80,10 +82,10 @@ impl QueryReader for PostgresReader {
 }
 
 impl ReaderParts {
-    /// A connection with a transaction.
+    /// Returns a connection on which the transaction of a query has begun.
     fn begin(&self, until: &QueryDeadline) -> Result<ServerLink, ServerFailure> {
-        // No JIT: compiling a query costs more than it saves, because rows of a log are rarely read twice. And each
-        // query uses one server process, as the writer does.
+        // JIT is off: compiling a query costs more than it saves, because rows of a log are rarely read twice. Parallel
+        // workers are off, so that each query uses one server process, as the writer does.
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
              SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL statement_timeout = {}",
@@ -97,7 +99,7 @@ impl ReaderParts {
         {
             return Ok(link);
         }
-        // Losing an idle connection is not a failure; connect again.
+        // A lost idle connection is not an error: connect again.
         let mut link = ServerLink::open_unless(&self.config.address, until.cancel.cancelled())?;
         link.run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)?;
         Ok(link)
@@ -138,12 +140,12 @@ struct PostgresAnswer {
     link: Option<ServerLink>,
     until: QueryDeadline,
     query: Query,
-    /// Time windows still to be searched, see [`windows`]. `records` has no index ordered by time, so without an upper
-    /// and lower bound each query for the newest records would read and sort all rows.
+    /// The time windows that are not searched yet; see [`windows`]. The table `records` has no index that is ordered by
+    /// time. So without time bounds each query for the newest records would read and sort all rows.
     searches: IntoIter<(Option<i64>, Option<i64>)>,
     /// The rows of the current search.
     rows: Option<Pin<Box<RowStream>>>,
-    /// Rows still wanted.
+    /// Maximum number of rows that are still to be returned.
     left: u64,
 }
 
@@ -173,7 +175,7 @@ impl QueryAnswer for PostgresAnswer {
 }
 
 impl PostgresAnswer {
-    /// Passes rows to `each`. `More`: all rows were passed on and the transaction has ended.
+    /// Passes rows to `each`. Returns [`RowFlow::Continue`] if all rows were passed and the transaction has ended.
     async fn read(
         &mut self,
         client: &Client,
@@ -205,7 +207,7 @@ impl PostgresAnswer {
         Ok(RowFlow::Continue)
     }
 
-    /// Drops the connection when the remaining rows are not wanted, so the server stops sending them.
+    /// Closes the connection because the remaining rows are not needed, so the server stops sending them.
     fn abandon(&mut self, link: ServerLink) {
         self.rows = None;
         link.abandon(&self.shared.config.address);
@@ -220,7 +222,7 @@ impl Drop for PostgresAnswer {
     }
 }
 
-/// Begins a search between two times for at most `most` rows.
+/// Begins a search between two times. It returns at most `most` rows.
 async fn search(
     client: &Client,
     query: &Query,
@@ -245,7 +247,7 @@ async fn search(
         sql.push(" AND time_ns < ").bind(Parameter::Int(until_ns));
     }
     sql.push(match &query.stage {
-        // Of records with the same time, the last stored one comes first.
+        // If records have the same time, the one that was stored last comes first.
         None => " ORDER BY time_ns DESC, ctid DESC",
         Some(Stage::CountBy(_)) => " GROUP BY 1 ORDER BY 2 DESC, 1",
         Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1",
@@ -274,7 +276,7 @@ fn emit_row(
         Some(Stage::CountBy(field)) => {
             let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
             let value = match (field, value) {
-                // Stored as negative numbers with the same bits.
+                // Large ids are stored as negative numbers with the same bits.
                 (Field::Process | Field::Thread, Some(id)) => {
                     Some(id.parse().map_or_else(|_| id.to_owned(), |id: i64| id.cast_unsigned().to_string()).into())
                 }
@@ -289,9 +291,10 @@ fn emit_row(
     })
 }
 
-/// Splits the requested time into windows, newest first, each ten times as long as the one before: the last minute and
-/// anything later, the ten minutes before it, and so on. Records in an early window are found cheaply. A query without
-/// recent matches costs little more than one search through everything.
+/// Splits the requested time range into windows, newest first. Each window is ten times as long as the one before. The
+/// first window covers the last minute and all later times, the second covers the ten minutes before, and so on. Recent
+/// records are found cheaply, in the first windows. A query without recent matches costs little more than one search of
+/// the whole time range.
 fn windows(since: Option<i64>, until: Option<i64>, now_ns: i64) -> impl Iterator<Item = (Option<i64>, Option<i64>)> {
     let newest = until.map_or(now_ns, |until| until.min(now_ns));
     let mut edges: Vec<_> = (0..WINDOWS)

@@ -1,4 +1,4 @@
-//! The columns of `records`, and the conversion of a row to `COPY BINARY` and from a result.
+//! The columns of the table `records`. Encodes a row for `COPY BINARY`, and decodes a row of a query result.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use super::text;
 use crate::batch::Row;
 use crate::record::Record;
 
-/// The columns, in the order in which [`put`] writes them. Numbers come first, so that they are stored without padding.
+/// The columns, in the order in which [`put`] writes them. Numbers come first, so that PostgreSQL stores them without
+/// padding.
 pub(super) const COLUMNS: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
     process_name, thread_name, task, trace_id, span_id, exception, stack, fields";
 
@@ -20,17 +21,18 @@ pub(super) const SELECTED: &str = "time_ns, process, thread, line, level, logger
 /// Number of columns.
 const COUNT: i16 = 18;
 
-/// Bytes of a row beside its text, at most: lengths and numbers.
+/// Maximum bytes of a row excluding its texts. A row has a column count, a length for each column, four 8-byte numbers,
+/// the 4-byte level and the version byte of `jsonb`.
 const ROW_BYTES: usize = 2 + COUNT as usize * 4 + 4 * 8 + 4 + 1;
 
-/// Begins a copy: signature, no flags, no extension.
+/// Writes the header of `COPY BINARY`: the signature, no flags and no extension.
 pub(super) fn begin(to: &mut BytesMut) {
     to.put_slice(b"PGCOPY\n\xff\r\n\0");
     to.put_i32(0);
     to.put_i32(0);
 }
 
-/// Ends a copy.
+/// Writes the trailer of `COPY BINARY`.
 pub(super) fn end(to: &mut BytesMut) {
     to.put_i16(-1);
 }
@@ -54,7 +56,7 @@ fn put_columns(count: i16, row: &Row<'_>, to: &mut BytesMut) {
     to.reserve(ROW_BYTES);
     to.put_i16(count);
     put_number(Some(row.time_ns), to);
-    // PostgreSQL has no unsigned integers: the bits are kept and converted back on reading.
+    // PostgreSQL has no unsigned integers. The bits are stored as a signed integer, and converted back on reading.
     put_number(row.process.map(u64::cast_signed), to);
     put_number(row.thread.map(u64::cast_signed), to);
     put_number(row.line.map(i64::from), to);
@@ -88,7 +90,8 @@ fn put_text(text: Option<&str>, to: &mut BytesMut) {
     put_bytes(text.map(text::stored), &[], to);
 }
 
-/// A text too long for the format's `i32` length becomes NULL. That never happens: a frame is far shorter.
+/// Writes a text with its length. A text that is too long for the format's `i32` length would become NULL. No text is
+/// that long, because a frame is far shorter.
 fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
     let fitting = text.and_then(|text| Some((i32::try_from(before.len() + text.len()).ok()?, text)));
     let Some((length, text)) = fitting else { return to.put_i32(-1) };
@@ -97,11 +100,11 @@ fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
     to.put_slice(text.as_bytes());
 }
 
-/// Reads a row of [`SELECTED`].
+/// Reads a row with the columns of [`SELECTED`].
 ///
 /// # Errors
 ///
-/// A column has another type.
+/// A column does not have the expected type.
 pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
     let text = |at: usize| row.try_get::<_, Option<&str>>(at).map(|found| found.map(text::original));
     let number = |at: usize| row.try_get::<_, Option<i64>>(at);

@@ -1,8 +1,10 @@
-//! The tables, created and changed by numbered steps, and the partitions of `records`, one per UTC day.
+//! Creates and changes the tables in numbered steps. Also creates and removes the partitions of `records`, one per UTC
+//! day.
 //!
-//! Partitions are made in advance for the days around today. A record of any other day goes to the default partition,
-//! `records_other`, so a sender with a wrong clock creates no tables. When a day gets its partition, its records in the
-//! default partition are moved there. If there are more than [`MOST_MOVED`], the day gets no partition.
+//! Partitions are created in advance for the days around today. A record of any other day is stored in the default
+//! partition, `records_other`, so a sender with a wrong clock creates no tables. When a day gets its partition, its
+//! records are moved there from the default partition. If the day has more than [`MOST_MOVED`] records there, it gets
+//! no partition.
 
 use chrono::{DateTime, NaiveDate};
 use tokio_postgres::Client;
@@ -11,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use super::connection::{ServerFailure, reason};
 use super::tables;
 
-/// Each step brings the tables from one version to the next; a published step is never changed. `LETTERS` is replaced
+/// Each step changes the tables from one version to the next. A published step is never changed. `LETTERS` is replaced
 /// by the result of [`letters`].
 const STEPS: &[&str] = &["
     CREATE TABLE logspool.records (
@@ -50,25 +52,27 @@ const STEPS: &[&str] = &["
     );
 "];
 
-/// Key of the advisory lock that serialises services that change the tables; the number has no meaning.
+/// Key of the advisory lock that services take before they change the tables, so that one service at a time does so.
+/// The key is the ASCII text "logspool".
 const LOCK: i64 = 0x6c6f_6773_706f_6f6c;
 
-/// The oldest server version with all features used here.
+/// The oldest server version that has all features which this store uses.
 const OLDEST_SERVER: i32 = 120_000;
 
-/// Days before and after today that get a partition. They cover late records of yesterday, clocks that are ahead, and
-/// times when the service cannot make partitions because, for example, a long backup locks the tables.
+/// Days before and after today that get a partition. They cover late records of yesterday and clocks that are ahead.
+/// They also cover times when the service cannot create partitions, for example because a long backup locks the tables.
 const DAYS_BEHIND: i64 = 1;
 const DAYS_AHEAD: i64 = 3;
 
-/// Most records of a day that are moved to its partition. Chosen: the move takes less than a second, during which the
-/// tables are locked.
+/// Maximum number of records of a day that are moved to its partition. Chosen: moving them takes less than a second.
+/// The tables are locked meanwhile.
 const MOST_MOVED: i64 = 10_000;
 
-/// Records removed by one statement. Chosen: it takes less than a second, during which nothing is written.
+/// Maximum number of records that one statement removes. Chosen: the statement takes less than a second. No records are
+/// written meanwhile.
 const PIECE: u64 = 10_000;
 
-/// How long a change of the tables waits for locks. Queries that come later wait for the change.
+/// How long a change of the tables waits for locks. Queries that begin after the change wait for it.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
@@ -78,7 +82,7 @@ pub(super) async fn prepare(client: &Client) -> Result<(), ServerFailure> {
     let row = client
         .query_one(
             // An acknowledgement promises a durable commit, so `synchronous_commit = off` is overridden. Other values
-            // are the administrator's choice.
+            // are kept, because the administrator chose them.
             "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int4,
                 CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END",
             &[],
@@ -113,7 +117,7 @@ async fn step(client: &Client) -> Result<(), ServerFailure> {
         .query_one("SELECT to_regnamespace('logspool') IS NOT NULL, to_regclass('logspool.version') IS NOT NULL", &[])
         .await?;
     let (has_schema, has_version): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
-    // Check first: if the schema exists, the role does not need the right to create one.
+    // Create the schema only if it is missing: if it exists, the role does not need the right to create schemas.
     if !has_schema {
         client.batch_execute("CREATE SCHEMA logspool").await?;
     }
@@ -145,8 +149,9 @@ async fn step(client: &Client) -> Result<(), ServerFailure> {
     Ok(())
 }
 
-/// The collation of the message column. It must know the letters of all languages, because words are split by it. Empty
-/// if the database's own collation does; the locale `C` knows ASCII letters only.
+/// Returns the collation clause of the message column. The collation must know the letters of all languages, because it
+/// decides where words end. The clause is empty if the database's own collation knows them. The locale `C` knows ASCII
+/// letters only.
 async fn letters(client: &Client) -> Result<String, ServerFailure> {
     let row = client
         .query_one(
@@ -163,12 +168,12 @@ async fn letters(client: &Client) -> Result<String, ServerFailure> {
     Ok(row.try_get::<_, Option<String>>(0)?.unwrap_or_default())
 }
 
-/// The day of this time, counted from 1970.
+/// The day of a time, counted in days since 1970.
 pub(super) fn day_of(time_ns: i64) -> i64 {
     time_ns.div_euclid(DAY_NS)
 }
 
-/// Creates the partitions of the days around today.
+/// Creates the missing partitions of the days around today.
 pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), ServerFailure> {
     let there = partitions(client).await?;
     for day in today - DAYS_BEHIND..=today + DAYS_AHEAD {
@@ -211,8 +216,8 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
     if let Err(ServerFailure::Server(error)) = &done
         && error.code().is_some_and(|code| !matches!(code.code(), IN_USE | DISK_FULL))
     {
-        // The tables were changed in a way that does not allow the move, or records of that day are arriving right now.
-        // Records are still stored, in the default partition.
+        // The tables were changed in a way that does not allow the move, or another service is storing records of that
+        // day. The records of that day stay in the default partition.
         tracing::warn!(
             "cannot create logspool.{name}: {}; the records of its day stay in logspool.records_other",
             reason(error)
@@ -222,15 +227,16 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
     done
 }
 
-/// True if the service did not run the day before yesterday, as far as the partitions show. A running service has made
-/// that day's partition, whatever its clock says, because it makes the partitions of all days around today at once.
+/// True if the service did not run the day before yesterday, as far as the partitions show. If the service had run,
+/// that day would have a partition, because a running service creates the partitions of all days around its current
+/// day.
 pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, ServerFailure> {
     let there = partitions(client).await?;
     let last = today - DAYS_BEHIND - 1;
     Ok(there.iter().any(|day| *day < last) && !there.contains(&last))
 }
 
-/// Removes the records of days before `day`. Returns true if more may remain for the next call.
+/// Removes the records of all days before `day`. Returns true if more may remain for the next call.
 pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, ServerFailure> {
     for old in partitions(client).await?.into_iter().filter(|old| *old < day) {
         if let Some(name) = partition(old) {
@@ -256,14 +262,14 @@ async fn remove_piece(
     Ok(client.execute(&sql, &[than]).await? == PIECE)
 }
 
-/// The server's SQLSTATE for a lock timeout: the tables are in use.
+/// The server's SQLSTATE for a lock timeout, which means that the tables are in use.
 const IN_USE: &str = "55P03";
 
-/// The server's disk is full.
+/// The server's SQLSTATE for a full disk.
 pub(super) const DISK_FULL: &str = "53100";
 
-/// True if the SQLSTATE of a failed table change is temporary: the tables are in use, the disk is full, or another
-/// service has just put records of that day into the default partition.
+/// True if a failed table change may succeed later. Its SQLSTATE then says that the tables are in use or that the disk
+/// is full. Or it says that another service has just put records of that day into the default partition.
 pub(super) fn is_passing(code: &str) -> bool {
     matches!(code, IN_USE | DISK_FULL | "23514")
 }

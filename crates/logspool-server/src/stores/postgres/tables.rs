@@ -1,6 +1,6 @@
-//! Checks that the tables are as the steps of `schema` left them.
+//! Checks that the tables still have the form that the steps of `schema` gave them.
 //!
-//! Otherwise a missing or changed column would show only as an error for each row, and every record would go to
+//! Without this check a missing or changed column would cause an error for each row, and every record would be put into
 //! quarantine.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::connection::{REPAIR_TABLES, ServerFailure};
 
-/// Columns that are written and read, with their types.
+/// The columns that the store writes and reads, with their types.
 const TABLES: [(&str, &[(&str, &str)]); 3] = [
     (
         "records",
@@ -38,14 +38,14 @@ const TABLES: [(&str, &[(&str, &str)]); 3] = [
     ("quarantine", &[("received", "timestamp with time zone"), ("reason", "text"), ("record", "text")]),
 ];
 
-/// Each column with its type, and whether it is NOT NULL without a default.
+/// Returns each column with its type, and whether it is NOT NULL without a default.
 const COLUMNS: &str = "
     SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)::text,
         a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = to_regnamespace('logspool') AND c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped";
 
-/// Checks all tables and columns.
+/// Checks that all tables and columns exist and have the expected types.
 pub(super) async fn check(client: &Client) -> Result<(), ServerFailure> {
     let names: Vec<_> = TABLES.iter().map(|(table, _)| *table).collect();
     let rows = client.query(COLUMNS, &[&names]).await?;

@@ -1,14 +1,15 @@
-//! Encodes U+0000 in text: PostgreSQL accepts it neither in `text` nor in `jsonb`.
+//! Encodes U+0000 in text, because PostgreSQL accepts it neither in `text` nor in `jsonb`.
 //!
 //! U+0000 is stored as U+0001 U+0001, and U+0001 as U+0001 U+0002. The encoding is reversible and keeps the order of
-//! texts. None of the characters is a letter, a digit or a space, so words stay the same. Texts in queries are encoded
-//! in the same way.
+//! texts. U+0000, U+0001 and U+0002 are not letters, digits or spaces, so the words of a text stay the same. Texts in
+//! queries are encoded in the same way.
 
 use std::borrow::Cow;
 
 /// Encodes a text for storage.
 pub(super) fn stored(text: &str) -> Cow<'_, str> {
-    // Without an early exit the compiler vectorises the loop; almost no text contains such a byte.
+    // The loop has no early exit, so that the compiler vectorises it. Almost no text contains such a byte, so an early
+    // exit would not help.
     if !text.bytes().fold(false, |found, byte| found | (byte <= 1)) {
         return Cow::Borrowed(text);
     }
@@ -39,7 +40,8 @@ pub(super) fn original(kept: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Encodes JSON for storage. The input is serde_json's, which writes each control character in one way only.
+/// Encodes JSON for storage. The input was written by `serde_json`, which has only one way to write each control
+/// character.
 pub(super) fn stored_json(json: &str) -> Cow<'_, str> {
     if !json.contains(r"\u000") {
         return Cow::Borrowed(json);
@@ -52,7 +54,7 @@ pub(super) fn stored_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(replaced(json, escapes))
 }
 
-/// Decodes stored JSON. The input is PostgreSQL's, which writes control characters in the same way.
+/// Decodes stored JSON. The input was written by PostgreSQL, which writes control characters as `serde_json` does.
 pub(super) fn original_json(kept: &str) -> Cow<'_, str> {
     if !kept.contains(r"\u0001") {
         return Cow::Borrowed(kept);
@@ -65,15 +67,16 @@ pub(super) fn original_json(kept: &str) -> Cow<'_, str> {
     Cow::Owned(replaced(kept, escapes))
 }
 
-/// Replaces escapes in JSON. `escapes` gets the text from a backslash on and returns the bytes to replace and the new
-/// text.
+/// Replaces escapes in JSON. `escapes` gets the text from a backslash on. It returns the number of bytes to replace,
+/// and the new text.
 fn replaced(json: &str, escapes: impl Fn(&str) -> Option<(usize, &'static str)>) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 2);
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         out.push_str(before);
-        // Otherwise skip the backslash and the byte after it: the second of two backslashes does not begin an escape.
+        // For any other escape, copy the backslash and the byte after it. So the second of two backslashes does not
+        // begin an escape.
         let (taken, text) = escapes(escape).unwrap_or((2, escape.get(..2).unwrap_or(escape)));
         out.push_str(text);
         rest = escape.get(taken..).unwrap_or_default();

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `disable` | no | |
 //! | `prefer` (default) | if the server can | any |
-//! | `require` | yes | any; with `sslrootcert` as `verify-ca` |
+//! | `require` | yes | any; with `sslrootcert`, as for `verify-ca` |
 //! | `verify-ca` | yes | issued by an authority of `sslrootcert` |
-//! | `verify-full` | yes | issued by it for the host of the address |
+//! | `verify-full` | yes | issued by an authority of `sslrootcert` for the host of the address |
 //!
 //! A unix socket is never encrypted. The files are read for each connection.
 
@@ -31,19 +31,19 @@ pub(super) struct PostgresTls {
     key: Option<PathBuf>,
 }
 
-/// The value of `sslmode`; see the table above.
+/// The value of `sslmode`; see the table in the module documentation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Never encrypted.
+    /// The connection is never encrypted.
     Disable,
-    /// Encrypted if the server can.
+    /// The connection is encrypted if the server supports TLS.
     #[default]
     Prefer,
-    /// Encrypted, with any certificate.
+    /// The connection is encrypted. Any certificate is accepted.
     Require,
-    /// Encrypted; an authority must have issued the certificate.
+    /// The connection is encrypted. An authority must have issued the certificate, for any name.
     VerifyCa,
-    /// Encrypted; an authority must have issued the certificate for the host's name.
+    /// The connection is encrypted. An authority must have issued the certificate for the host's name.
     VerifyFull,
 }
 
@@ -53,7 +53,7 @@ enum Authorities {
     File(PathBuf),
 }
 
-/// The TLS options of an address, as written.
+/// The TLS options of an address, before they are checked.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     mode: Option<String>,
@@ -67,7 +67,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// It is a TLS option of libpq that is not supported here.
+    /// The option is a TLS option of libpq that this store does not support.
     pub fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let place = match name {
             "sslmode" => &mut self.mode,
@@ -141,7 +141,7 @@ impl Given {
 }
 
 impl PostgresTls {
-    /// The TLS configuration of the next connection; `None`: not encrypted.
+    /// The TLS configuration of the next connection. `None`: the connection is not encrypted.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl PostgresTls {
             },
             shown,
         )?;
-        // libpq sends this too, and a server with direct TLS (sslnegotiation=direct) requires it.
+        // libpq sends this protocol name too. A server with direct TLS (sslnegotiation=direct) requires it.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Some(config))
     }
@@ -175,7 +175,8 @@ impl PostgresTls {
     }
 }
 
-/// Accepts every certificate issued by these authorities, for any name; without authorities, every certificate.
+/// Accepts every certificate that one of these authorities issued, for any name. Without authorities it accepts every
+/// certificate.
 #[derive(Debug)]
 struct Verifier {
     roots: Option<RootCertStore>,

@@ -1,9 +1,10 @@
-//! The writer: one connection, and one transaction for each group of batches.
+//! The writer. It has one connection, and uses one transaction for each group of batches.
 //!
-//! Chunks are stored exactly once: a stream's watermark moves in the same transaction as its rows, and only from the
-//! value by which the chunk was judged. A watermark can be outdated because another service moved it, or because a
-//! commit with an unknown outcome took effect after all. In both cases the transaction ends instead of storing rows
-//! twice. `COMMIT` is sent only after the server has confirmed that every watermark has moved.
+//! Numbered chunks are stored exactly once. The transaction that stores the rows of a chunk also moves the watermark of
+//! its stream. It does so only if the watermark still has the value that the plan was made for. That value can be
+//! outdated for two reasons: another service moved the watermark, or a commit with an unknown outcome took effect after
+//! all. In both cases the transaction is rolled back, so no rows are stored twice. `COMMIT` is sent only after the
+//! server has confirmed that every watermark has moved.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,28 +25,29 @@ use crate::stores::clock_jump::ClockJump;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, WriteResult};
 
-/// Watermarks kept in memory; beyond this number all are dropped and read again.
+/// Maximum number of watermarks in memory. Beyond this number all of them are dropped and read again when needed.
 const MAX_WATERMARKS: usize = 100_000;
 
-/// Attempts to write a group whose watermarks another service moves meanwhile.
+/// Maximum number of attempts to write a group while another service moves its watermarks.
 const ATTEMPTS: usize = 3;
 
-/// Interval of upkeep: old records and watermarks are removed, partitions made.
+/// Time between two upkeep runs. Upkeep removes old records and watermarks, and creates partitions.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Wait before failed upkeep is tried again. The usual reason is that the tables are in use.
+/// Time before failed upkeep is tried again. Upkeep usually fails because the tables are in use.
 const UPKEEP_RETRY_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long the server may take to answer a check; batches wait meanwhile. Chosen: longer than the pauses of a busy
-/// machine, short enough for monitoring.
+/// How long the server may take to answer a check. Batches wait during a check. Chosen: it is longer than the pauses of
+/// a busy machine, and short enough for monitoring.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often a check also looks at the tables. Chosen: one in ten checks.
+/// Time between two checks that also look at the tables. Chosen: about one in ten checks looks at them.
 const TABLE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
 
-/// Returns the number of moved streams. `epoch IS NULL`: the stream ends; `was_epoch IS NULL`: the stream had no row.
+/// Moves watermarks and returns the number of streams whose watermark moved. `epoch IS NULL`: the stream ends.
+/// `was_epoch IS NULL`: the stream had no row.
 const MOVE_MARKS: &str = "
     WITH given AS (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
@@ -65,9 +67,10 @@ const MOVE_MARKS: &str = "
     )
     SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM made) + (SELECT count(*) FROM gone)";
 
-/// Forgets watermarks of clients that were not seen for 7 days. A client that keeps unacknowledged chunks for longer
-/// may get them stored twice. Age counts from the newest `seen`, not from now, because the server's clock may be wrong
-/// by years. Values later than now are ignored: they come from a time when the clock was ahead.
+/// Deletes the watermarks of streams that were not seen for 7 days. If a client keeps unacknowledged chunks for longer,
+/// they may be stored twice. The age of a watermark is measured from the newest `seen` and not from now, because the
+/// server's clock may be wrong by years. Values of `seen` later than now are ignored: they come from a time when the
+/// clock was ahead.
 const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
     (SELECT max(seen) FROM logspool.streams WHERE seen <= now()) - interval '7 days'";
 
@@ -83,13 +86,13 @@ pub struct PostgresWriter {
 }
 
 impl PostgresWriter {
-    /// A writer that connects when it is first needed, and again whenever the connection is lost.
+    /// Creates a writer. It connects when the connection is first needed, and again whenever the connection is lost.
     pub fn new(config: &PostgresConfig) -> Self {
         let (session, backoff, leap) = (None, Backoff::new(), ClockJump::default());
         Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
 
-    /// The connection, opened if there is none.
+    /// Returns the connection, and opens it if there is none.
     fn session(&mut self) -> Result<&mut WriterSession, ServerFailure> {
         match &mut self.session {
             Some(session) => Ok(session),
@@ -97,7 +100,8 @@ impl PostgresWriter {
         }
     }
 
-    /// Drops the connection after any failure. The next one starts in a known state, with watermarks read again.
+    /// Drops the connection after a failure. The next connection starts in a known state and reads the watermarks
+    /// again.
     fn failed(&mut self, failure: ServerFailure, what: &str) -> StoreError {
         self.session = None;
         self.is_full = failure.code() == schema::DISK_FULL;
@@ -111,8 +115,8 @@ impl Store for PostgresWriter {
         "postgres"
     }
 
-    /// Waits first until the pause after a failure is over (5 s and up to a quarter more), so the caller can retry at
-    /// once.
+    /// Sleeps first until the pause after the last failure is over (at most 5 s and a quarter more). So the caller can
+    /// retry at once.
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
         thread::sleep(self.backoff.remaining());
         let done = self.session().and_then(|session| session.write(deliveries));
@@ -140,7 +144,7 @@ impl Store for PostgresWriter {
         }
         match session.maintain(self.config.retention_days, &mut self.leap) {
             Ok(()) => Ok(()),
-            // The server answered, so the connection is usable and stays.
+            // The server answered, so the connection can still be used and stays open.
             Err(failure) if !failure.code().is_empty() => Err(failure.explain("tidy up", &self.config.address)),
             Err(failure) => Err(self.failed(failure, "tidy up")),
         }
@@ -172,7 +176,7 @@ impl Store for PostgresWriter {
 struct WriterSession {
     link: ServerLink,
     statements: Statements,
-    /// Watermarks as this connection has read or committed them.
+    /// The watermarks that this connection has read or committed.
     marks: Watermarks,
     tables_at: Instant,
     upkeep_at: Instant,
@@ -193,8 +197,8 @@ impl WriterSession {
         let statements = link.run(async |client| {
             schema::prepare(client).await?;
             match schema::make_partitions(client, today).await {
-                // The tables are locked, for example by a backup, or old records have to be removed first. Records are
-                // accepted all the same.
+                // The tables are locked, for example by a backup, or old records have to be removed first. Records can
+                // be stored without the new partitions, in the default partition.
                 Err(failure) if schema::is_passing(failure.code()) => {}
                 done => done?,
             }
@@ -257,8 +261,8 @@ impl WriterSession {
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_RETRY_PAUSE, today);
         let more = link.run(async |client| {
             let is_believed = leap.is_trusted(today, schema::was_away(client, today).await?, Instant::now());
-            // Remove first: on a full disk it frees space for the rest. Today's partition is made even if removal
-            // fails.
+            // Remove old records first: on a full disk, removal frees space for the other steps. Partitions are created
+            // even if removal fails.
             let removed = match retention_days {
                 Some(days) if is_believed => schema::remove_before(client, today - i64::from(days)).await,
                 _ => Ok(false),
@@ -300,8 +304,8 @@ async fn read_watermarks(
     Ok(())
 }
 
-/// Writes the plan in one transaction and returns the number of quarantined records. `None`: a watermark was not the
-/// one the plan was made for, and nothing was written.
+/// Writes the plan in one transaction and returns the number of quarantined records. `None`: a watermark differed from
+/// the one that the plan was made for, so nothing was written.
 async fn commit(
     client: &Client,
     statements: &Statements,
@@ -336,10 +340,11 @@ async fn commit(
     Ok(Some(quarantined))
 }
 
-/// True if the server refuses a row's data: it cannot read the data (class 22), the data breaks a constraint (23) or a
-/// server limit (54), or a trigger refuses it (P0). Other errors may be gone the next time.
+/// True if the server refuses a row because of its data. The server cannot read the data (class 22), the data breaks a
+/// constraint (23) or a server limit (54), or a trigger refuses the data (P0). Other errors may not occur again at the
+/// next attempt.
 fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
-    // 22P04 reports a malformed copy. The copy is encoded here, so no row is to blame.
+    // 22P04 reports malformed COPY data. This service encodes the COPY data, so the error is not the fault of a row.
     code != "22P04" && ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
 }

@@ -1,7 +1,7 @@
-//! The list of files, with the time range of each.
+//! The list of day files, with the time range of each file.
 //!
-//! It repeats data from the files, so that a query opens only the files it needs. A lost or damaged catalog is made
-//! again from the files.
+//! The list repeats data from the files, so that a query opens only the files it needs. A lost or damaged catalog is
+//! rebuilt from the files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,24 @@ use super::failure::failed;
 use super::folder::{CATALOG, remove_database};
 use crate::stores::StoreError;
 
-/// A day's file.
+/// The catalog's entry for a day's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CatalogEntry {
-    /// Number of the file in order of creation; the newest has the greatest.
+    /// Number of the file in order of creation. The newest file has the greatest number.
     pub sequence: i64,
     /// Name in the folder.
     pub name: String,
-    /// True if no more records are written to the file. While it is false, `range` and `rows` are not known here.
+    /// True if no more records are written to the file. While `sealed` is false, the catalog does not know `range` and
+    /// `rows`.
     pub sealed: bool,
-    /// The oldest and the newest time in the file; `None` without records.
+    /// The oldest and the newest time in the file. `None`: the file has no records, or the times are not known.
     pub range: Option<(i64, i64)>,
     /// Number of records.
     pub rows: i64,
 }
 
 impl CatalogEntry {
-    /// True if the file may have records from `since` on and before `until`.
+    /// True if the file may have records with a time from `since` (inclusive) to `until` (exclusive).
     pub fn overlaps(&self, since: i64, until: Option<i64>) -> bool {
         match self.range {
             Some((oldest, newest)) => newest >= since && until.is_none_or(|until| oldest < until),
@@ -72,7 +73,7 @@ impl Catalog {
         Ok(connection)
     }
 
-    /// Opens the catalog for reading, while another connection may write.
+    /// Opens the catalog for reading. Another connection may be writing to it.
     pub fn open_read(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(CATALOG);
         let connection = database::open_read(DatabaseKind::Catalog, &path, None)?;
@@ -109,7 +110,8 @@ impl Catalog {
     }
 }
 
-/// True if an unusable catalog is not a database at all. False for a database of another program or of a newer version.
+/// True if an unusable catalog is damaged or not a database, so it can be rebuilt. False if it is a database of another
+/// program or of a newer version.
 fn is_rebuildable(path: &Path) -> bool {
     let version = Connection::open(path).and_then(|connection| {
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))

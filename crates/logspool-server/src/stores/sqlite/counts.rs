@@ -1,4 +1,4 @@
-//! Counts over the records of several files: by the values of a field, or by intervals of time.
+//! Counts the records of several files, by the values of a field or by intervals of time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,29 +19,29 @@ use crate::cancel::QueryDeadline;
 use crate::query::{Field, Query};
 use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 
-/// Most distinct values of one query, and most bytes of them: they are in memory.
+/// Maximum number of distinct values of one query, and maximum bytes of these values. The values are in memory.
 const MAX_VALUES: usize = 1_000_000;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Most bytes of values over all queries, including queries whose answers are not read to the end. Chosen: one query
-/// with the most values, or several with fewer.
+/// Maximum bytes of the values of all queries together, including queries whose answers are not read to the end.
+/// Chosen: it has room for one query with the maximum number and bytes of values, or for several smaller queries.
 const MAX_TOTAL_BYTES: usize = 192 << 20;
 
 /// Bytes that a value takes in addition to its text: its slot in a half-empty hash table, and its count.
 const ENTRY_BYTES: usize = 64;
 
-/// Bytes of counted values over all queries. It is an atomic because each query counts on its own thread.
+/// The bytes of the counted values of all queries. The number is an atomic because each query counts on its own thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CountMemory(Arc<AtomicUsize>);
 
 impl CountMemory {
-    /// The part of one query, empty at first.
+    /// Creates the part of one query, which is empty at first.
     pub fn part(&self) -> QueryMemory {
         QueryMemory { all: self.clone(), bytes: 0 }
     }
 }
 
-/// One query's part of the memory, released on drop.
+/// One query's part of the memory. Dropping it releases the memory.
 #[derive(Debug)]
 pub(super) struct QueryMemory {
     all: CountMemory,
@@ -49,10 +49,11 @@ pub(super) struct QueryMemory {
 }
 
 impl QueryMemory {
-    /// Takes more memory. Returns true if there is room for it.
+    /// Adds `bytes` to this query's part and to the total of all queries. Returns false if the total now exceeds
+    /// [`MAX_TOTAL_BYTES`]. Even then the bytes stay added until this value is dropped.
     fn take(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
-        // Relaxed, here and below: no other memory access depends on this counter.
+        // Relaxed is enough here and in `drop`: no other memory access depends on this counter.
         self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_TOTAL_BYTES
     }
 }
@@ -70,7 +71,7 @@ pub(super) struct CountQuery<'a> {
     pub until: &'a QueryDeadline,
 }
 
-/// A piece of a file, with the time range to read.
+/// A part of a file, with the start and the end of the time range to read.
 type Part = (FilePart, Option<i64>, Option<i64>);
 
 /// A key that records are counted by.
@@ -166,10 +167,10 @@ impl CountQuery<'_> {
         let piece = match IndexChoice::of(&self.query.filter) {
             IndexChoice::Trace(trace) => FilePart::Trace(trace),
             IndexChoice::Words(words) => FilePart::Words(words),
-            // A logger may have most of the records, so its index would not help.
+            // A logger may have most of the records of the file, so its index would not help.
             IndexChoice::Time | IndexChoice::Logger(_) => return Ok(whole),
         };
-        // Test the index first: damage would otherwise show in the middle of counting.
+        // Test the index first. Otherwise a damaged index would be noticed only during the counting.
         let readable = piece.exceeds(0).map(|BoundStatement { sql, values }| {
             file.connection.query_one(&sql, params_from_iter(values), |row| row.get::<_, bool>(0))
         });
@@ -188,9 +189,10 @@ fn can_count_minutes(key: CountKey<'_>) -> bool {
     }
 }
 
-/// Reads whole minutes from the rollup and the remainders at both ends from the records.
+/// Splits a time range into parts. Whole minutes are read from the rollup. The incomplete minutes at the start and the
+/// end are read from the records.
 fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
-    // Rounded up to the first whole minute.
+    // The start is rounded up to a whole minute.
     let first = since.map(|since| since.div_euclid(MINUTE_NS) + i64::from(since.rem_euclid(MINUTE_NS) > 0));
     let last = until.map(|until| until.div_euclid(MINUTE_NS));
     if first.zip(last).is_some_and(|(first, last)| first >= last) {
@@ -212,23 +214,24 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
     parts
 }
 
-/// Counts, returned one after the other.
+/// An answer that returns counts one after the other.
 #[derive(Debug)]
 pub(super) struct Counts {
     left: RemainingCounts,
     _memory: QueryMemory,
 }
 
-/// Counts not returned yet.
+/// The counts that are not returned yet.
 #[derive(Debug)]
 enum RemainingCounts {
     Values(IntoIter<(Option<String>, u64)>),
-    /// Interval numbers with their counts, and the interval's length in nanoseconds.
+    /// The intervals' numbers with their counts, and the length of an interval in nanoseconds.
     Intervals(IntoIter<(i64, u64)>, i64),
 }
 
 impl Counts {
-    /// Greatest count first; equal counts in order of their values, with a missing value first.
+    /// Returns the greatest counts first. Equal counts are in the order of their values, and a missing value comes
+    /// first.
     pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
@@ -236,7 +239,7 @@ impl Counts {
         Self { left: RemainingCounts::Values(counts.into_iter()), _memory: memory }
     }
 
-    /// Oldest interval first.
+    /// Returns the oldest intervals first.
     pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
@@ -244,7 +247,7 @@ impl Counts {
         Self { left: RemainingCounts::Intervals(counts.into_iter(), interval_ns), _memory: memory }
     }
 
-    /// Passes on the next count; `None`: there are no more.
+    /// Passes the next count to `each`. `None`: there are no more counts.
     fn emit_next(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Option<RowFlow> {
         match &mut self.left {
             RemainingCounts::Values(counts) => {

@@ -1,7 +1,7 @@
-//! Damaged files of the store, and lost records, as `/readyz` reports them.
+//! The damaged files and the lost records of the store, as `/readyz` reports them.
 //!
-//! The writer, the indexer and queries note damage when they find it. The note is removed at the next maintenance after
-//! the file was moved away or changed.
+//! The writer, the indexer and queries add a note when they find damage. When the file was moved away or changed, the
+//! next maintenance removes the note.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Noted damage; see the file head. Shared by all parts of a store.
+/// The noted damage; see the module documentation. All parts of a store share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DamageNotes(Arc<Mutex<NotedDamage>>);
 
@@ -27,11 +27,12 @@ struct FileDamage {
     seen: Option<FileFingerprint>,
 }
 
-/// Identifies a file's content: device, inode, bytes, time of the last change (seconds and nanoseconds).
+/// Changes when a file is replaced or written: device, inode, length in bytes, and time of the last change (seconds and
+/// nanoseconds).
 type FileFingerprint = (u64, u64, u64, i64, i64);
 
 impl DamageNotes {
-    /// Notes a file that cannot be used, and logs each new reason once.
+    /// Adds a note about a file that cannot be used. Logs the reason unless the last note of the file had the same one.
     pub fn note(&self, folder: &Path, name: &str, why: &str) {
         let damage = FileDamage { why: why.to_owned(), seen: content(&folder.join(name)) };
         let before = self.lock().files.insert(name.to_owned(), damage);
@@ -40,13 +41,14 @@ impl DamageNotes {
         }
     }
 
-    /// Notes that records are lost, and logs it.
+    /// Adds a note that records are lost, and logs it.
     pub fn note_loss(&self, why: String) {
         tracing::error!("{why}");
         self.lock().losses.push(why);
     }
 
-    /// Keeps the note of a file that the store itself has changed.
+    /// Keeps the note about a file after the store itself has changed the file. Without this call, maintenance would
+    /// remove the note.
     pub fn refresh(&self, folder: &Path, name: &str) {
         if let Some(damage) = self.lock().files.get_mut(name) {
             damage.seen = content(&folder.join(name));
@@ -58,8 +60,8 @@ impl DamageNotes {
         self.lock().files.contains_key(name)
     }
 
-    /// Forgets files that were moved away or changed since they were noted, except files that the caller has open.
-    /// Returns their names.
+    /// Removes the notes about files that were moved away or changed since they were noted, except files that the
+    /// caller has open. Returns the names of the files whose notes were removed.
     pub fn forget_changed(&self, folder: &Path, is_open: impl Fn(&str) -> bool) -> Vec<String> {
         let mut changed = Vec::new();
         self.lock().files.retain(|name, damage| {
@@ -77,7 +79,7 @@ impl DamageNotes {
         changed
     }
 
-    /// All notes.
+    /// The texts of all notes.
     pub fn messages(&self) -> Vec<String> {
         let found = self.lock();
         found.files.values().map(|damage| damage.why.clone()).chain(found.losses.iter().cloned()).collect()

@@ -14,14 +14,15 @@ use crate::stores::{StoreError, private};
 /// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
 pub(super) const VERSION: i64 = 1;
 
-/// How long a connection waits for another's lock. The store's own connections hold locks for less; a person with
-/// `sqlite3` may hold one longer.
+/// How long a connection waits for the lock of another connection. The store's own connections hold locks for a shorter
+/// time. A person with `sqlite3` may hold a lock for longer.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Steps of SQLite's virtual machine between two checks of the deadline: far less than a millisecond.
+/// Number of steps of SQLite's virtual machine between two checks of the deadline. They take far less than a
+/// millisecond.
 const STEPS: i32 = 5_000;
 
-/// Columns of a record, in the order in which they are written and read.
+/// The columns of a record, in the order in which they are written and read.
 pub(super) const COLUMNS: &str = "time_ns, level, logger, message, file, line, function, host, process, process_name, \
                                   thread, thread_name, task, trace_id, span_id, exception, stack, fields";
 
@@ -40,7 +41,7 @@ pub(super) enum DatabaseKind {
 }
 
 impl DatabaseKind {
-    /// Distinguishes files of the store from others. The numbers are ASCII letters: "lsD1" and so on.
+    /// Distinguishes files of the store from others. The numbers are four ASCII characters: "lsD1", "lsI1" and "lsC1".
     fn application_id(self) -> i64 {
         match self {
             Self::Day => 0x6c73_4431,
@@ -65,7 +66,7 @@ impl DatabaseKind {
                  CREATE TABLE file_state(one INTEGER PRIMARY KEY CHECK(one = 1), identity INTEGER, sequence INTEGER,
                      ready INTEGER, sealed INTEGER, min_time_ns INTEGER, max_time_ns INTEGER, rows INTEGER);"
             }
-            // No column shares a name with the table of records, because one statement uses both.
+            // No column has the name of a column of `records`, because one statement uses both tables.
             Self::Index => {
                 "CREATE VIRTUAL TABLE words USING fts5(word, content='', columnsize=0, detail=none, tokenize='ascii');
                  CREATE TABLE by_trace(of_trace TEXT, record INTEGER, PRIMARY KEY(of_trace, record)) WITHOUT ROWID;
@@ -81,17 +82,18 @@ impl DatabaseKind {
         }
     }
 
-    /// Settings of a connection that writes. The catalog keeps SQLite's rollback journal, so that readers need only one
-    /// file.
+    /// The settings of a connection that writes. The catalog uses SQLite's rollback journal instead of a log, so that
+    /// readers need only one file.
     fn pragmas(self) -> &'static str {
         match self {
-            // Chosen: 16 MiB between checkpoints, so that pages that change often are copied once. After a kill, the
-            // next start has that much to read.
+            // Chosen: with 16 MiB between checkpoints, a page that changes often is copied only once. A larger value
+            // would make the next start after a kill read more.
             Self::Day => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4096;
                  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
             }
-            // NORMAL: a power cut may lose the last steps. Each step is lost as a whole and made again.
+            // NORMAL: a power cut may lose the last steps of indexing. A step is lost as a whole, and the indexer
+            // repeats it.
             Self::Index => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;
                  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
@@ -101,15 +103,15 @@ impl DatabaseKind {
     }
 }
 
-/// Opens a database to write many records; a new one is empty.
+/// Opens a database to write many records, with the settings of its kind. A new database has no tables.
 pub(super) fn open(kind: DatabaseKind, path: &Path) -> Result<Connection, StoreError> {
     let connection = open_as_is(kind, path)?;
     connection.execute_batch(kind.pragmas()).map_err(|error| failed("open", path, &error))?;
     Ok(connection)
 }
 
-/// Opens a database for writing and keeps its journal mode. A new one is created with the folder's readers; SQLite
-/// gives its log and journal the same permissions.
+/// Opens a database for writing and keeps its journal mode. A new database can be read by the readers of the folder.
+/// SQLite gives its log and journal the same permissions.
 pub(super) fn open_as_is(kind: DatabaseKind, path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path)?;
     // Check first, so that another program's file is not changed.
@@ -129,10 +131,11 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|error| failed("open", path, &error))
 }
 
-/// Opens a database for reading, beside a process that writes. A statement fails when `until` is over.
+/// Opens a database for reading. Another process may be writing to it. Statements fail after the deadline `until`.
 ///
-/// The connection is opened read-write if the system allows it: SQLite has to recover the log or journal of a killed
-/// process before it can read. If nothing can be written, the database is read all the same.
+/// The connection is opened read-write if the system allows it, because SQLite has to recover the log or journal of a
+/// killed process before it can read. If the system does not allow writing, the database is opened as described in
+/// [`read_only`].
 pub(super) fn open_read(
     kind: DatabaseKind,
     path: &Path,
@@ -167,7 +170,7 @@ pub(super) fn open_read(
     Ok(connection)
 }
 
-/// Why a database without tables cannot be used.
+/// The reason why a database without tables cannot be used.
 pub(super) fn emptiness(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => "it has no tables".to_owned(),
@@ -175,7 +178,7 @@ pub(super) fn emptiness(path: &Path) -> String {
     }
 }
 
-/// Checks that a day file has all tables with all columns; the error names the missing one.
+/// Checks that a day file has all tables with all columns. The error names the missing table or column.
 pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
     for (columns, table) in [
         (COLUMNS, "records"),
@@ -189,14 +192,14 @@ pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Creates the tables, within the caller's transaction.
+/// Creates the tables in the caller's transaction.
 pub(super) fn create_schema(kind: DatabaseKind, connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(kind.schema())?;
     connection.pragma_update(None, "application_id", kind.application_id())?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// True if the tables exist. Fails if they belong to another program or a newer version.
+/// True if the tables exist. Fails if the tables belong to another program or to a newer version.
 pub(super) fn has_schema(kind: DatabaseKind, connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let schema = schema(kind, connection).map_err(|error| failed("read", path, &error))?;
     schema.check(path)?;
@@ -208,11 +211,11 @@ pub(super) fn has_schema(kind: DatabaseKind, connection: &Connection, path: &Pat
 pub(super) enum Schema {
     /// There are no tables.
     None,
-    /// The tables of a version known here.
+    /// The tables have a version that this logspool supports.
     Ours,
-    /// The tables of a newer logspool, with this version.
+    /// The tables belong to a newer logspool. Their version is this number.
     Newer(i64),
-    /// The tables of another program.
+    /// The tables belong to another program.
     Foreign,
 }
 
@@ -221,7 +224,7 @@ impl Schema {
         self.problem(path).map_or(Ok(()), |why| Err(StoreError::Fatal(why)))
     }
 
-    /// Why a database with these tables cannot be used, and how to repair it.
+    /// The reason why a database with these tables cannot be used, and how to repair it. `None`: it can be used.
     pub fn problem(self, path: &Path) -> Option<String> {
         let path = path.display();
         match self {

@@ -1,7 +1,7 @@
-//! A day's file, open for writing: its creation and its sealing.
+//! A day's file, open for writing. Creates it, writes to it and seals it.
 //!
-//! The file is created in one transaction, with the watermarks of all active streams, and counts from then on. A sealed
-//! file is never written again.
+//! The file is created in one transaction, with the watermarks of all active streams. Once that transaction is
+//! committed, the store uses the file. A sealed file is never written again.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,8 +20,8 @@ use super::transaction;
 use crate::delivery::Delivery;
 use crate::stores::{StoreError, WriteResult};
 
-/// Chosen: a week. A stream that was silent for this long is assumed to have no unacknowledged batch. If it has one,
-/// the batch is stored twice.
+/// How long a silent stream is kept. Chosen: after a week a stream is assumed to have no unacknowledged batch. If it
+/// has one, the batch may be stored twice.
 const STREAM_RETENTION_NS: i64 = 7 * 86_400_000_000_000;
 
 /// A stream's watermark as stored in a file.
@@ -39,23 +39,23 @@ pub(super) struct DayFile {
     connection: Connection,
     path: PathBuf,
     name: String,
-    /// The file's day.
+    /// The day on which the file was created.
     pub day: Day,
     sequence: i64,
     /// True if the file and the catalog are both marked as sealed.
     sealed: bool,
-    /// Device and inode, to check that the path still names this file.
+    /// Device and inode of the file, to check that the path still names it.
     identity: Option<(u64, u64)>,
 }
 
-/// The state row of a file.
+/// The row of the table `file_state` of a file.
 #[derive(Debug, Clone)]
 pub(super) struct FileState {
     /// The entry for the catalog.
     pub entry: CatalogEntry,
     /// True if the transaction that created the file was committed.
     pub ready: bool,
-    /// A random number. An index with another identity does not belong to this file.
+    /// A random number that is also stored in the index. An index with another number does not belong to this file.
     pub identity: i64,
 }
 
@@ -105,7 +105,7 @@ impl DayFile {
         &self.name
     }
 
-    /// True if the file was moved or removed. Records written to it now would never be found.
+    /// True if the file was moved or removed. Records that are written to it now would never be found.
     pub fn is_moved(&self) -> bool {
         let found = identity(&self.path);
         found != self.identity && (found.is_some() || is_gone(&self.path))
@@ -116,12 +116,12 @@ impl DayFile {
         self.sequence
     }
 
-    /// The catalog's entry while the file is written.
+    /// The catalog's entry for the file before it is sealed.
     pub fn entry(&self) -> CatalogEntry {
         CatalogEntry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
     }
 
-    /// The active streams; all streams if `now_ns` is `None` because the clock is in doubt.
+    /// The active streams. If the clock is in doubt, `now_ns` is `None`, and all streams are returned.
     pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<StoredStream>, StoreError> {
         read_streams(&self.connection, &self.path, now_ns)
     }
@@ -142,7 +142,7 @@ impl DayFile {
         transaction::write(&mut self.connection, deliveries, now_ns, tell)
     }
 
-    /// Seals the file and puts its final state into the catalog, once.
+    /// Seals the file and puts its final state into the catalog. Does nothing if the file is sealed already.
     pub fn seal(&mut self, catalog: &Catalog) -> Result<(), StoreError> {
         if self.sealed {
             return Ok(());
@@ -158,8 +158,8 @@ impl DayFile {
         Ok(())
     }
 
-    /// Copies SQLite's log into the file, so that the file can be read where nothing may be written. Fails while the
-    /// file is being read. Returns true on success.
+    /// Copies SQLite's log into the file, so that the file can be read from a read-only disk or folder. Returns false
+    /// if that fails, for example while the file is being read.
     pub fn checkpoint_log(&self) -> bool {
         let changed = self.connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0));
         changed.is_ok_and(|mode: String| mode == "delete")
@@ -175,9 +175,9 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
     let read = |row: &Row<'_>| {
         Ok(StoredStream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
     };
-    // Age counts from the newest `seen_ns` rather than from the clock, which may be wrong by years. Times after now are
-    // ignored: they come from a wrong clock, and all other streams would look old beside them. If all times are after
-    // now, or now is unknown, no stream is forgotten.
+    // The age of a stream is measured from the newest `seen_ns` and not from the clock, which may be wrong by years.
+    // Times later than now are ignored: they come from a wrong clock, and compared with them all other streams would
+    // look old. If all times are later than now, or now is unknown, no stream is omitted.
     let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
                ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
     let query = || {
@@ -187,8 +187,8 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
     query().map_err(|error| failed("read", path, &error))
 }
 
-/// The streams of the newest file that can be read. If a stream went on in a newer, unreadable file, some of its
-/// records may be stored twice.
+/// The streams of the newest file that can be read. If a newer, unreadable file has later records of a stream, some of
+/// its records may be stored twice.
 pub(super) fn newest_streams(
     folder: &Path,
     entries: &[CatalogEntry],
@@ -214,7 +214,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 pub(super) enum FileCondition {
     /// The file can be used.
     Usable(FileState),
-    /// The transaction that creates the file was not committed.
+    /// The transaction that creates the file was not committed, so the file has no records.
     Uncommitted,
     /// The file cannot be read. The text has the reason and how to repair it.
     Damaged(String),
@@ -230,7 +230,7 @@ pub(super) enum FileCondition {
 pub(super) fn condition(folder: &Path, name: &str) -> Result<FileCondition, StoreError> {
     let path = folder.join(name);
     let look = || {
-        // Not read-only: SQLite has to recover the log or journal of a killed process.
+        // The connection is not read-only, because SQLite may have to recover the log or journal of a killed process.
         let connection = database::connect(&path)?;
         let error = |error| failed("read", &path, &error);
         Ok(match database::schema(DatabaseKind::Day, &connection).map_err(error)? {
@@ -254,7 +254,8 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<FileCondition, Stor
     }
 }
 
-/// Why a sealed file cannot be read, judged by its schema and its length.
+/// The reason why a sealed file cannot be read, found by checks of its schema and its length. `None`: no damage was
+/// found.
 pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name);
     if let Some((bytes, wanted)) = cut_off(&path) {

@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 use crate::stores::StoreError;
 
-/// How to repair a damaged file.
+/// Advice for messages about a damaged file.
 pub(super) const REPAIR_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` \
     extracts what can \
                                       be read); all other days remain usable";
@@ -26,8 +26,8 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
             "{what}; the user of the service has to be allowed to write to the file and its folder, and the disk must \
              not be mounted read-only"
         )),
-        // SQLite does not report the reason. Do not open the file to find out: closing it would drop SQLite's locks on
-        // it.
+        // SQLite does not report the reason. Use access(2) to find it. Do not open the file: closing it would release
+        // SQLite's locks on it.
         Some(ErrorCode::CannotOpen) => StoreError::Retry(match access(path, Access::READ_OK) {
             Err(error) => format!("cannot {tried} {}: {}", path.display(), io::Error::from(error)),
             Ok(()) => format!("{what}; is its folder writable?"),
@@ -36,7 +36,7 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
     }
 }
 
-/// The same for an I/O error outside SQLite.
+/// Turns an I/O error outside SQLite into a store's error: the operation, the file and the reason.
 pub(super) fn failed_io(tried: &str, path: &Path, error: &io::Error) -> StoreError {
     StoreError::Retry(format!("cannot {tried} {}: {error}", path.display()))
 }
@@ -46,8 +46,8 @@ pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)) || is_altered(error)
 }
 
-/// True if a table or a column is missing. SQLite uses one code for this and for mistakes in a statement, so the text
-/// decides.
+/// True if a table or a column is missing. SQLite uses the same code for mistakes in a statement, so the text of the
+/// error is checked.
 fn is_altered(error: &Error) -> bool {
     let text = match error {
         Error::SqliteFailure(_, Some(text)) => text,
@@ -57,7 +57,7 @@ fn is_altered(error: &Error) -> bool {
     ["no such table", "no such column", "has no column named"].iter().any(|part| text.contains(part))
 }
 
-/// True if the error is one record's fault: it would recur with this record and with no other.
+/// True if one record caused the error: it would recur with this record, but not with other records.
 pub(super) fn is_of_a_record(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),

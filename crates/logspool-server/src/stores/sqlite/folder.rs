@@ -1,4 +1,4 @@
-//! The folder of the store: the names of its files, and the lock that excludes a second service.
+//! The folder of the store: the names of its files, and the lock that prevents a second service from writing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ pub(super) const CATALOG: &str = "catalog.sqlite";
 /// Name of the lock file.
 const LOCK: &str = "lock";
 
-/// Suffixes of the files that SQLite keeps beside a database.
+/// Suffixes of the files that SQLite keeps next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -34,23 +34,23 @@ impl Day {
         Self(i32::try_from(time_ns.div_euclid(DAY_NS)).unwrap_or_default())
     }
 
-    /// Number of days after another day.
+    /// Number of days from `other` to this day.
     pub fn after(self, other: Self) -> i32 {
         self.0 - other.0
     }
 
-    /// The day's number.
+    /// The number of the day, counted from 1970.
     pub fn number(self) -> i64 {
         self.0.into()
     }
 
-    /// The day's first and last time; for today, the last time is now.
+    /// The first and the last time of the day, in nanoseconds since 1970. For today, the last time is `now_ns`.
     pub fn time_range(self, now_ns: i64) -> (i64, i64) {
         let first = self.number().saturating_mul(DAY_NS);
         (first, first.saturating_add(DAY_NS - 1).min(now_ns).max(first))
     }
 
-    /// The name of the day's nth file, from 1.
+    /// The name of the day's nth file. The first file has number 1.
     pub fn file_name(self, nth: u32) -> String {
         let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();
         match nth {
@@ -59,7 +59,7 @@ impl Day {
         }
     }
 
-    /// The day in the name of a file; `None`: not a day file.
+    /// The day in the name of a file. `None`: the name is not the name of a day file.
     pub fn in_name(name: &str) -> Option<Self> {
         let name = name.strip_suffix(".sqlite")?;
         let (date, nth) = name.split_once('.').unwrap_or((name, "1"));
@@ -70,13 +70,13 @@ impl Day {
     }
 }
 
-/// The lock of a folder, held while this value exists. If the process is killed, the system releases it.
+/// The lock of a folder. It is held while this value exists. If the process is killed, the kernel releases the lock.
 #[derive(Debug)]
 pub(super) struct FolderLock {
     _file: File,
 }
 
-/// Creates the folder if it is missing, removes access for others than the readers, and locks it.
+/// Creates the folder if it is missing, locks it, and removes the access of users who are not readers.
 pub(super) fn lock(folder: &Path, readers: Readers) -> Result<FolderLock, StoreError> {
     let was_open = private::make_folder(folder, readers)?;
     let path = folder.join(LOCK);
@@ -105,7 +105,7 @@ fn try_lock(folder: &Path, path: &Path) -> Result<FolderLock, StoreError> {
         OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed_io("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => {
-            // The process id is written for people to read.
+            // The process id is for error messages and for people.
             let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
             Ok(FolderLock { _file: file })
         }
@@ -122,7 +122,7 @@ fn try_lock(folder: &Path, path: &Path) -> Result<FolderLock, StoreError> {
     }
 }
 
-/// True if a file in the folder belongs to the store.
+/// True if a file with this name in the folder belongs to the store.
 fn is_of_the_store(name: &str) -> bool {
     let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let day = base.strip_suffix(".index").map(|day| format!("{day}.sqlite"));
@@ -134,7 +134,7 @@ pub(super) fn day_files(folder: &Path) -> Result<Vec<String>, StoreError> {
     names(folder, |name| Day::in_name(name).is_some())
 }
 
-/// Removes indexes whose day file is gone.
+/// Removes each index whose day file does not exist.
 pub(super) fn remove_lone_indexes(folder: &Path) -> Result<(), StoreError> {
     for name in names(folder, |name| name.ends_with(".index"))? {
         let path = folder.join(name);
@@ -149,7 +149,7 @@ fn names(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, St
     let read = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
-            // A name that is not UTF-8 is not a name of the store.
+            // A name that is not UTF-8 is not the name of a file of the store, so it is skipped.
             names.extend(entry?.file_name().into_string().ok().filter(|name| wanted(name)));
         }
         Ok(names)
@@ -168,9 +168,10 @@ pub(super) fn remove_day(path: &Path) -> Result<(), StoreError> {
     remove_database(path)
 }
 
-/// Removes a database and its companion files.
+/// Removes a database and the files that SQLite keeps next to it.
 ///
-/// The database goes first. If only its log remains, SQLite discards the log when a new database gets the name.
+/// The database is removed first. If a kill leaves only its log, SQLite discards the log when a new database gets the
+/// same name.
 pub(super) fn remove_database(path: &Path) -> Result<(), StoreError> {
     for path in std::iter::once(path.to_owned()).chain(companions(path)) {
         match fs::remove_file(&path) {
@@ -186,14 +187,14 @@ pub(super) fn is_gone(path: &Path) -> bool {
     matches!(path.try_exists(), Ok(false))
 }
 
-/// Bytes on disk of a day file, with its index and companion files.
+/// Total bytes of a day file, its index, and the files that SQLite keeps next to both.
 pub(super) fn bytes_of_day(path: &Path) -> u64 {
     let index = index_of(path);
     let all = [path.to_owned(), index.clone()].into_iter().chain(companions(path)).chain(companions(&index));
     all.filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 
-/// True if a database needs its log to be read, according to its header.
+/// True if the header of a database says that it uses a log.
 pub(super) fn needs_log(path: &Path) -> bool {
     const WRITE_VERSION: usize = 18;
     let mut header = [0; WRITE_VERSION + 1];
@@ -207,12 +208,12 @@ pub(super) fn log_of(path: &Path) -> PathBuf {
     PathBuf::from(log)
 }
 
-/// True if no file of a database with this name remains.
+/// True if neither the database nor one of the files that SQLite keeps next to it exists.
 pub(super) fn is_free(path: &Path) -> bool {
     is_gone(path) && companions(path).all(|path| is_gone(&path))
 }
 
-/// The actual and the expected bytes of a database that was cut off; `None` if it was not.
+/// Returns the actual and the expected bytes of a database that was truncated. `None`: it was not truncated.
 pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
     const HEAD: usize = 100;
     let mut head = [0; HEAD];
@@ -225,7 +226,8 @@ pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
         page => u64::from(page),
     };
     let wanted = u64::from(number(28)) * page;
-    // With a log the length says nothing yet. The page count is valid if its two version marks agree.
+    // If the database uses a log, its length is not final. The page count in the header is valid only if its two
+    // version marks agree.
     (head[18] == 1 && number(24) == number(92) && bytes < wanted).then_some((bytes, wanted))
 }
 
@@ -249,7 +251,7 @@ mod tests {
         File::create(&path).unwrap();
 
         assert!(!is_gone(&path));
-        // The path does not exist, but the system reports another error than "not found".
+        // The path does not exist, but the system reports an error other than "not found".
         let unknown = path.join("behind a file");
         assert!(!unknown.exists() && !is_gone(&unknown));
     }

@@ -1,10 +1,11 @@
-//! The index of a day file: words, traces and loggers, in a separate database beside it.
+//! The index of a day file. It has the words, traces and loggers of the records, in a separate database next to the
+//! file.
 //!
 //! The index is filled in steps. Each step stores its records and its position in one transaction. After a kill the
-//! index continues where it was, and after a power cut a few steps earlier: SQLite keeps the log consistent without
-//! syncing each step. The index stores the identity of its file. An index that is damaged, belongs to another file, or
-//! is ahead of its file is removed and made again. If the file is damaged, the index ends before the damage, and
-//! queries read the rest without it.
+//! index continues after its last step. After a power cut it continues a few steps earlier: SQLite does not sync each
+//! step, but keeps the log consistent. The index stores the identity of its file. The index is rebuilt if it is
+//! damaged, belongs to another file, or is ahead of its file. If the file is damaged, the index ends before the damage,
+//! and queries read the later records without it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,8 @@ use super::folder::{index_of, remove_database};
 use crate::query::Phrase;
 use crate::stores::StoreError;
 
-/// Records of a step. Chosen: a step takes some 50 ms. A stop waits that long, and SQLite cannot checkpoint the file's
-/// log meanwhile. With half as many records FTS5 merges twice as often.
+/// Maximum number of records of a step. Chosen: a step takes some 50 ms. A larger value would make a stop of the thread
+/// wait longer, and SQLite cannot checkpoint the file's log during a step. Halving it makes FTS5 merge twice as often.
 const STEP_RECORDS: i64 = 5_000;
 
 /// A file and its index, open for the next step.
@@ -31,7 +32,7 @@ pub(super) struct DayIndex {
     index: Connection,
     path: PathBuf,
     name: String,
-    /// The last indexed record; 0 before the first step.
+    /// Number of the last indexed record; 0 before the first step.
     reached: i64,
 }
 
@@ -40,11 +41,11 @@ pub(super) struct DayIndex {
 pub(super) enum IndexProgress {
     /// There are more records.
     More,
-    /// All records so far are indexed.
+    /// All records that the file has now are indexed.
     UpToDate,
     /// All records are indexed and the file is sealed.
     Finished,
-    /// All readable records are indexed: the file is damaged after them. The text describes the damage.
+    /// All readable records are indexed. The file is damaged after them, and the text describes the damage.
     Damaged(String),
 }
 
@@ -61,8 +62,8 @@ impl From<rusqlite::Error> for IndexFault {
 }
 
 impl DayIndex {
-    /// Opens the index of a file, or creates it if there is no usable one. `None`: the index is finished already, or
-    /// the file is gone.
+    /// Opens the index of a file, or creates it if there is no usable index. `None`: the index is finished already, or
+    /// the file does not exist.
     pub fn open(folder: &Path, entry: &CatalogEntry, damages: &DamageNotes) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         if !path.exists() {
@@ -114,13 +115,13 @@ impl DayIndex {
         })
     }
 
-    /// The last record indexed since the index was opened; 0 before the first step.
+    /// Number of the last indexed record; 0 before the first step since the index was opened.
     pub fn reached(&self) -> i64 {
         self.reached
     }
 
     fn index_next(&mut self) -> Result<IndexProgress, IndexFault> {
-        // Read before the records: a sealed file gets no more of them.
+        // Read the state before the records: if the file is sealed now, it gets no more records.
         let state = read_state(&self.file, &self.name).map_err(IndexFault::File)?;
         let sealed = state.is_some_and(|state| state.entry.sealed);
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -142,8 +143,8 @@ impl DayIndex {
                 if let Some(trace) = row.get_ref(5)?.as_str_or_null().ok().flatten() {
                     by_trace.execute(params![trace, to])?;
                 }
-                // Index the words as queries split them. FTS5 splits ASCII text in the same way. For other text it gets
-                // the words separated by spaces.
+                // Index the words as queries split them. FTS5 splits ASCII text in the same way. For any other text,
+                // FTS5 gets the words that are already split, with spaces between them.
                 match row.get_ref(4)?.as_str() {
                     Ok(message) if message.is_ascii() => drop(words.execute(params![to, message])?),
                     Ok(message) => {
@@ -168,7 +169,8 @@ impl DayIndex {
         })
     }
 
-    /// Marks the index as finished and removes the need for its log. Returns false while the index is being read.
+    /// Marks the index as finished, and copies its log into it so that it can be read without the log. Returns false if
+    /// a query is reading the index.
     pub fn finish(&self) -> Result<bool, StoreError> {
         let finish = || {
             self.index.execute("UPDATE progress SET finished = 1 WHERE finished = 0", [])?;
@@ -195,7 +197,7 @@ enum IndexState {
     Ahead(i64),
 }
 
-/// Looks for the index of a file.
+/// Finds the state of the index at `path`. `identity` and `rows` are those of the day file.
 fn find(path: &Path, identity: i64, rows: i64) -> Result<IndexState, StoreError> {
     if !path.exists() {
         return Ok(IndexState::None);
@@ -216,7 +218,7 @@ fn find(path: &Path, identity: i64, rows: i64) -> Result<IndexState, StoreError>
     })
 }
 
-/// Creates an index and replaces an existing one.
+/// Creates an empty index. An existing index is removed first.
 fn start(path: &Path, identity: i64) -> Result<(), StoreError> {
     remove_database(path)?;
     let index = database::open(DatabaseKind::Index, path)?;

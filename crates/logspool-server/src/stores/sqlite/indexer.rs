@@ -1,5 +1,5 @@
-//! The thread that makes the indexes after the writer has committed. It has its own connections, and neither waits for
-//! the other.
+//! The thread that builds the indexes after the writer has committed the records. It has its own connections, so the
+//! thread and the writer do not wait for each other.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,21 +14,23 @@ use super::index::{DayIndex, IndexProgress};
 use super::recent::RecentTraces;
 use crate::stores::StoreError;
 
-/// Interval of rounds while few records arrive. Chosen: records after the end of the index are found without it, so a
-/// round only has to be long enough to make its steps worthwhile.
+/// Pause between two rounds while few records arrive. Chosen: queries also find records that are not indexed yet, so
+/// the index need not be current. The pause only has to be long enough that a round has enough records to be
+/// worthwhile.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval of rounds while the last round had several steps. Chosen: a step or two at the highest rate that it keeps
-/// up with. A query for words has to read that many more records without the index.
+/// Pause after a round with several steps. Chosen: at the highest rate that the indexer can keep up with, a step or two
+/// of records arrive meanwhile. A query for words has to read these records without the index.
 const BUSY_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Niceness of the thread. Chosen: under load it gets about a tenth of a processor, so it never stops completely.
+/// Niceness of the thread. Chosen: on a busy machine the thread gets about a tenth of a processor, so it never stops
+/// completely.
 const NICE: i32 = 10;
 
 /// The indexer thread. It stops when this value is dropped, after its current step.
 #[derive(Debug)]
 pub(super) struct Indexer {
-    /// Dropped to stop the thread.
+    /// Dropping this sender stops the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,7 +60,7 @@ impl Indexer {
 impl Drop for Indexer {
     fn drop(&mut self) {
         self.stop = None;
-        // The thread has reported its own panic; records are safe without the index.
+        // If the thread panicked, it has reported the panic. Records are safe without the index.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -68,9 +70,10 @@ struct IndexerWork {
     recent: RecentTraces,
     damages: DamageNotes,
     stopped: Receiver<()>,
-    /// Open indexes by the sequence of their file.
+    /// The open indexes, by the sequence number of their file.
     open: HashMap<i64, DayIndex>,
-    /// Files with nothing more to index. A damaged one is tried again when the service restarts.
+    /// The sequence numbers of files that have no more records to index. A damaged file is tried again when the service
+    /// restarts.
     finished: HashSet<i64>,
     /// True if the last round had several steps.
     is_busy: bool,
@@ -79,7 +82,7 @@ struct IndexerWork {
 
 impl IndexerWork {
     fn run(&mut self) {
-        // The writer and the sources have priority. On Linux this affects only the calling thread.
+        // The writer and the sources have priority. On Linux nice(2) affects only the calling thread.
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::debug!("the indexer runs at normal priority: {error}");
         }
@@ -107,7 +110,7 @@ impl IndexerWork {
         self.open.retain(|sequence, _| entries.iter().any(|entry| entry.sequence == *sequence));
         let mut result = Ok(());
         for entry in entries {
-            // A damaged file is reported already, and reading it would report it again.
+            // A damaged file has been reported. Reading it would report it again.
             if !self.finished.contains(&entry.sequence) && !self.damages.has(&entry.name) {
                 result = self.index_file(&entry).and(result);
             }
@@ -129,7 +132,7 @@ impl IndexerWork {
             let progress = index.step()?;
             self.recent.forget(entry.sequence, index.reached());
             let is_finished = match progress {
-                // On a single processor the pause lets the writer run.
+                // On a machine with a single processor this pause lets the writer run.
                 IndexProgress::More if self.is_stopped_after(began.elapsed() / 16) => return Ok(()),
                 IndexProgress::More => {
                     self.is_busy = true;

@@ -1,4 +1,4 @@
-//! Inserts records into the tables of a day file, within one transaction.
+//! Inserts records into the tables of a day file, in one transaction.
 
 use std::collections::HashMap;
 
@@ -9,33 +9,33 @@ use super::failure::is_of_a_record;
 use super::recent::StoredTraces;
 use crate::batch::Row;
 
-/// Records per statement. Measured: 50 per statement insert a fifth faster than single ones.
+/// Number of records per statement. Measured: inserting 50 records per statement is a fifth faster than one by one.
 const ROWS_PER_STATEMENT: usize = 50;
 
-/// Bytes of a record kept in quarantine: more than a source accepts.
+/// Maximum bytes of a record in quarantine. A source does not accept records that are this large.
 const QUARANTINE_BYTES: usize = 4 << 20;
 
-/// Nanoseconds of a minute.
+/// The nanoseconds of a minute.
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
 
-/// Numbers of records by minute, logger and level.
+/// The number of records for each minute, logger and level.
 pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;
 
-/// Whether a record that SQLite refuses ends the transaction.
+/// What happens with a record that SQLite refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefusedRecords {
-    /// It ends the transaction.
+    /// The record ends the transaction with an error.
     Fail,
-    /// It goes to quarantine; the others are stored.
+    /// The record is put into quarantine. The other records are stored.
     Quarantine,
 }
 
-/// Numbers of records by outcome.
+/// The number of records for each outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OutcomeCounts {
     /// Stored records.
     pub stored: u64,
-    /// Records in quarantine.
+    /// Records put into quarantine.
     pub quarantined: u64,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Inserter<'a> {
     }
 
     fn insert_or_quarantine(&mut self, row: &Row<'a>) -> rusqlite::Result<()> {
-        // A refused statement of one record inserts nothing.
+        // The statement inserts one record. If SQLite refuses it, nothing is inserted.
         match execute(&mut self.one, std::slice::from_ref(row)) {
             Ok(()) => self.count(self.connection.last_insert_rowid(), row),
             Err(error) if is_of_a_record(&error) => {
@@ -130,7 +130,7 @@ impl<'a> Inserter<'a> {
         let Some((oldest, newest)) = self.range else { return Ok((self.counts, self.stored)) };
         let sql = "INSERT INTO rollup VALUES(?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
         let mut add = self.connection.prepare_cached(sql)?;
-        // In the table's order, so that neighbours share a page.
+        // Write the rows in the order of the table, so that consecutive rows are on the same page.
         let mut rollup: Vec<_> = self.rollup.into_iter().collect();
         rollup.sort_unstable();
         for ((minute, logger, level), count) in rollup {
@@ -182,7 +182,7 @@ fn bind(to: &mut CachedStatement<'_>, from: usize, row: &Row<'_>) -> rusqlite::R
     to.raw_bind_parameter(from + 17, row.fields)
 }
 
-/// The record as JSON, cut to [`QUARANTINE_BYTES`].
+/// The record as JSON, truncated to [`QUARANTINE_BYTES`].
 fn as_json(row: &Row<'_>) -> String {
     let mut text = serde_json::to_string(&row.record()).unwrap_or_default();
     let mut end = text.len().min(QUARANTINE_BYTES);

@@ -9,7 +9,7 @@ use crate::resolved::resolved;
 use crate::stores::kind::{OpenedStore, StoreKind, StoreLocation, StoreSettings};
 use crate::stores::{QueryReader, StoreError};
 
-/// See the file head.
+/// The kind of store that keeps records in SQLite.
 pub const SQLITE: StoreKind = StoreKind { name: "sqlite", schemes: &["sqlite"], form: "sqlite:FOLDER", parse };
 
 /// A folder with a database for each day.

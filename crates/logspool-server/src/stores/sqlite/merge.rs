@@ -12,18 +12,18 @@ use crate::query::Query;
 use crate::record::Record;
 use crate::stores::{ANSWER_UNREAD, AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 
-/// Several files read side by side.
+/// Reads several files at the same time, in the order of their records.
 #[derive(Debug)]
 pub(super) struct FileMerge {
     folder: PathBuf,
     recent: RecentTraces,
     query: Query,
     until: QueryDeadline,
-    /// Records still wanted.
+    /// Maximum number of records that are still to be returned.
     left: u64,
     open: Vec<FileSources>,
-    /// Files not opened yet, sorted by their newest time, newest last. A file is opened when the answer reaches its
-    /// newest record, which may be never.
+    /// The files that are not open yet, with the time of their newest record. The newest file is the last. A file is
+    /// opened when all newer records have been returned. If the answer ends before, the file is never opened.
     waiting: Vec<(i64, CatalogEntry)>,
 }
 
@@ -50,7 +50,7 @@ impl QueryAnswer for FileMerge {
 }
 
 impl FileMerge {
-    /// Records of these files.
+    /// Creates the answer to a query from these files.
     pub fn new(
         folder: &Path,
         recent: &RecentTraces,
@@ -58,7 +58,7 @@ impl FileMerge {
         query: Query,
         until: QueryDeadline,
     ) -> Self {
-        // For a file that is still written, the newest time is not known.
+        // For a file that is still being written, the newest time is not known.
         let newest = |entry: &CatalogEntry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
         let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
@@ -86,7 +86,7 @@ impl FileMerge {
     }
 
     fn open_next(&mut self) -> Result<(), StoreError> {
-        // Close files without remaining records.
+        // Close the files that have no more records.
         let mut kept = Vec::new();
         for mut sources in std::mem::take(&mut self.open) {
             if sources.next_time()?.is_some() {

@@ -1,8 +1,8 @@
-//! Plans the search of a file: which index narrows a query down, and the SQL statements.
+//! Plans the search of a file: chooses the index that narrows the search, and builds the SQL statements.
 //!
-//! An index covers records up to its *end*. Later records, the *tail*, are read without an index, except that the
-//! writer knows the traces of most of them. The whole filter is applied to records from the index. So an index may find
-//! too many records, but never too few.
+//! An index covers records up to its *end*. Later records are the *tail*. They are read without an index, but for a
+//! search by trace the writer's table of recent traces is used (see [`super::recent`]). The whole filter is applied to
+//! the records that the index finds. So an index may find too many records, but never too few.
 
 use rusqlite::types::Value;
 
@@ -10,21 +10,21 @@ use super::database::COLUMNS;
 use super::insert::MINUTE_NS;
 use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
 
-/// The way to narrow a query down.
+/// The index that narrows a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IndexChoice {
-    /// Only by time.
+    /// Use only the index on time.
     Time,
-    /// By a trace.
+    /// Use the trace-id index, to find the records of this trace.
     Trace(String),
-    /// By words in the message, as an FTS5 query.
+    /// Use the word index, to find messages with these words. The text is an FTS5 query.
     Words(String),
-    /// By a logger.
+    /// Use the logger index, to find the records of this logger.
     Logger(String),
 }
 
 impl IndexChoice {
-    /// The way that is likely to find the fewest records.
+    /// Chooses the index that is likely to find the fewest records.
     pub fn of(filter: &Filter) -> Self {
         let mut way = Self::Time;
         let mut words = String::new();
@@ -44,7 +44,7 @@ impl IndexChoice {
     }
 }
 
-/// The filters that must all match.
+/// Splits a filter into conditions that must all be true.
 fn conjuncts(filter: &Filter) -> Vec<&Filter> {
     match filter {
         Filter::And(filters) => filters.iter().flat_map(conjuncts).collect(),
@@ -64,7 +64,7 @@ fn add_words(to: &mut String, phrase: &Phrase) {
     }
 }
 
-/// True if records of this level may match, whatever their logger.
+/// True if records of this level may match the filter.
 pub(super) fn may_have_level(filter: &Filter, level: i64) -> bool {
     conjuncts(filter).into_iter().all(|filter| match filter {
         Filter::Compare(Field::Level, comparison, Literal::Int(bound)) => match comparison {
@@ -79,8 +79,8 @@ pub(super) fn may_have_level(filter: &Filter, level: i64) -> bool {
     })
 }
 
-/// True if the filter can distinguish two records of the same minute, logger and level. If not, the rollup counts
-/// answer it.
+/// True if the filter can match one of two records with the same minute, logger and level, and not the other. If not,
+/// the rollup counts are enough to answer the query.
 pub(super) fn needs_records(filter: &Filter) -> bool {
     match filter {
         Filter::All | Filter::Compare(Field::Level | Field::Logger, ..) | Filter::Matches(Field::Logger, _) => false,
@@ -96,11 +96,11 @@ pub(super) fn needs_records(filter: &Filter) -> bool {
 /// A part of a file that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FilePart {
-    /// Records in order of their time.
+    /// All records, in the order of their time.
     ByTime,
     /// Records after the end of the index.
     Tail(i64),
-    /// Records after the first number, up to the second.
+    /// Records after the first number, up to and including the second.
     Between(i64, i64),
     /// Records with these numbers.
     Listed(Vec<i64>),
@@ -108,14 +108,14 @@ pub(super) enum FilePart {
     Trace(String),
     /// Indexed records with these words.
     Words(String),
-    /// Indexed records of a logger and a level, in order of their time.
+    /// Indexed records of a logger and a level, in the order of their time.
     Logger(String, i64),
     /// Rollup counts instead of records, from the first minute up to but excluding the second.
     Rollup(i64, i64),
 }
 
 impl FilePart {
-    /// Adds `FROM` and the condition of the piece, in a form that can be extended with `AND`.
+    /// Appends `FROM` and the condition of this part. The caller can extend the condition with `AND`.
     fn from(&self, sql: &mut Sql) {
         match self {
             Self::ByTime => sql.push(" FROM records WHERE TRUE"),
@@ -152,8 +152,8 @@ impl FilePart {
         };
     }
 
-    /// Adds the time range of a query. When another index than the one on time is used, `+` keeps SQLite from taking
-    /// the index on time.
+    /// Appends the time range of a query. If the part uses an index other than the one on time, `+` prevents SQLite
+    /// from using the index on time.
     fn between(&self, sql: &mut Sql, since: Option<i64>, until: Option<i64>) {
         let (from, to) = match self {
             Self::ByTime => (" AND time_ns >= ", " AND time_ns < "),
@@ -166,7 +166,8 @@ impl FilePart {
         }
     }
 
-    /// A statement that asks the index alone whether it has more than `most` candidates.
+    /// A statement that returns whether the index has more than `most` candidates, without reading the records. `None`:
+    /// this part has no such statement.
     pub fn exceeds(&self, most: i64) -> Option<BoundStatement> {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT count(*) > ").bind(Parameter::Int(most));
@@ -183,7 +184,7 @@ impl FilePart {
         Some(BoundStatement::of(&sql))
     }
 
-    /// Times and numbers of the matching records.
+    /// A statement for the times and numbers of the matching records, at most `most`.
     pub fn candidates(&self, query: &Query, most: usize) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT time_ns, id");
@@ -194,7 +195,7 @@ impl FilePart {
         BoundStatement::of(&sql)
     }
 
-    /// Matching records, newest first, in pages.
+    /// Statements for the matching records, newest first, in pages.
     pub fn page(&self, query: &Query) -> PageStatements {
         let (same_time, before) = match self {
             Self::Logger(..) => (
@@ -209,7 +210,8 @@ impl FilePart {
         PageStatements { same_time: self.ordered(query, &same_time), before: self.ordered(query, &before) }
     }
 
-    /// Selects whole records; the placeholder numbers at the end are set later.
+    /// A statement for whole records. It ends with the texts of `end`, each followed by a parameter. Their values are
+    /// set later.
     fn ordered(&self, query: &Query, end: &[&'static str]) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT id, ").push(COLUMNS);
@@ -225,7 +227,7 @@ impl FilePart {
         BoundStatement::of(&sql)
     }
 
-    /// Counts of the matching records per key.
+    /// A statement for the number of matching records per key.
     pub fn counts(&self, query: &Query, key: &CountKey<'_>, since: Option<i64>, until: Option<i64>) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT ");
@@ -246,7 +248,7 @@ impl FilePart {
 pub(super) enum CountKey<'a> {
     /// The value of a field.
     Value(&'a Field),
-    /// The interval of their time, in nanoseconds.
+    /// The interval that contains the time of the record. The number is the length of an interval in nanoseconds.
     Interval(i64),
 }
 
@@ -255,12 +257,12 @@ pub(super) enum CountKey<'a> {
 pub(super) struct BoundStatement {
     /// The SQL text.
     pub sql: String,
-    /// The values.
+    /// The values of the parameters, in order.
     pub values: Vec<Value>,
 }
 
 impl BoundStatement {
-    /// Replaces the last `N` values.
+    /// Replaces the last `N` values, and returns the statement.
     fn end_with<const N: usize>(&mut self, numbers: [i64; N]) -> &Self {
         let end = self.values.len().saturating_sub(N);
         self.values.splice(end.., numbers.map(Value::Integer));
@@ -277,8 +279,8 @@ impl BoundStatement {
     }
 }
 
-/// Reads records in pages, with two statements. A single one would read all records of the same time again for each
-/// page.
+/// Two statements that read records in pages. A single statement would, for each page, read all records with the same
+/// time again.
 #[derive(Debug, Clone)]
 pub(super) struct PageStatements {
     same_time: BoundStatement,
@@ -286,12 +288,13 @@ pub(super) struct PageStatements {
 }
 
 impl PageStatements {
-    /// Up to `rows` records with the time of the position, after the position.
+    /// A statement for up to `rows` records with the same time as the position. They follow it in the answer, so their
+    /// numbers are smaller.
     pub fn same_time(&mut self, (time_ns, id): (i64, i64), rows: i64) -> &BoundStatement {
         self.same_time.end_with([time_ns, id, rows])
     }
 
-    /// Up to `rows` records before that time.
+    /// A statement for up to `rows` records that are older than the time of the position.
     pub fn before(&mut self, (time_ns, _): (i64, i64), rows: i64) -> &BoundStatement {
         self.before.end_with([time_ns, rows])
     }

@@ -1,4 +1,4 @@
-//! A day's file, open for reading: one snapshot of it and of its index for a whole query.
+//! A day's file, open for reading. A query reads one snapshot of the file and of its index.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::stores::{QUERY_CANCELLED, StoreError};
 /// A file open for reading.
 #[derive(Debug)]
 pub(super) struct ReadFile {
-    /// In a transaction; a usable index is attached as `ix`.
+    /// A connection with an open transaction. If there is a usable index, it is attached as `ix`.
     pub connection: Connection,
     /// Path of the file.
     pub path: PathBuf,
     /// The file's number in order of creation.
     pub sequence: i64,
-    /// The last indexed record; `None`: there is no usable index.
+    /// Number of the last indexed record. `None`: there is no usable index.
     pub indexed_to: Option<i64>,
     /// The file's state in this snapshot.
     pub entry: CatalogEntry,
@@ -33,7 +33,7 @@ pub(super) struct ReadFile {
 }
 
 impl ReadFile {
-    /// Opens a file; `None`: it was removed in the meantime.
+    /// Opens a file. `None`: the file was removed after the catalog was read.
     pub fn open(folder: &Path, entry: &CatalogEntry, until: &QueryDeadline) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         let connection = match database::open_read(DatabaseKind::Day, &path, Some(until)) {
@@ -44,7 +44,7 @@ impl ReadFile {
             functions::register(&connection, until)?;
             let attached = attach(&connection, &index_of(&path));
             connection.execute_batch("BEGIN")?;
-            // Read the index first: the snapshot of the file, taken next, then has all records that the index has.
+            // Read the index first. The snapshot of the file is taken later, so it has all records that the index has.
             let indexed = if attached { indexed(&connection) } else { None };
             let state = read_state(&connection, &entry.name)?;
             Ok((indexed, state))
@@ -66,13 +66,13 @@ impl ReadFile {
         }))
     }
 
-    /// The error of a query.
+    /// Turns a SQLite error into the error of a query.
     pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
         if self.until.cancel.is_cancelled() {
             return StoreError::Retry(QUERY_CANCELLED.to_owned());
         }
         if self.until.has_passed() {
-            // The same error, whether SQLite or one of our functions noticed the deadline.
+            // The error is the same whether SQLite or one of the store's SQL functions noticed the deadline.
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
             return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
         }
@@ -84,8 +84,8 @@ impl ReadFile {
         failed("search", &self.path, error)
     }
 
-    /// The message for damage in the index; `None`: the damage is in the day's file. SQLite does not report which one
-    /// it is.
+    /// The message for damage in the index. `None`: the damage is in the day's file. SQLite does not report which of
+    /// the two is damaged, so the index is checked.
     fn damage_of_index(&self, error: &rusqlite::Error) -> Option<String> {
         self.indexed_to?;
         let index = index_of(&self.path);
@@ -106,7 +106,7 @@ impl ReadFile {
 
     /// Releases memory that SQLite caches for the next statement, while the answer pauses.
     pub fn release_memory(&self) {
-        // On an error the memory is bounded by SQLite's cache size.
+        // If this fails, SQLite's cache size still limits the memory.
         let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
 }
@@ -114,9 +114,9 @@ impl ReadFile {
 /// The position of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexPosition {
-    /// The identity of its file.
+    /// The identity of the index's day file.
     pub identity: i64,
-    /// Its last record.
+    /// Number of the last indexed record.
     pub indexed_to: i64,
 }
 
@@ -138,18 +138,18 @@ fn attach(connection: &Connection, path: &Path) -> bool {
 
 fn indexed(connection: &Connection) -> Option<IndexPosition> {
     let read = |row: &Row<'_>| Ok(IndexPosition { identity: row.get(0)?, indexed_to: row.get(1)? });
-    // Errors are ignored: the index is being made, or it is damaged, which the indexer notices too.
+    // Errors are ignored: either the index is being created, or it is damaged, and the indexer will notice the damage.
     connection.query_one("SELECT identity, indexed_to FROM ix.progress", [], read).ok()
 }
 
-/// Warns about a damaged index. Queries work without it, only slower.
+/// Logs a warning if the error is damage to the index. Queries work without the index, but more slowly.
 pub(super) fn warn_damaged_index(index: &Path, error: &rusqlite::Error) {
     if is_damage(error) {
         tracing::warn!("cannot read {}: {error}; remove it, and it is rebuilt", index.display());
     }
 }
 
-/// The record in a row, from column `from` on, in the order of [`super::database::COLUMNS`].
+/// The record in a row. Its columns begin at `from`, in the order of [`super::database::COLUMNS`].
 pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'static>> {
     let text = |at: usize| -> rusqlite::Result<Option<Cow<'static, str>>> {
         Ok(match row.get_ref(from + at)? {
@@ -187,7 +187,7 @@ pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'sta
     })
 }
 
-/// Bytes of the texts in a row.
+/// Total bytes of the texts in a row.
 pub(super) fn text_bytes(row: &Row<'_>) -> usize {
     let bytes = |at| match row.get_ref(at) {
         Ok(ValueRef::Text(text)) => text.len(),

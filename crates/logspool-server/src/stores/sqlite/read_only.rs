@@ -1,8 +1,10 @@
-//! Databases where nothing can be written: a disk mounted read-only, or a folder of another user.
+//! Opens databases in places where this process cannot write: on a disk mounted read-only, or in a folder of another
+//! user.
 //!
-//! SQLite normally creates a shared-memory file beside a database with a log. If it cannot, no process on this machine
-//! writes to the database, so it is read without that file. Without a log it is opened as immutable; with a log, the
-//! index of the log is kept in this process's memory.
+//! SQLite normally creates a shared-memory file next to a database that has a log. If it cannot, this module assumes
+//! that no process on this machine writes to the database, and reads it without the shared-memory file. A database
+//! without a log is opened as immutable. For a database with a log, the index of the log is kept in this process's
+//! memory.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -11,12 +13,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Result};
 use rustix::fs::{Access, access};
 
-/// An alternative way to open a database for reading, after the usual way failed with `error`. `None`: the error has
-/// another cause.
+/// Returns another way to open a database for reading, after the usual way failed with `error`. `None`: the error has a
+/// cause that this module cannot avoid.
 pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> Result<Connection>>> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let may_be = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
-    // If the folder can be written to, another process may be writing, and locks are needed.
+    // If this process can write to the folder, another process may be writing the database, so locks are needed.
     if !may_be || !path.exists() || access(folder, Access::WRITE_OK).is_ok() {
         return None;
     }
@@ -27,7 +29,8 @@ pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> R
     let path = path.to_owned();
     Some(if has_log {
         Box::new(move || {
-            // Without locks and in exclusive mode, SQLite keeps the log's index in memory instead of a shared file.
+            // With the VFS `unix-none`, which has no locks, and in exclusive mode, SQLite keeps the log's index in
+            // memory. Otherwise it would use a shared file.
             let connection = Connection::open_with_flags_and_vfs(&path, flags, "unix-none")?;
             connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
             Ok(connection)
@@ -38,7 +41,7 @@ pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> R
     })
 }
 
-/// The SQLite URI of a file that does not change.
+/// The SQLite URI that opens a file as immutable.
 fn immutable(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_bytes() {

@@ -15,17 +15,18 @@ use crate::cancel::{CancelToken, QueryDeadline};
 use crate::query::{Query, Stage, plan};
 use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, QueryReader, RowFlow, StoreError};
 
-/// Time limit of a query. Chosen: longer than any query that an index answers, shorter than a person waits. While a
-/// query runs, SQLite cannot truncate its write-ahead log.
+/// Time limit of a query. Chosen: it is longer than any query that an index answers, and shorter than a person is
+/// willing to wait. With a larger value the write-ahead log could grow more, because SQLite cannot truncate it while a
+/// query runs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers queries, from any thread.
 #[derive(Debug, Clone)]
 pub struct SqliteReader {
     folder: PathBuf,
-    /// Traces of the newest records, if the writer is in this process.
+    /// The traces of the newest records. Empty if the writer is not in this process.
     recent: RecentTraces,
-    /// Damage that queries find, shared with the writer.
+    /// The noted damage, shared with the writer. Queries add damage that they find.
     damages: DamageNotes,
     deadline: Duration,
     counted: CountMemory,
@@ -40,7 +41,7 @@ pub struct SqliteStats {
     pub bytes: u64,
     /// Number of records.
     pub rows: u64,
-    /// The newest time of a record, in nanoseconds since 1970.
+    /// The latest time of all records, in nanoseconds since 1970.
     pub newest_time_ns: Option<i64>,
     /// Records of the current file that are not indexed yet.
     pub unindexed_rows: u64,
@@ -51,7 +52,7 @@ impl SqliteReader {
     ///
     /// # Errors
     ///
-    /// The folder is not a folder of this store.
+    /// The catalog in the folder does not exist or cannot be read.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
@@ -82,7 +83,8 @@ impl SqliteReader {
                 let Some(file) = ReadFile::open(&self.folder, &entry, &until)? else {
                     continue;
                 };
-                // Ids start at 1 and no record is removed, so ids count records.
+                // Record ids start at 1 and no record is removed from a file, so the last indexed id is the number of
+                // indexed records.
                 let indexed = file.indexed_to.unwrap_or_default();
                 stats.unindexed_rows += file.entry.rows.saturating_sub(indexed).unsigned_abs();
                 entry = file.entry;
@@ -95,7 +97,7 @@ impl SqliteReader {
         Ok(stats)
     }
 
-    /// Files that may have records of the query.
+    /// The files that may have records that match the query.
     fn files(&self, query: &Query) -> Result<Vec<CatalogEntry>, StoreError> {
         let since = query.since_ns.unwrap_or(i64::MIN);
         let mut entries = Catalog::open_read(&self.folder)?.entries()?;
@@ -118,7 +120,7 @@ impl QueryReader for SqliteReader {
     }
 }
 
-/// Notes damage that an answer finds.
+/// Records in [`DamageNotes`] the damage that an answer finds.
 struct DamageRecorder {
     folder: PathBuf,
     damages: DamageNotes,
@@ -139,7 +141,7 @@ impl DamageRecorder {
     }
 }
 
-/// An answer whose errors are checked for damage.
+/// An answer. If one of its errors is damage, the damage is noted.
 struct DamageCheckedAnswer {
     answer: Box<dyn QueryAnswer>,
     noting: DamageRecorder,

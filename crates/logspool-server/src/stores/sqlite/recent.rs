@@ -1,44 +1,45 @@
-//! Traces of the newest records, in memory, to find a trace's records that are not indexed yet.
+//! Keeps the traces of the newest records in memory, to find the records of a trace that are not indexed yet.
 //!
-//! The table only narrows the search; found records are checked again. It knows the traces of all records of one file
-//! after a certain record, including records of failed transactions. It forgets indexed records, and the oldest ones if
-//! there are too many.
+//! The table only narrows the search: queries check the records that it finds again. It has the traces of all records
+//! of one file after a certain record, including records of failed transactions. Records are removed from the table
+//! when they are indexed. If there are too many records, the oldest ones are removed.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most records kept. Chosen: 32 MiB, and about 5 ms to scan all of them.
+/// Maximum number of records in the table. Chosen: they take 32 MiB, and a scan of all of them takes about 5 ms.
 const MAX_RECORDS: usize = 4 << 20;
 
-/// Bits of a trace's hash, stored beside the record's number. About one record in 16 million is checked in vain.
+/// Number of bits of a trace's hash that are stored together with the record's number. About one record in 16 million
+/// has the same bits for another trace, and is checked without need.
 const HASH_BITS: u32 = 24;
 
-/// Records with a trace, stored by one transaction.
+/// The records of one transaction that have a trace.
 #[derive(Debug, Default)]
 pub(super) struct StoredTraces {
     first: i64,
     last: i64,
-    /// Record number and hash, packed, in order.
+    /// Each record's number and the hash of its trace, packed, in the order of the numbers.
     traces: Vec<u64>,
 }
 
 /// Records that may belong to a trace, after the end of an index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecentMatches {
-    /// Records up to this number are not known.
+    /// The table does not know records up to this number.
     pub after: i64,
-    /// Numbers of records that may be of the trace.
+    /// The numbers of the records that may belong to the trace.
     pub records: Vec<i64>,
 }
 
-/// The table; see the file head. Shared by the writer, the indexer and queries.
+/// The table; see the module documentation. The writer, the indexer and queries share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecentTraces(Arc<Mutex<TraceTable>>);
 
 #[derive(Debug, Default)]
 struct TraceTable {
-    /// Sequence of the file; the first file has 1.
+    /// The sequence number of the file. The first file has 1.
     sequence: i64,
     after: i64,
     stored: VecDeque<StoredTraces>,
@@ -47,7 +48,7 @@ struct TraceTable {
 }
 
 impl StoredTraces {
-    /// Notes the next record.
+    /// Adds the next record.
     pub fn push(&mut self, record: i64, trace: Option<&str>) {
         if self.last == 0 {
             self.first = record;
@@ -69,7 +70,7 @@ impl RecentTraces {
         if traces.sequence != sequence {
             *traces = TraceTable { sequence, after: stored.first - 1, ..TraceTable::default() };
         }
-        // Record numbers of a failed transaction are used again.
+        // SQLite uses the record numbers of a failed transaction again, so remove that transaction.
         while traces.stored.back().is_some_and(|last| last.first >= stored.first) {
             traces.drop_newest();
         }
@@ -83,7 +84,7 @@ impl RecentTraces {
         }
     }
 
-    /// Forgets records up to `indexed_to`.
+    /// Removes the records up to `indexed_to`, in whole transactions.
     pub fn forget(&self, sequence: i64, indexed_to: i64) {
         let mut traces = self.lock();
         while traces.sequence == sequence && traces.stored.front().is_some_and(|oldest| oldest.last <= indexed_to) {
@@ -91,8 +92,8 @@ impl RecentTraces {
         }
     }
 
-    /// The records of a trace after `after`, in a file that was opened before this call. `None`: the table is of
-    /// another file.
+    /// Finds the records of a trace after record `after`. The caller must have opened the file before this call.
+    /// `None`: the table belongs to another file.
     pub fn find(&self, sequence: i64, trace: &str, after: i64) -> Option<RecentMatches> {
         let traces = self.lock();
         if traces.sequence != sequence {
@@ -126,8 +127,8 @@ impl TraceTable {
     }
 }
 
-/// Packs a record's number and the hash of its trace. 2⁴⁰ numbers per file remain: a million records a second for
-/// twelve days.
+/// Packs a record's number and the hash of its trace into one number. 40 bits remain for the record's number, which is
+/// enough for a million records a second for twelve days.
 fn packed(record: i64, trace: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     trace.hash(&mut hasher);

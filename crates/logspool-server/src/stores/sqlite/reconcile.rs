@@ -1,5 +1,5 @@
-//! Reconciles the catalog with the folder when a store is opened; the files decide. An unusable file does not block the
-//! others.
+//! Reconciles the catalog with the folder when a store is opened. If they differ, the catalog is changed. An unusable
+//! file does not prevent the use of the others.
 
 use std::path::Path;
 
@@ -22,11 +22,12 @@ pub(super) struct FolderState<'a> {
 }
 
 impl FolderState<'_> {
-    /// Returns the files, oldest first, including damaged ones.
+    /// Corrects the catalog, and returns its files, oldest first. Damaged files that the catalog lists are included.
     ///
     /// # Errors
     ///
-    /// Fatal if a newer logspool wrote the newest file: its streams cannot be read.
+    /// [`StoreError::Fatal`] if a newer logspool wrote the newest file, because the streams of that file cannot be
+    /// read.
     pub fn reconcile(self) -> Result<Vec<CatalogEntry>, StoreError> {
         let Self { folder, catalog, damages, .. } = self;
         let known = catalog.entries()?;
@@ -38,7 +39,8 @@ impl FolderState<'_> {
         let newest = known.last().map(|entry| &entry.name);
         for name in &names {
             let path = folder.join(name);
-            // Do this first: opening the file makes SQLite discard the rest of a damaged log.
+            // Do this before the file is opened: when SQLite opens it, SQLite discards the frames after the damage in a
+            // log.
             self.note_lost_transactions(&path);
             let entry = known.iter().find(|entry| entry.name == *name);
             if entry.is_some_and(|entry| entry.sealed) {
@@ -70,16 +72,17 @@ impl FolderState<'_> {
         catalog.entries()
     }
 
-    /// Marks a file as unusable: it is not written any more. Queries for its day fail and name it, other queries skip
-    /// it.
+    /// Marks a file as unusable. No more records are written to it. Queries for its day fail with an error that names
+    /// it, and other queries skip it.
     pub fn mark_unusable(self, entry: &CatalogEntry, why: &str) -> Result<(), StoreError> {
         self.damages.note(self.folder, &entry.name, why);
-        // Most records received on a day also have a time on that day.
+        // If the time range is unknown, use the day of the file: most records received on a day also have a time on
+        // that day.
         let day = || Some(Day::in_name(&entry.name)?.time_range(self.now_ns));
         self.catalog.put(&CatalogEntry { sealed: true, range: entry.range.or_else(day), ..entry.clone() })
     }
 
-    /// Checks unusable files that have changed since, except files that the caller has open.
+    /// Checks the unusable files that have changed since they were noted, except files that the caller has open.
     pub fn recheck(self, is_open: impl Fn(&str) -> bool) -> Result<(), StoreError> {
         for name in self.damages.forget_changed(self.folder, is_open) {
             let path = self.folder.join(&name);

@@ -11,14 +11,14 @@ use crate::stores::clock_jump::ClockJump;
 /// Limits of the store. The current file is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SqliteRetention {
-    /// Number of days before today whose files are kept; `None`: no limit.
+    /// Number of days before today whose files are kept. `None`: no limit.
     pub days: Option<u32>,
-    /// Total bytes of the kept files, including indexes; `None`: no limit.
+    /// Maximum total bytes of the kept files, including indexes. `None`: no limit.
     pub bytes: Option<u64>,
 }
 
 impl SqliteRetention {
-    /// Removes files beyond the limits; no file is removed for its age while the clock is in doubt.
+    /// Removes the oldest files until the limits are met. While the clock is in doubt, no file is removed for its age.
     pub(super) fn apply(
         self,
         folder: &Path,
@@ -39,8 +39,8 @@ impl SqliteRetention {
             }
             _ => None,
         };
-        // Measure each file once: otherwise an index that grows meanwhile would be subtracted without having been
-        // added.
+        // Measure each file only once. Otherwise, if an index grows during the loop, more bytes would be subtracted
+        // than were added.
         let bytes_of =
             |entry: &CatalogEntry| if self.bytes.is_some() { bytes_of_day(&folder.join(&entry.name)) } else { 0 };
         let sizes: Vec<u64> = entries.iter().map(bytes_of).collect();
@@ -54,9 +54,9 @@ impl SqliteRetention {
                 continue;
             }
             bytes -= size;
-            // Remove it from the catalog first, so that no new query looks for the file. If that fails, remove the file
-            // anyway, which frees space on a full disk. Queries skip a file that is gone, and the next run corrects the
-            // catalog.
+            // Remove the entry from the catalog first, so that no new query looks for the file. If that fails, remove
+            // the file anyway, because this frees space on a full disk. Queries skip a missing file, and the next call
+            // corrects the catalog.
             let unlisted = catalog.remove(entry.sequence);
             let removed = remove_day(&path);
             if removed.is_ok() && !is_gone {
@@ -68,8 +68,8 @@ impl SqliteRetention {
     }
 }
 
-/// The day on which each file was created, from its name if possible. A file is never older than the files before it. A
-/// name after today comes from a wrong clock; such a file gets the day of the next one.
+/// The day on which each file was created, from its name if possible. A file never gets an earlier day than the files
+/// before it. A name with a day after today comes from a wrong clock. Such a file gets the day of the next file.
 fn days_of(entries: &[CatalogEntry], today: Day) -> Vec<Day> {
     let mut newest = None;
     let mut days: Vec<_> = Vec::with_capacity(entries.len());

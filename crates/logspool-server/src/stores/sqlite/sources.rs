@@ -1,7 +1,7 @@
 //! The records of one file that match a query, newest first.
 //!
-//! They come from one or more sources, each in that order: the pages of an index with times, or a list of records from
-//! an index without times. No record is in two sources.
+//! The records come from one or more sources, and each source has them newest first. A source is either the pages of an
+//! index with times, or a list of records from an index without times. No record is in two sources.
 
 use std::collections::VecDeque;
 
@@ -16,25 +16,28 @@ use crate::query::Query;
 use crate::record::Record;
 use crate::stores::StoreError;
 
-/// Most records taken from an index without times; beyond that the index on time is used.
+/// Maximum number of records taken from an index without times. If there are more, the index on time is used.
 ///
-/// Chosen: each record costs one lookup, so this many take about 50 ms. Words with more matches are found soon by
-/// reading from the newest record on: the first hundred among the last few million.
+/// Chosen: each record costs one lookup, so this number of records takes about 50 ms. For words with more matches,
+/// reading all records from the newest on is fast enough. The first hundred matches are then among the last few million
+/// records.
 const MAX_LISTED: usize = 20_000;
 
-/// Levels of a logger that are read side by side. Python has five.
+/// Maximum number of levels of a logger for which the index is used. Each level is a source of its own. Python has five
+/// levels.
 const MAX_LEVELS: usize = 16;
 
-/// Rows of the first page and of the largest. Each page is twice the one before.
+/// The number of rows of the first page and the maximum number of rows of a page. Each page has twice as many rows as
+/// the one before.
 const PAGE_ROWS: (i64, i64) = (64, 1024);
 
-/// Bytes of text after which a page ends: the records of a page are in memory.
+/// A page ends when its texts have more than this number of bytes, because its records are in memory.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Time and number of a record. Greater positions come first in the answer.
+/// The time and the number of a record. Records with greater positions come first in the answer.
 pub(super) type Position = (i64, i64);
 
-/// The sources of a file.
+/// The sources of the records of one file.
 #[derive(Debug)]
 pub(super) struct FileSources {
     file: ReadFile,
@@ -54,7 +57,7 @@ enum SourceKind {
         page: PageStatements,
         after: Position,
     },
-    /// The rest of the list, newest last.
+    /// The records that are not read yet. The newest one is the last.
     List(Vec<Position>),
     Ended,
 }
@@ -85,7 +88,7 @@ impl FileSources {
         Ok(newest.map(|(_, (time_ns, _))| time_ns))
     }
 
-    /// Takes the next record.
+    /// Removes and returns the next record.
     pub fn take(&mut self) -> Result<Option<Record<'static>>, StoreError> {
         let Some((at, _)) = self.newest()? else { return Ok(None) };
         Ok(self.sources[at].page.pop_front().map(|(_, record)| record))
@@ -125,7 +128,7 @@ impl RecordSource {
                 if !is_full && rest > 0 {
                     is_full = read(connection, page.before(begin, rest), &mut self.page, after)?;
                 }
-                // Another query would only read all non-matching records once more.
+                // There are no more records. Another query would only read all non-matching records again.
                 if !is_full && (self.page.len() as i64) < self.rows {
                     self.kind = SourceKind::Ended;
                 }
@@ -150,7 +153,7 @@ impl RecordSource {
     }
 }
 
-/// Reads records into a page until the page holds enough bytes. Returns true if it does.
+/// Reads records into a page. Stops and returns true when their texts have more than [`PAGE_BYTES`].
 fn read(
     connection: &Connection,
     BoundStatement { sql, values }: &BoundStatement,
@@ -173,12 +176,12 @@ fn read(
 }
 
 fn pages(piece: &FilePart, query: &Query) -> SourceKind {
-    // A position before the first possible record.
+    // A position that comes before all records in the answer.
     let after = (query.until_ns.unwrap_or(i64::MAX), if query.until_ns.is_some() { i64::MIN } else { i64::MAX });
     SourceKind::Pages { page: piece.page(query), after }
 }
 
-/// The sources that an index up to record `end` gives; `None`: the index does not help.
+/// The sources of a query that uses an index, which has the records up to `end`. `None`: the index does not help.
 fn by_index(
     file: &ReadFile,
     query: &Query,
@@ -219,7 +222,7 @@ fn by_index(
     Ok(Some(kinds))
 }
 
-/// The records of a piece as a list; `None`: there are too many.
+/// The matching records of a part of the file, as a list. `None`: there are more than [`MAX_LISTED`].
 fn list(connection: &Connection, piece: &FilePart, query: &Query) -> rusqlite::Result<Option<SourceKind>> {
     if let Some(BoundStatement { sql, values }) = piece.exceeds(MAX_LISTED as i64)
         && connection.query_one(&sql, params_from_iter(values), |row| row.get(0))?
@@ -234,7 +237,7 @@ fn list(connection: &Connection, piece: &FilePart, query: &Query) -> rusqlite::R
     Ok((positions.len() <= MAX_LISTED).then_some(SourceKind::List(positions)))
 }
 
-/// The levels of a logger's records, found by skipping from one to the next.
+/// The levels of a logger's records. One lookup in the index finds each next level.
 fn levels(connection: &Connection, logger: &str) -> rusqlite::Result<Vec<i64>> {
     let sql = "SELECT min(of_level) FROM ix.by_logger WHERE of_logger = ? AND of_level > ?";
     let mut statement = connection.prepare(sql)?;

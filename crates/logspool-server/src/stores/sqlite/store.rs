@@ -1,4 +1,4 @@
-//! The writer: one file at a time, and a new one when the day changes.
+//! The writer. It writes to one file at a time, and creates a new file when the day changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub struct SqliteStore {
     options: SqliteOptions,
     catalog: Catalog,
     file: DayFile,
-    /// True if the catalog has the file. Until then queries cannot find it, and it is not written.
+    /// True if the catalog lists the file. Until then queries cannot find the file, and no records are written to it.
     listed: bool,
-    /// True if the file was found damaged; a new one then replaces it.
+    /// True if the file is damaged or was moved. A new file then replaces it.
     damaged: bool,
-    /// A file whose creation failed, removed before anything is written.
+    /// A file whose creation failed. It is removed before any records are written.
     incomplete_file: Option<PathBuf>,
-    /// Files that are no longer written and not sealed yet.
+    /// The files that are no longer written but not sealed yet, or whose log is not copied into them yet.
     unsealed: Vec<DayFile>,
     leap: ClockJump,
     recent: RecentTraces,
@@ -45,8 +45,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// Fatal if another process writes to it, it belongs to another user, or its newest file has a newer version. Other
-    /// unusable files are skipped and reported by [`Store::problems`].
+    /// [`StoreError::Fatal`] if another process writes to the folder, the folder belongs to another user, or its newest
+    /// file has a newer version. Other unusable files are skipped, and [`Store::problems`] reports them.
     pub fn open(folder: impl Into<PathBuf>, options: SqliteOptions) -> Result<Self, StoreError> {
         let folder = folder.into();
         let lock = folder::lock(&folder, options.readers)?;
@@ -59,7 +59,8 @@ impl SqliteStore {
         let newest = entries.last().filter(|newest| !newest.sealed && !damages.has(&newest.name));
         let (file, listed) = match newest {
             Some(newest) => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
-            // The newest file was removed or is damaged: take the streams from the newest readable file.
+            // There is no file to continue: the newest file is sealed, damaged or missing. Take the streams from the
+            // newest readable file.
             None => {
                 let streams = newest_streams(&folder, &entries, &damages)?;
                 let after = entries.last().map_or(0, |newest| newest.sequence);
@@ -101,12 +102,12 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// A reader for queries; it may outlive the store.
+    /// Returns a reader for queries. The reader may be used after the store is closed.
     pub fn reader(&self) -> SqliteReader {
         SqliteReader::of(&self.folder, self.recent.clone(), self.damages.clone())
     }
 
-    /// Makes sure that the current file is today's and that queries find it.
+    /// Ensures that the current file is today's file, and that queries can find it.
     fn ensure_current_file(&mut self) -> Result<(), StoreError> {
         if let Some(path) = &self.incomplete_file {
             folder::remove_database(path)?;
@@ -121,7 +122,7 @@ impl SqliteStore {
         }
         // A query may have found the file damaged.
         self.damaged |= self.damages.has(self.file.name());
-        // A clock that is set back over midnight by a little does not change the file.
+        // If the clock is set back to the day before, for example by a second after midnight, the file stays the same.
         if !(-1..=0).contains(&passed) || self.damaged {
             self.roll_over(now_ns)?;
         }
@@ -132,11 +133,12 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Switches to a new file. After the new file is committed the old one is never written again, because the new
-    /// one's watermarks would be outdated.
+    /// Switches to a new file. After the new file is committed, no records are written to the old file, because they
+    /// would make the watermarks in the new file outdated.
     fn roll_over(&mut self, now_ns: i64) -> Result<(), StoreError> {
         let today = Day::of(now_ns);
-        // If the clock was set, its earlier or its current time is wrong.
+        // If the new day is not the next day, the clock may have been set. Then either its earlier or its current time
+        // is wrong.
         let is_next_day = today.after(self.file.day) == 1;
         let streams = match self.file.streams(is_next_day.then_some(now_ns)) {
             Err(StoreError::Fatal(why)) => {
@@ -160,7 +162,7 @@ impl SqliteStore {
         let names: Vec<_> = unsealed.iter().map(|file| file.name().to_owned()).collect();
         unsealed.retain_mut(|file| {
             let sealed = match file.seal(known.catalog) {
-                // A damaged file stays as it is.
+                // A damaged file is not changed, only marked in the catalog.
                 Err(StoreError::Fatal(why)) => known.mark_unusable(&file.entry(), &why).map(|()| true),
                 sealed => sealed.map(|()| file.checkpoint_log()),
             };
@@ -176,7 +178,7 @@ impl SqliteStore {
         result
     }
 
-    /// Checks files again that could not be used.
+    /// Checks again the files that could not be used.
     fn recheck(&self) -> Result<(), StoreError> {
         let is_open = |name: &str| self.file.name() == name || self.unsealed.iter().any(|file| file.name() == name);
         let Self { folder, catalog, damages, options, .. } = self;
@@ -191,7 +193,7 @@ impl Store for SqliteStore {
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<WriteResult, StoreError> {
         self.ensure_current_file()?;
-        // Without an indexer nothing would remove entries from `recent`.
+        // Without an indexer no code would remove records from `recent`.
         let recent = self.indexer.is_some().then_some(&self.recent);
         self.file.write(deliveries, self.options.clock.now_ns(), recent).map_err(|error| {
             let failure = failed("write to", self.file.path(), &error);
@@ -206,7 +208,7 @@ impl Store for SqliteStore {
 
     fn maintain(&mut self) -> Result<(), StoreError> {
         let (settled, sealed) = (self.ensure_current_file(), self.seal());
-        // Even if those failed: on a full disk removal frees the space that they need.
+        // Remove old records even if those two steps failed: on a full disk, removal frees the space that they need.
         let today = Day::of(self.options.clock.now_ns());
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| !folder::is_gone(file.path()));
@@ -228,7 +230,8 @@ fn day_of(entry: &CatalogEntry, today: Day) -> Day {
     Day::in_name(&entry.name).unwrap_or(today)
 }
 
-/// Creates the next file under the first free name of the day. If that fails, the partial file is removed now or later.
+/// Creates the next file under the first free name of the day. If that fails, the partial file is removed. If the
+/// removal fails too, `half_made` gets the path, for a later removal.
 fn create(
     folder: &Path,
     day: Day,
@@ -239,7 +242,7 @@ fn create(
     let is_free = |name: &String| folder::is_free(&folder.join(name));
     let name = (1..).map(|nth| day.file_name(nth)).find(is_free).unwrap_or_default();
     let path = folder.join(&name);
-    // An index of that name belongs to a file that is gone.
+    // If an index with that name exists, it belongs to a file that was removed.
     folder::remove_database(&folder::index_of(&path))?;
     DayFile::create(folder, &name, day, after + 1, streams).inspect_err(|_| {
         *half_made = folder::remove_database(&path).err().map(|_| path);

@@ -1,4 +1,5 @@
-//! One transaction of the writer: judges batches, writes records and rollup counts, moves watermarks.
+//! One transaction of the writer. It checks the batches against the watermarks, writes records and rollup counts, and
+//! moves the watermarks.
 
 use std::sync::Arc;
 
@@ -13,9 +14,9 @@ use crate::stores::watermark::{Verdict, Watermark, judge};
 
 /// Writes batches in one transaction.
 ///
-/// The first attempt assumes that SQLite accepts all records, which is almost always true. If one is refused, the
-/// transaction is rolled back and repeated with a check of each record. Before the commit, `tell` gets the stored
-/// records.
+/// The first attempt assumes that SQLite accepts all records, which is almost always true. If SQLite refuses a record,
+/// the transaction is rolled back and repeated with a separate statement for each record. Before the commit, `tell`
+/// gets the traces of the stored records.
 pub(super) fn write(
     connection: &mut Connection,
     deliveries: &[Arc<Delivery>],
@@ -65,16 +66,16 @@ fn attempt(
     }
     let (counts, stored) = inserter.finish()?;
     (written.stored, written.quarantined) = (counts.stored, counts.quarantined);
-    // Before the commit: a query that sees the commit must find the records in this table.
+    // Call it before the commit: a query that sees the commit must find the records in the table of recent traces.
     tell(stored);
     transaction.commit()?;
     Ok(written)
 }
 
-/// Judges a chunk by its watermark in the transaction, and moves the watermark.
+/// Decides what to do with a chunk from the watermark of its stream, and moves the watermark.
 ///
-/// It reads the table each time, one lookup by key for hundreds of records. So no copy in memory can differ from the
-/// table.
+/// It reads the watermark from the table each time, so no copy in memory can differ from the table. The cost is one
+/// lookup by key for hundreds of records.
 fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Result<Verdict> {
     let sql = "SELECT epoch, last FROM streams WHERE stream = ?";
     let stored = connection
@@ -87,7 +88,7 @@ fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Resu
     let reached = match verdict {
         Verdict::Refuse => return Ok(verdict),
         Verdict::Store { .. } => Some(Watermark { epoch: chunk.epoch, last: chunk.last }),
-        // The watermark stays; only the time of the last sign of life changes.
+        // The watermark stays the same. Only `seen_ns`, the time at which the stream was last seen, changes.
         Verdict::Known => stored,
     };
     if chunk.end {

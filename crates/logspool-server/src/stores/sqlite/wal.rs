@@ -1,10 +1,10 @@
 //! Finds committed transactions in SQLite's write-ahead log that SQLite would skip silently.
 //!
-//! SQLite reads frames from the log until a frame's checksum is wrong, and ignores the rest. That is right after a kill
-//! or a power cut: the rest was never committed. But if the disk damaged a frame, the rest holds committed transactions
-//! with acknowledged records. The two cases are distinguished here: frames of an unfinished transaction have no commit
-//! mark, and frames of an older round of the log have other salts. Damage to the last frame alone cannot be
-//! distinguished from a frame cut by a kill.
+//! SQLite reads frames from the log until a frame's checksum is wrong, and ignores all later frames. After a kill or a
+//! power cut this is right, because the later frames were never committed. But if the disk damaged a frame, the later
+//! frames hold committed transactions with acknowledged records. This module distinguishes the two cases. Frames of an
+//! unfinished transaction have no commit mark. Frames that remain from before the log was last restarted have other
+//! salts. Damage to the last frame alone cannot be distinguished from a frame that a kill cut off.
 //!
 //! The format is described in <https://www.sqlite.org/fileformat2.html#walformat>.
 
@@ -18,17 +18,17 @@ use super::folder::{day_files, log_of};
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// The last bit gives the byte order of the checksums.
+/// The first word of a log, without its last bit. The last bit is 1 if the checksums are big-endian.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Page size if the header is damaged: the size of all databases created here.
+/// The page size that is assumed if the header is damaged. All databases of the store have this page size.
 const PAGE: usize = 4096;
 
-/// A log that was not modified for this time is not being written. Chosen: file times have a resolution of a few
-/// milliseconds.
+/// A log that was not modified for this time counts as not being written. Chosen: it is far longer than the resolution
+/// of file times, which is a few milliseconds.
 const MIN_UNTOUCHED: Duration = Duration::from_millis(100);
 
-/// Number of committed transactions after a damaged frame. 0 if there is no log.
+/// Counts the committed transactions in a log after a damaged frame. Returns 0 if there is no log.
 pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -53,7 +53,7 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     let mut frame = vec![0; FRAME_HEADER + page];
     while fill(&mut from, &mut frame)? {
         let own = (word(&frame, 8), word(&frame, 12));
-        // If the header is damaged, take the salts of the first frame.
+        // If the header is damaged, use the salts of the first frame.
         let is_of_this_round = own == *salts.get_or_insert(own);
         let is_commit = word(&frame, 4) != 0;
         if is_broken {
@@ -67,7 +67,7 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     Ok(lost)
 }
 
-/// The message about lost transactions.
+/// Returns the message about lost transactions.
 pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
     format!(
         "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; \
@@ -78,8 +78,8 @@ pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
     )
 }
 
-/// Damaged logs of a folder, for a query without the service. A log that is being written is skipped, because it cannot
-/// be read consistently.
+/// Returns messages about the damaged logs of a folder, for a query without a running service. A log that is being
+/// written is skipped, because it cannot be read consistently.
 pub fn damaged_logs(folder: &Path) -> Vec<String> {
     let changed = |log: &Path| log.metadata().and_then(|found| found.modified()).ok();
     let loss = |name: String| {
@@ -97,7 +97,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// Fills `to`. Returns false at the end of the file.
+/// Fills `to`. Returns false if the file ends before `to` is full.
 fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(to) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -105,7 +105,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// The checksums of the log, each over all bytes before it.
+/// The running checksum of the log. A frame's checksum covers all bytes that were added before.
 struct LogChecksums {
     is_big_endian: bool,
     sums: (u32, u32),
