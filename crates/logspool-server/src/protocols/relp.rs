@@ -189,7 +189,8 @@ impl RelpSession<'_> {
     /// number of bytes that these messages take in `bytes`.
     async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, ConnectionEnd> {
         let (intake, origin) = (&self.shared.intake, self.reader.origin());
-        // Count no bytes as lost while waiting (0): the sender keeps messages that are not acknowledged.
+        // Count no bytes as undecoded while waiting (the argument 0): the sender keeps messages that are not
+        // acknowledged.
         let room = intake.room_to_decode(origin, bytes.len(), 0).await;
         let turn = intake.budget.decode_turn(origin, bytes.len()).await;
         let (mut at, mut count, mut ack) = (0, 0, Vec::new());
