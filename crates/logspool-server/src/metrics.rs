@@ -406,7 +406,7 @@ impl StoreMetrics {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
     }
 
-    /// Runs a store call that may hang. If the call takes longer than [`STUCK_TIME`], the store counts as failing until
+    /// Runs a store call that may hang. If the call takes longer than `STUCK_TIME`, the store counts as failing until
     /// the call returns.
     pub fn watch_call<T>(&self, work: impl FnOnce() -> T) -> T {
         let since = |time| *self.call_began.lock().unwrap_or_else(PoisonError::into_inner) = time;

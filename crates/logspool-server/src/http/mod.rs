@@ -2,7 +2,7 @@
 //!
 //! A foreign web page in a browser on this machine must not be able to query or to write records. So a request must use
 //! a known host name (see `guard`). A request with records must have a content type that a form of a foreign page
-//! cannot send, or must not have the headers that only browsers send.
+//! cannot send. Otherwise it must not have the headers that only browsers send.
 
 mod access;
 mod answer;

@@ -5,8 +5,8 @@
 //! acks slow down the sender. A refused chunk (see `stores::watermark`) gets no ack, and the connection is closed.
 //!
 //! Memory for records is reserved before they are decoded. If there is not enough memory for all records of a message,
-//! the message is handed over in parts, each as soon as it has a reservation. The message is acknowledged when all its
-//! parts are committed (see `message.rs`).
+//! the message is handed over in parts. Each part is handed over as soon as it has a reservation. The message is
+//! acknowledged when all its parts are committed (see `message.rs`).
 
 mod chunks;
 mod message;

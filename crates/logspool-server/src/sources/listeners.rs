@@ -95,7 +95,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// As for [`Listener::open`].
+    /// The same errors as for [`Listener::open`].
     pub async fn open_http(address: HttpAddress) -> Result<Option<Self>, String> {
         match address {
             HttpAddress::Off => Ok(None),

@@ -33,7 +33,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// As for [`Identity::read`].
+    /// The same errors as for [`Identity::read`].
     pub fn read_again(&self, tls: &Tls) -> Result<(), String> {
         let new = acceptor(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
