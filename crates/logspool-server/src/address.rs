@@ -15,14 +15,14 @@ use crate::protocols::http::HTTP;
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenAddress {
-    /// The place to listen at.
+    /// The network address or socket path of the listener.
     pub endpoint: Endpoint,
     /// The only protocol that the listener accepts; `None`: every protocol; the first bytes of a connection or datagram
     /// decide which one.
     pub protocol: Option<&'static Protocol>,
 }
 
-/// A place to listen at.
+/// A network address or socket path at which the service listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Endpoint {
@@ -33,12 +33,12 @@ pub enum Endpoint {
 }
 
 impl ListenAddress {
-    /// A TCP port for all stream protocols.
+    /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
         Self { endpoint: Endpoint::Tcp(address), protocol: None }
     }
 
-    /// A UDP port.
+    /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
         Self { endpoint: Endpoint::Udp(address), protocol: None }
     }

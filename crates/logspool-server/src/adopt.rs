@@ -300,7 +300,7 @@ impl Adopter for FolderAdoption {
     }
 }
 
-/// The peer of adopted records.
+/// Returns the peer that counts as the sender of adopted records: the user of the service.
 fn local_peer() -> Peer {
     Peer::Local(rustix::process::getuid().as_raw())
 }

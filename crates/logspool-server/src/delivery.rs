@@ -87,7 +87,7 @@ pub struct UnackedCount {
 }
 
 impl UnackedCount {
-    /// Adds `number` to `all`.
+    /// Adds `number` to the counter `all`.
     pub fn new(all: &Arc<AtomicU64>, number: usize) -> Self {
         // Relaxed, here and below: the counter is read only after the writers have ended.
         all.fetch_add(number as u64, Ordering::Relaxed);

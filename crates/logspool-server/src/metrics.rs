@@ -38,7 +38,7 @@ type Gauges = Family<Label, Gauge>;
 pub struct TotalCounter(Counter);
 
 impl TotalCounter {
-    /// Adds to the number.
+    /// Adds `many` to the number.
     pub fn add(&self, many: u64) {
         self.0.inc_by(many);
     }
@@ -150,7 +150,7 @@ pub struct StoreMetrics {
 /// A failing store.
 #[derive(Debug, Clone)]
 pub struct StoreFailure {
-    /// The last error.
+    /// The text of the last error.
     pub why: String,
     /// Time when the failure began.
     pub since: SystemTime,
@@ -362,7 +362,7 @@ impl Metrics {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|store| store.summary()).collect()
     }
 
-    /// All metrics as text.
+    /// Returns all metrics as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);

@@ -85,7 +85,7 @@ impl RequestBody {
         &self.bytes
     }
 
-    /// The decompressed bytes.
+    /// Returns the bytes after decompression.
     pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, HttpError> {
         match header_text(headers, &header::CONTENT_ENCODING) {
             None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),

@@ -50,7 +50,7 @@ const COMMAND_BYTES: usize = 32;
 /// other senders send more at a time.
 const BATCH_MESSAGES: usize = 1024;
 
-/// A frame.
+/// A parsed RELP frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RelpFrame<'b> {
     number: &'b str,

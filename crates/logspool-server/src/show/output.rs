@@ -55,7 +55,7 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
-    /// The writer.
+    /// Returns the writer that the rows are written to.
     pub fn writer(&mut self) -> &mut W {
         &mut self.to
     }

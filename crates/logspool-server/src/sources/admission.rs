@@ -86,7 +86,7 @@ impl SlotPool {
 pub enum TrafficKind {
     /// Every protocol is accepted, or the protocol is not known yet.
     Any,
-    /// Only HTTP.
+    /// Only HTTP is accepted or carried.
     Http,
     /// One protocol other than HTTP. It has no reserve.
     Records,

@@ -50,7 +50,7 @@ impl DatagramReader {
         Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), protocol: address.protocol }, socket })
     }
 
-    /// Reads until the service ends.
+    /// Reads datagrams until the service ends.
     pub async fn serve(self, shared: Arc<SharedState>) {
         let mut stop = shared.stop.clone();
         let mut readers = ProtocolReaders::new(&shared);

@@ -14,7 +14,7 @@ pub enum FrameError {
     Unknown(u8),
     /// The peer speaks TLS to a listener without TLS.
     Tls,
-    /// A length is not a positive number.
+    /// The length before a frame is not a positive number.
     Length,
     /// The bytes are not a message of the protocol with this name.
     Malformed(&'static str),

@@ -48,9 +48,9 @@ pub struct Input<R> {
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// More bytes.
+    /// More bytes were received.
     Received,
-    /// No bytes within the given time.
+    /// No bytes arrived within the given time.
     Silent,
     /// The peer has closed the connection, or the service ends and has read the remaining data.
     Ended,

@@ -7,7 +7,7 @@ use crate::config::SharedKey;
 pub struct ForwardKey {
     /// The name of the service in the handshake.
     pub hostname: String,
-    /// The key.
+    /// The shared key itself.
     pub shared_key: String,
 }
 

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_record_is_compared_once_with_each_filter_and_made_into_one_text() {
         let tails = Tails::default();
-        // Both texts are the same filter.
+        // Both texts describe the same filter.
         let mut same =
             ["message~\"a.*\" level<=50", "message ~ \"a.*\"  AND level<=critical"].map(|text| follow(&tails, text));
         let mut other = follow(&tails, "message~b");
