@@ -15,13 +15,14 @@ use crate::protocols::http::HTTP;
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenAddress {
-    /// The place to listen at.
+    /// The network address or socket path of the listener.
     pub endpoint: Endpoint,
-    /// The only protocol accepted there; `None`: any protocol, detected by its first bytes.
+    /// The only protocol that the listener accepts; `None`: every protocol; the first bytes of a connection or datagram
+    /// decide which one.
     pub protocol: Option<&'static Protocol>,
 }
 
-/// A place to listen at.
+/// A network address or socket path at which the service listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Endpoint {
@@ -32,12 +33,12 @@ pub enum Endpoint {
 }
 
 impl ListenAddress {
-    /// A TCP port for all stream protocols.
+    /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
         Self { endpoint: Endpoint::Tcp(address), protocol: None }
     }
 
-    /// A UDP port.
+    /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
         Self { endpoint: Endpoint::Udp(address), protocol: None }
     }
@@ -47,7 +48,7 @@ impl ListenAddress {
         matches!(self.endpoint, Endpoint::Tls(_))
     }
 
-    /// True if it can only be reached from this machine.
+    /// True if only processes of this machine can connect to the listener.
     pub fn is_local(&self) -> bool {
         match &self.endpoint {
             Endpoint::Tcp(address) | Endpoint::Udp(address) | Endpoint::Tls(address) => address.ip().is_loopback(),
@@ -55,12 +56,12 @@ impl ListenAddress {
         }
     }
 
-    /// True if it accepts only HTTP.
+    /// True if the listener accepts only HTTP.
     pub fn is_only_http(&self) -> bool {
         self.protocol == Some(&HTTP)
     }
 
-    /// True if it accepts only Forward.
+    /// True if the listener accepts only Forward.
     pub fn is_only_forward(&self) -> bool {
         self.protocol == Some(&FORWARD)
     }
@@ -120,8 +121,8 @@ fn socket(text: &str) -> Result<SocketAddr, String> {
     prefer_ipv4(found).ok_or_else(|| format!("{text:?} has no address"))
 }
 
-/// Prefers the IPv4 address of a name. Clients that connect to `localhost` try all addresses; clients that connect to
-/// 127.0.0.1 only that one.
+/// Prefers the IPv4 address of a name. Clients that connect to `localhost` try all of its addresses. Clients that
+/// connect to 127.0.0.1 try only this address.
 fn prefer_ipv4(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
     found.min_by_key(SocketAddr::is_ipv6)
 }
@@ -132,12 +133,12 @@ impl<'de> Deserialize<'de> for ListenAddress {
     }
 }
 
-/// The address for HTTP.
+/// The address of the listener that accepts only HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpAddress {
-    /// At this address.
+    /// HTTP is served at this address.
     On(SocketAddr),
-    /// Only at the listeners for all protocols.
+    /// No separate listener: HTTP is served only at the listeners that accept every protocol.
     Off,
 }
 

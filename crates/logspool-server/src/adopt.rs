@@ -1,10 +1,11 @@
-//! Adoption: delivers the records that dead programs of this machine left in their queue folders. The programs need not
+//! Adoption delivers the records that dead programs of this machine left in their queue folders. The programs need not
 //! be started again.
 //!
-//! One thread checks the folders once a second. The core (`logspool::recover`) knows the owners of the files, which
-//! programs are dead, and who else is recovering them. This file decides where records go, and takes those for this
-//! service. They pass the intake like chunks of a connection, in the stream of the dead client and with its numbers. So
-//! the watermark prevents that they are stored twice, even if some had arrived before.
+//! One thread checks the folders once a second. The crate `logspool` (`logspool::recover`) finds the owners of the
+//! files, the dead programs, and other processes that recover the same files. This module decides where records are
+//! delivered, and takes the records for this service. They pass the intake like chunks of a connection: in the stream
+//! of the dead client, and with the numbers that the client gave them. So the watermark prevents that a record is
+//! stored twice, even if the client had already sent it.
 //!
 //! | records for | of this user's programs | of another user's (as root) |
 //! |---|---|---|
@@ -42,18 +43,18 @@ use crate::value::Value;
 
 /// Interval between checks of the folders.
 ///
-/// Chosen: a person who looks for the last records of a program finds them. Half would wake an idle machine twice as
-/// often.
+/// Chosen: the last records of a program are stored before a person looks for them. Halving the interval would wake an
+/// idle machine twice as often.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// First and longest pause before a retry of files that could not be adopted. Reading them costs a copy of some
-/// megabytes.
+/// The first and the longest pause before a file that could not be adopted is tried again. Each try copies some
+/// megabytes, because it reads the file.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
-/// The logger of records that were lines for a file.
+/// The logger name of adopted records that were lines of text for a file.
 pub const ADOPTED_LOGGER: &str = "logspool.adopted";
 
-/// The thread that adopts.
+/// The thread that adopts records.
 #[derive(Debug)]
 pub struct Adoption {
     /// Dropping it ends the thread.
@@ -62,11 +63,12 @@ pub struct Adoption {
 }
 
 impl Adoption {
-    /// Starts to adopt from `folders`. `listeners` are the addresses of this service.
+    /// Starts to adopt records from `folders`. `listeners` are the addresses of this service.
     ///
     /// # Errors
     ///
-    /// A folder cannot be adopted, or no thread can be started. The text has the folder, the reason and how to fix it.
+    /// A folder cannot be adopted, or the thread cannot be started. The text names the folder and the reason, and says
+    /// how to fix it.
     pub fn start(
         folders: &[PathBuf],
         listeners: &[ListenAddress],
@@ -100,12 +102,13 @@ impl Adoption {
         Ok(Self { stop: Some(stop), thread })
     }
 
-    /// Tells the thread to begin no more adoptions.
+    /// Tells the thread to start no further adoption.
     pub fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Waits until the thread ends, or until `until`. Another process repeats an unfinished adoption.
+    /// Waits until the thread ends, but not longer than `until`. If an adoption is not finished by then, another
+    /// process repeats it later.
     pub fn finish(mut self, until: Instant) {
         self.stop();
         while !self.thread.is_finished() && Instant::now() < until {
@@ -144,16 +147,16 @@ fn check(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// The adoption from one folder.
+/// The adoption of records from one folder.
 struct FolderAdoption {
     folder: PathBuf,
     listeners: Vec<ListenAddress>,
     record_bytes: usize,
     intake: Arc<Intake>,
     runtime: Handle,
-    /// Files that could not be adopted, by name.
+    /// The files that could not be adopted, by file name.
     unadopted: Mutex<HashMap<String, UnadoptedFile>>,
-    /// The last reported problem of the folder.
+    /// The last error of the folder that was logged. The same error is not logged again.
     last_error: String,
 }
 
@@ -172,7 +175,7 @@ impl FolderAdoption {
                 self.last_error.clear();
                 self.report(&report);
             }
-            // Programs remove the folder when the last one ends.
+            // The last program that ends removes the folder, so a missing folder is no error.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let error = error.to_string();
@@ -208,7 +211,8 @@ impl FolderAdoption {
         }
         let mut left = self.unadopted.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        // Forget a file that was due and is not in the report again: it is gone, or another process has it.
+        // Forget a file whose retry was due but that the report does not list again: the file is gone, or another
+        // process adopts it.
         left.retain(|name, left| {
             left.retry_at.is_some_and(|again| again > now) || report.kept.iter().any(|kept| kept.name == *name)
         });
@@ -230,7 +234,7 @@ impl FolderAdoption {
         }
     }
 
-    /// The records as a batch.
+    /// Converts the records to a batch.
     fn batch(&self, taken: &AdoptedRecords<'_>) -> Batch {
         let mut reader = FrameReader::new(&FORWARD, local_peer(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
@@ -281,7 +285,8 @@ impl Adopter for FolderAdoption {
         };
         let position = delivery::ChunkPosition::First;
         let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, position, end: false };
-        // From here on, chunks from the dead client's connection are refused; their records are here too.
+        // From here on, chunks that still arrive on the dead client's connection are refused. `taken` has the records
+        // of these chunks too.
         let fence = self.intake.take_stream(stream);
         let outcome = self.runtime.block_on(async {
             let room = self.intake.room_for(local_peer().origin(), &batch).await;
@@ -295,7 +300,7 @@ impl Adopter for FolderAdoption {
     }
 }
 
-/// The peer of adopted records.
+/// Returns the peer that counts as the sender of adopted records: the user of the service.
 fn local_peer() -> Peer {
     Peer::Local(rustix::process::getuid().as_raw())
 }
@@ -304,8 +309,8 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
 
-/// True if data that a client sends to this address arrives at this listener. Names except `localhost` are not looked
-/// up. In doubt the records are sent, and arrive by the network.
+/// True if data that a client sends to `address` arrives at `listener`. Host names except `localhost` are not looked
+/// up: then the result is false, and the records are sent over the network.
 fn is_served_by(address: &ServiceAddress, listener: &ListenAddress) -> bool {
     if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;

@@ -1,6 +1,6 @@
 //! Cancels a query when its client has disconnected or the time limit has passed.
 //!
-//! The flag is an atomic because SQLite's functions check it for every row, on a thread that must not wait.
+//! The flag is an atomic because SQL functions check it for every row, on a thread that must not wait for a lock.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use logspool_sys::published::Published;
 use tokio::sync::Notify;
 
-/// A flag that is set once, when the answer is no longer needed. All clones share it.
+/// A flag that is set once, when the answer is no longer needed. All clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<CancelState>);
 
@@ -47,14 +47,14 @@ impl CancelToken {
 /// The time limit of a query.
 #[derive(Debug, Clone)]
 pub struct QueryDeadline {
-    /// End of its time.
+    /// The time at which the query has to stop.
     pub deadline: Instant,
-    /// Ends the query earlier.
+    /// Stops the query before the deadline when it is cancelled.
     pub cancel: CancelToken,
 }
 
 impl QueryDeadline {
-    /// The query may run for `time` from now, or until it is cancelled.
+    /// Allows the query to run for `time` from now, or until `cancel` is set.
     pub fn new(time: Duration, cancel: &CancelToken) -> Self {
         Self { deadline: Instant::now() + time, cancel: cancel.clone() }
     }

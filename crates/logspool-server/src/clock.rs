@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat};
 
-/// The current time in nanoseconds since 1970.
+/// The current time in nanoseconds since 1970-01-01 00:00 UTC.
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! A batch on its way through the stores, and its outcome for the sender.
+//! A batch that is handed to the stores, and the outcome that its sender gets.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,26 +23,26 @@ pub struct Chunk {
     pub first: u64,
     /// Number of the last record; `first - 1` in a chunk without records.
     pub last: u64,
-    /// Position on its connection.
+    /// Position of the chunk on its connection.
     pub position: ChunkPosition,
     /// True if the stream ends with this chunk, so that its state can be forgotten.
     pub end: bool,
 }
 
-/// Whether chunks before a chunk may be missing.
+/// Says whether records before a chunk may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkPosition {
-    /// The first chunk of its connection. It begins with the oldest chunk without an ack, so missing records before it
-    /// are lost, and counted as a gap.
+    /// The first chunk of its connection. A client begins a connection with its oldest chunk that has no ack. So
+    /// records that are missing before this chunk are lost, and are counted as a gap.
     First,
-    /// A later chunk. It must follow the previous one, else it is refused.
+    /// A later chunk. It must follow the previous chunk without a gap; otherwise it is refused.
     Later,
 }
 
 /// The outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// The batch is in the store: stored now or before.
+    /// All records of the batch are in the store. The store wrote them now or had them already.
     Committed,
     /// The batch does not follow the stored records, or a newer connection sends the stream now. The connection has to
     /// be closed without an ack.
@@ -54,19 +54,19 @@ pub enum Outcome {
 pub struct Delivery {
     /// The records.
     pub batch: Arc<Batch>,
-    /// The part of the stream; `None` if the sender does not number records.
+    /// The part of a stream that the batch holds; `None` if the sender does not number records.
     pub chunk: Option<Chunk>,
     fence: Option<Fence>,
     pending_stores: AtomicUsize,
     sender: Mutex<PendingOutcome>,
-    /// Its room in the budget, freed with the delivery.
+    /// The reservation of the batch in the memory budget. It is freed when the delivery is dropped.
     _room: Option<Reservation>,
 }
 
 #[derive(Debug)]
 struct PendingOutcome {
     worst: Outcome,
-    /// `None` once the outcome is given.
+    /// `None` after the outcome was sent.
     to: Option<OutcomeTarget>,
 }
 
@@ -74,12 +74,12 @@ struct PendingOutcome {
 enum OutcomeTarget {
     /// A task waits for the outcome.
     Task(oneshot::Sender<Outcome>),
-    /// The sender gets no acks.
+    /// No task waits, because the sender gets no acks. The records are only counted.
     Counter(UnackedCount),
 }
 
-/// A number of records or bytes that the sender will not send again, counted until they are settled. If this is dropped
-/// before, they stay counted, because they are lost.
+/// A number of records or bytes that the sender will not send again, counted until the stores have settled them. If
+/// this value is dropped without [`Self::settled`], the number stays counted, because the data is lost.
 #[derive(Debug)]
 pub struct UnackedCount {
     all: Arc<AtomicU64>,
@@ -87,21 +87,22 @@ pub struct UnackedCount {
 }
 
 impl UnackedCount {
-    /// Adds `number` to `all`.
+    /// Adds `number` to the counter `all`.
     pub fn new(all: &Arc<AtomicU64>, number: usize) -> Self {
-        // Relaxed, here and below: the number is read after the writers have ended.
+        // Relaxed, here and below: the counter is read only after the writers have ended.
         all.fetch_add(number as u64, Ordering::Relaxed);
         Self { all: all.clone(), number: number as u64 }
     }
 
-    /// Subtracts the number again.
+    /// Subtracts the number from the counter again.
     pub fn settled(self) {
         self.all.fetch_sub(self.number, Ordering::Relaxed);
     }
 }
 
 impl Delivery {
-    /// A batch for `stores` stores. When all of them have settled it, the receiver gets the worst outcome.
+    /// Creates a delivery to `stores` stores. When all of them have settled the batch, the receiver gets the worst
+    /// outcome.
     pub fn new(
         batch: impl Into<Arc<Batch>>,
         chunk: Option<Chunk>,
@@ -112,7 +113,8 @@ impl Delivery {
         (Self::fenced(batch.into(), chunk, None, to, stores, room), from)
     }
 
-    /// As [`Self::new`], for a part of a stream that a newer connection may take over.
+    /// Creates a delivery like [`Self::new`]. The outcome is sent to `to`. With a `fence`, the batch is not stored once
+    /// a newer connection sends the stream.
     pub fn fenced(
         batch: Arc<Batch>,
         chunk: Option<Chunk>,
@@ -124,7 +126,7 @@ impl Delivery {
         Self::with_target(batch, chunk, fence, OutcomeTarget::Task(to), stores, room)
     }
 
-    /// A batch of a sender without acks.
+    /// Creates a delivery for a sender that gets no acks.
     pub fn without_ack(
         batch: Arc<Batch>,
         unheard: UnackedCount,
@@ -157,8 +159,8 @@ impl Delivery {
         self.fence.as_ref().is_some_and(Fence::is_replaced)
     }
 
-    /// Sets the outcome of one store. Each store calls this once. If a store ends without a call, the sender gets no
-    /// ack.
+    /// Reports the outcome of one store. Each store calls this method once. If a store ends without calling it, the
+    /// sender gets no ack.
     pub fn settle(&self, outcome: Outcome) {
         let mut answer = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         answer.worst = answer.worst.max(outcome);
@@ -167,7 +169,7 @@ impl Delivery {
             && let Some(to) = answer.to.take()
         {
             match to {
-                // An error means that the sender is gone.
+                // An error means that no task waits for the outcome any more.
                 OutcomeTarget::Task(to) => _ = to.send(answer.worst),
                 OutcomeTarget::Counter(records) => records.settled(),
             }

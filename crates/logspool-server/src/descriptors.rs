@@ -1,43 +1,47 @@
-//! The limit of open files of the process (RLIMIT_NOFILE), and the share of it for connections.
+//! The limit of open files of the process (RLIMIT_NOFILE), and the part of it that connections may use.
 //!
 //! If connections took all descriptors, stores and queries could not open their files, and a health check could not
-//! connect to report it. So descriptors for everything else are reserved first. Connections share the rest.
+//! connect to report this. So descriptors for everything except connections are reserved first. Connections share the
+//! remaining descriptors.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
 use crate::sources::admission::SlotCounts;
 
-/// Slots for listeners that accept only HTTP, used when the general pool refuses a connection.
+/// Number of reserved slots for listeners that accept only HTTP. They are used when the general pool refuses a
+/// connection.
 ///
-/// Chosen: one address gets a third of them, enough for a few monitoring systems and a person with a browser. Each
-/// costs a descriptor, and memory only while it is used.
+/// Chosen: one address gets a third of the slots. This is enough for a few monitoring systems and a person with a
+/// browser. Each slot costs a descriptor, and memory only while it is used.
 const HTTP_RESERVE: usize = 64;
 
-/// Slots in which a connection to a listener for every protocol may show that it speaks HTTP. Chosen: less than the
-/// other reserve, because every refused sender passes through it for a moment.
+/// Number of reserved slots for listeners that accept every protocol. A connection holds such a slot until its first
+/// bytes show whether it speaks HTTP. Chosen: fewer slots than [`HTTP_RESERVE`], because every refused sender also uses
+/// a slot for a moment.
 const FIRST_BYTES_RESERVE: usize = 16;
 
-/// Descriptors of the process itself: standard streams, the runtime, signals, files that are read once.
+/// Descriptors of the process itself: standard streams, the runtime, signals, and files that are read once.
 ///
-/// Measured: an idle service has 9 beside its listeners and stores; the rest is a margin.
+/// Measured: an idle service has 9 open descriptors in addition to its listeners and stores; the others are a margin.
 const PER_PROCESS: usize = 32;
 
-/// Descriptors per store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
-/// indexes of two days, three for each (measured on one day: 8). A PostgreSQL store has a few connections.
+/// Descriptors per store. A SQLite store has at most 14 open, when the day changes: the lock, the catalog, and the
+/// database files and index files of two days, with three descriptors for each database. Within one day it has 8
+/// (measured). A PostgreSQL store has a few connections.
 const PER_STORE: usize = 16;
 
-/// Descriptors per query thread: a separate day with catalog, file and index (measured: 7). Paused answers do not keep
-/// them open.
+/// Descriptors per query thread. Each thread opens the catalog, and the file and the index of one day (measured: 7
+/// descriptors). A paused answer keeps no descriptor open.
 const PER_QUERY_THREAD: usize = 8;
 
-/// Descriptors per folder of `adopt`: the queue of a dead process and the files that its records go to.
+/// Descriptors per folder of `adopt`: the queue of a dead process, and the files to which its records are appended.
 const PER_ADOPTED_FOLDER: usize = 16;
 
 /// Minimum number of descriptors for connections; with fewer the service does not start.
 const MIN_DESCRIPTORS: usize = 16;
 
-/// Raises the limit of open files if needed and allowed. Returns the numbers of connections that fit.
+/// Raises the limit of open files if needed and allowed. Returns how many connections of each kind fit into the limit.
 ///
 /// # Errors
 ///
@@ -66,12 +70,12 @@ pub fn divide(config: &Config) -> Result<SlotCounts, String> {
     Ok(sizes)
 }
 
-/// Descriptors that connections would use.
+/// Number of descriptors that connections use at most.
 fn wanted_for_connections(config: &Config) -> usize {
     config.limits.connections.saturating_add(HTTP_RESERVE + FIRST_BYTES_RESERVE)
 }
 
-/// Descriptors of everything except connections.
+/// Number of descriptors for everything except connections.
 fn reserved(config: &Config) -> usize {
     // Each listener has its socket, and an accepted connection that may be refused.
     let listeners = 2 * (config.listen.len() + 1);
@@ -79,7 +83,8 @@ fn reserved(config: &Config) -> usize {
     PER_PROCESS + listeners + PER_STORE * (config.store.len() + 1) + queries + PER_ADOPTED_FOLDER * config.adopt.len()
 }
 
-/// Divides descriptors. If there are too few, the reserves shrink to a quarter and an eighth of them.
+/// Divides `descriptors` among the pools. If there are too few, [`HTTP_RESERVE`] shrinks to a quarter and
+/// [`FIRST_BYTES_RESERVE`] to an eighth of `descriptors`.
 fn sizes(connections: usize, descriptors: usize) -> SlotCounts {
     if descriptors < MIN_DESCRIPTORS {
         return SlotCounts { general: 0, http: 0, first_bytes: 0 };
@@ -130,7 +135,7 @@ mod tests {
         let small = Config::parse("listen = []").unwrap();
         let large = "listen = [\"tcp://127.0.0.1:1\"]\nstore = [\"sqlite:a\", \"sqlite:b\"]\nadopt = [\"/dev/shm/q\"]";
         assert_eq!(2 + PER_STORE + PER_ADOPTED_FOLDER, reserved(&Config::parse(large).unwrap()) - reserved(&small));
-        // The default fits into a limit of 1,024 with a few hundred connections.
+        // With the default configuration, a limit of 1,024 open files leaves room for a few hundred connections.
         assert!(reserved(&Config::default()) < 200);
     }
 }

@@ -10,12 +10,12 @@ pub struct Fence(Arc<AtomicBool>);
 impl Fence {
     /// True if a newer connection sends the stream.
     pub fn is_replaced(&self) -> bool {
-        // Relaxed: if this is seen late, a later chunk is refused instead. The watermark decides which records are
-        // stored.
+        // Relaxed: if the flag is seen late, a later chunk is refused instead of this one. The watermark decides which
+        // records are stored.
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Passes the stream to a newer connection.
+    /// Marks that a newer connection sends the stream now.
     pub fn replace(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

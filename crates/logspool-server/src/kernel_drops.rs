@@ -1,12 +1,12 @@
-//! Datagrams that the kernel dropped because they were not read in time, from its tables in `/proc`.
+//! Reads from `/proc/net` how many datagrams the kernel dropped because the service did not read them in time.
 
-/// Number of datagrams that the kernel dropped because the socket at this port was full.
+/// Number of datagrams that the kernel dropped because the buffer of the socket at this port was full.
 pub fn lost_in_kernel(port: u16) -> u64 {
     let tables = ["/proc/net/udp", "/proc/net/udp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
     tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(|line| drops_at(line, port)).sum()
 }
 
-/// The last column of a line, if its second column has this port.
+/// The number in the last column of a line (`drops`), if the local address in the second column has this port.
 fn drops_at(line: &str, port: u16) -> Option<u64> {
     let mut columns = line.split_ascii_whitespace();
     let (_, local) = columns.nth(1)?.rsplit_once(':')?;

@@ -1,4 +1,4 @@
-//! The service of logspool: it collects records of many processes, stores them in bulk, and answers queries.
+//! The logspool service collects records of many processes, stores them in bulk, and answers queries.
 //!
 //! The path of a record: bytes of a peer -> [`sources`] (frames) -> [`decoders`] (pure functions, one file for each
 //! protocol) -> [`record::Record`] -> [`batch`] -> [`intake`] (one queue for each store) -> [`stores`] -> an ack to the

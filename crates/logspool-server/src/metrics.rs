@@ -20,10 +20,11 @@ use crate::scheduler::QueryCounts;
 use crate::stores::WriteResult;
 
 /// Duration of a store call after which the store counts as stuck. Chosen: a healthy store needs far less than a second
-/// for a transaction. At half, pauses of a busy disk would count. At double, an operator would learn of it late.
+/// for a transaction. With half the time, pauses of a busy disk would count as stuck. With double the time, an operator
+/// would hear of a stuck store late.
 const STUCK_TIME: Duration = Duration::from_secs(5);
 
-/// The only label of a metric: name and value.
+/// The label of a metric, as name and value. Each metric has at most one label.
 type Label = [(&'static str, String); 1];
 
 /// One counter for each value of a label.
@@ -37,7 +38,7 @@ type Gauges = Family<Label, Gauge>;
 pub struct TotalCounter(Counter);
 
 impl TotalCounter {
-    /// Adds to the number.
+    /// Adds `many` to the number.
     pub fn add(&self, many: u64) {
         self.0.inc_by(many);
     }
@@ -52,11 +53,12 @@ impl TotalCounter {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
-    /// Records handed to the stores.
+    /// Number of records handed to the stores.
     pub accepted: TotalCounter,
-    /// Frames that no decoder could read, over all protocols.
+    /// Number of frames that no decoder could read, over all protocols.
     pub frames_rejected: TotalCounter,
-    /// Records that were dropped for any reason, for example because there was no room and the sender cannot wait.
+    /// Number of dropped records, over all reasons. For example, there was no room in the budget and the sender cannot
+    /// wait.
     pub records_dropped: TotalCounter,
     rejected: Counters,
     dropped: Counters,
@@ -79,7 +81,7 @@ pub struct Metrics {
     ports: DatagramPorts,
 }
 
-/// The ports of datagram sockets, whose drops the kernel counts.
+/// The ports of the datagram sockets. The kernel counts the datagrams that it dropped at each port.
 #[derive(Debug, Clone, Default)]
 struct DatagramPorts(Arc<Mutex<Vec<u16>>>);
 
@@ -89,7 +91,7 @@ impl DatagramPorts {
     }
 }
 
-/// A number that is computed when the text is written.
+/// A counter whose value is computed when the metrics are written as text.
 struct ComputedCounter {
     name: &'static str,
     help: &'static str,
@@ -139,7 +141,7 @@ pub struct StoreMetrics {
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<StoreFailure>>,
-    /// Problems of the store while it can write records.
+    /// Problems of the store that do not prevent it from writing records.
     problems: Mutex<Vec<String>>,
     /// Start of the store call that is running now.
     call_began: Mutex<Option<SystemTime>>,
@@ -148,13 +150,13 @@ pub struct StoreMetrics {
 /// A failing store.
 #[derive(Debug, Clone)]
 pub struct StoreFailure {
-    /// The last error.
+    /// The text of the last error.
     pub why: String,
     /// Time when the failure began.
     pub since: SystemTime,
 }
 
-/// The work of a store since the service began.
+/// Counts of the records and errors of a store since the service began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are those of the metrics")]
 pub struct StoreSummary {
@@ -267,7 +269,7 @@ impl Metrics {
         store
     }
 
-    /// The counter for frames of a protocol. Callers that count many frames keep it.
+    /// The counter for frames of a protocol. Callers that count many frames keep the returned counter.
     pub fn frames(&self, protocol: &'static str) -> TotalCounter {
         TotalCounter(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
     }
@@ -289,7 +291,7 @@ impl Metrics {
         self.adopted.get_or_create(&[("to", to.to_owned())]).inc_by(records);
     }
 
-    /// From now on, counts the datagrams that the kernel drops at this port, on any address.
+    /// From now on, the metrics include the datagrams that the kernel drops at this port, on any address.
     pub fn watch_datagrams(&self, port: u16) {
         let mut ports = self.ports.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ports.contains(&port) {
@@ -297,14 +299,15 @@ impl Metrics {
         }
     }
 
-    /// From now on, counts the messages that the service could not write about itself.
+    /// From now on, the metrics include the log messages of the service itself that it could not write. `unsaid`
+    /// returns their number.
     pub fn watch_dropped_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
         let help = "dropped log messages of the service itself, because standard error was too slow";
         let asked = ComputedCounter { name: "messages_dropped", help, number: Box::new(unsaid) };
         self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(Box::new(asked));
     }
 
-    /// Number of datagrams that the kernel dropped.
+    /// Number of datagrams that the kernel dropped at the watched ports.
     pub fn datagrams_lost(&self) -> u64 {
         self.ports.lost()
     }
@@ -332,7 +335,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a query that gets no place.
+    /// Counts a query that is refused.
     pub fn refuse_query(&self, reason: &'static str) {
         self.queries_refused.get_or_create(&[("reason", reason.to_owned())]).inc();
     }
@@ -347,19 +350,19 @@ impl Metrics {
         u64::try_from(self.connections.get()).unwrap_or_default()
     }
 
-    /// The stores that do not work now, by name.
+    /// The stores that fail now, each with its name.
     pub fn failing_stores(&self) -> Vec<(String, StoreFailure)> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.failure()?));
         stores.iter().filter_map(trouble).collect()
     }
 
-    /// The work of each store.
+    /// The summary of each store.
     pub fn summaries(&self) -> Vec<StoreSummary> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|store| store.summary()).collect()
     }
 
-    /// All metrics as text.
+    /// Returns all metrics as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -379,8 +382,7 @@ impl StoreMetrics {
         *self.lock_health() = None;
     }
 
-    /// Counts records that are not stored because a newer connection sends them, or because records before them are
-    /// missing.
+    /// Counts records that the store refused: a newer connection sends them, or records before them are missing.
     pub fn count_refused(&self, records: u64) {
         self.refused.inc_by(records);
     }
@@ -399,12 +401,13 @@ impl StoreMetrics {
         }
     }
 
-    /// Sets the problems with stored records that do not prevent writing others.
+    /// Sets the problems with stored records that do not prevent the store from writing new records.
     pub fn note_problems(&self, problems: Vec<String>) {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
     }
 
-    /// Runs a call of the store that may hang. If it takes too long, the store counts as failing meanwhile.
+    /// Runs a store call that may hang. If the call takes longer than `STUCK_TIME`, the store counts as failing until
+    /// the call returns.
     pub fn watch_call<T>(&self, work: impl FnOnce() -> T) -> T {
         let since = |time| *self.call_began.lock().unwrap_or_else(PoisonError::into_inner) = time;
         since(Some(SystemTime::now()));
@@ -413,7 +416,7 @@ impl StoreMetrics {
         done
     }
 
-    /// The current failure.
+    /// The current failure of the store: its last error, or a call that takes too long.
     fn failure(&self) -> Option<StoreFailure> {
         let known = self.lock_health().clone();
         let since = *self.call_began.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Origins share connections, memory and turns of the writers. The unit is an origin, not a connection.
+//! Origins of connections. Connections, memory and turns of the writers are shared out per origin, not per connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

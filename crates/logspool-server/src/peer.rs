@@ -9,7 +9,7 @@ use crate::origin::Origin;
 pub enum Peer {
     /// A process on any machine.
     Socket(SocketAddr),
-    /// A process of this user on this machine.
+    /// A process on this machine that runs as the user with this id.
     Local(u32),
 }
 
@@ -30,7 +30,7 @@ impl Peer {
         }
     }
 
-    /// The host of the peer's records, if they do not have one.
+    /// The host of the peer's records that name no host themselves.
     pub fn host(&self) -> String {
         match self {
             Self::Socket(address) => address.ip().to_canonical().to_string(),

@@ -1,4 +1,4 @@
-//! The declaration of a sender's protocol. The table of all protocols is in [`crate::protocols`].
+//! The types with which a protocol of senders is declared. The table of all protocols is in [`crate::protocols`].
 
 use std::fmt;
 use std::future::Future;
@@ -27,11 +27,11 @@ pub struct Protocol {
     pub senders: &'static str,
     /// The bytes with which a connection can begin.
     pub first_bytes: FirstBytes,
-    /// Decides between this protocol and another one that can begin with the same byte.
+    /// Decides between this protocol and another protocol that can begin with the same byte.
     pub tie_breaker: Option<TieBreaker>,
     /// How datagrams of the protocol are read; `None`: the protocol has no datagrams.
     pub datagrams: Option<Datagrams>,
-    /// The traffic of its connections, requests or records, which decides the slots they may use.
+    /// The kind of traffic: HTTP requests or records. It decides which slots a connection may use.
     pub traffic: TrafficKind,
     /// How a connection is read.
     pub connections: ConnectionKind,
@@ -41,16 +41,16 @@ pub struct Protocol {
 pub struct TieBreaker {
     /// Name of the other protocol.
     pub other: &'static str,
-    /// Inspects the bytes received until now. `Some(true)`: the protocol that declares this. `Some(false)`: the other
-    /// one. `None`: more bytes are needed.
+    /// Inspects the bytes received so far. `Some(true)` selects the protocol that declares this tie-breaker, and
+    /// `Some(false)` the other protocol. `None`: more bytes are needed.
     pub decide: fn(&[u8]) -> Option<bool>,
 }
 
 /// How connections of a protocol are read.
 pub enum ConnectionKind {
-    /// As frames that hold one record each. The sender gets no answers.
+    /// The connection is a sequence of frames that hold one record each. The sender gets no answers.
     Frames(FrameFormat),
-    /// By a function of the protocol, which answers the sender.
+    /// A function of the protocol reads the connection and answers the sender.
     Session {
         /// True if the service sends the first bytes on a listener for this protocol alone.
         sends_first: fn(&SharedState) -> bool,
@@ -67,7 +67,8 @@ pub type ServeFuture<'c> = Pin<Box<dyn Future<Output = ConnectionEnd> + Send + '
 pub struct FrameFormat {
     /// Creates a framer for one connection. The argument is the maximum length of a frame in bytes.
     pub framer: fn(usize) -> Box<dyn Framer>,
-    /// Decodes a frame that arrived at this time. The error is the reason why it cannot be decoded.
+    /// Decodes a frame. The second argument is the time of its arrival. The error is the reason why the frame cannot be
+    /// decoded.
     pub read: for<'f> fn(&'f [u8], DateTime<FixedOffset>) -> Result<Record<'f>, String>,
     /// Handling of white space at the end of a frame.
     pub trailing_space: TrailingSpace,
@@ -99,7 +100,7 @@ pub trait DatagramUnpacker: Send {
     /// refused.
     fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: FrameCallback<'_>);
 
-    /// Time of the next [`Self::expire`] that has an effect.
+    /// Time when the next incomplete message expires, so that [`Self::expire`] has something to drop.
     fn next_expiry(&self) -> Option<Instant> {
         None
     }
@@ -118,15 +119,15 @@ pub trait DatagramUnpacker: Send {
 
 /// A connection whose protocol is known.
 pub struct Connection<'c> {
-    /// Its protocol.
+    /// The protocol of the connection.
     pub protocol: &'static Protocol,
     /// The stream to read from and write to.
     pub stream: Box<dyn DuplexStream>,
-    /// The bytes received before; empty if the service sends first.
+    /// The bytes that were received to detect the protocol; empty if the service sends first.
     pub first: BytesMut,
     /// The sender.
     pub peer: &'c Peer,
-    /// Its slot.
+    /// The slot that the connection holds.
     pub slot: &'c Slot,
     /// State shared by all connections.
     pub shared: &'c SharedState,
@@ -143,7 +144,7 @@ impl Protocol {
         contains(self.first_bytes, byte)
     }
 
-    /// The declaration of the frames; `None` for a conversation.
+    /// The declaration of the frames; `None` if the protocol serves its connections with a [`ConnectionKind::Session`].
     pub fn frame_format(&self) -> Option<FrameFormat> {
         match self.connections {
             ConnectionKind::Frames(frames) => Some(frames),

@@ -1,4 +1,4 @@
-//! The protocols of senders. Each has one file, and one line in the table (`table.rs`).
+//! The protocols of senders. Each protocol has one file, and one line in the table of protocols (`table.rs`).
 
 pub mod forward;
 pub mod http;

@@ -1,8 +1,9 @@
-//! A running service: its parts, in the order in which they start and end.
+//! A running service. This module starts and stops the parts of the service in the right order.
 //!
 //! At the end the listeners stop first. Then the service reads the data that senders have sent, stores and acknowledges
 //! it, and closes the stores. So no acknowledged record is lost, and all data that was read is stored. Each step has
-//! its part of `limits.shutdown_seconds`, so that a sender that continues does not take time from waiting records.
+//! its own part of `limits.shutdown_seconds`. So a sender that continues to send does not use up the time for storing
+//! waiting records.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,19 +27,20 @@ use crate::sources::shared::SharedState;
 use crate::sources::tls::Identity;
 use crate::stores;
 
-/// The divisor of `limits.shutdown_seconds` for reading data that senders have sent.
+/// `limits.shutdown_seconds` divided by this number is the time for reading data that senders have sent.
 ///
-/// Chosen: with the usual ten seconds, several times the time needed to read the buffers of the kernel.
+/// Chosen: with the default of ten seconds, reading has two seconds. The buffers of the kernel are read in a fraction
+/// of this time.
 const READ_DIVISOR: u32 = 5;
 
-/// The divisor of `limits.shutdown_seconds` for the stores at the end, whatever the connections do, and for closing
-/// them.
+/// `limits.shutdown_seconds` divided by this number is the time that is kept for the stores at the end, even if
+/// connections stay open. It is also the time for closing the stores.
 const CLOSE_DIVISOR: u32 = 10;
 
-/// If no data waits for a store for this long, all data counts as stored and answered.
+/// When no data has waited for a store for this time, all data counts as stored and acknowledged.
 const SETTLED_TIME: Duration = Duration::from_millis(100);
 
-/// Interval between these checks.
+/// Interval between checks whether data waits for a store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running service.
@@ -46,7 +48,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 pub struct Service {
     /// The addresses of the listeners, with the actual ports if port 0 was configured. HTTP is last.
     pub addresses: Vec<ListenAddress>,
-    /// The configuration at the start.
+    /// The configuration with which the service started.
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
@@ -62,7 +64,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// A store or listener cannot be opened. The text has the reason, and a way to fix it if there is one.
+    /// A store or listener cannot be opened. The text has the reason, and says how to fix it if possible.
     pub async fn start(config: Config) -> Result<Self, String> {
         config.check()?;
         let admission = Admission::new(descriptors::divide(&config)?, config.limits.connections_per_peer);
@@ -108,7 +110,7 @@ impl Service {
             addresses.push(listener.address.clone());
             tasks.spawn(listener.serve(shared.clone(), admission.clone()));
         }
-        // Last: adoption needs the addresses to recognise records for this service.
+        // Start adoption last: it needs the addresses of the listeners to recognise records for this service.
         let adoption = match &config.adopt[..] {
             [] => None,
             folders => Some(Adoption::start(folders, &addresses, config.limits.frame_bytes, &intake)?),
@@ -116,13 +118,13 @@ impl Service {
         Ok(Self { addresses, config, intake, writers, adoption, identity, access, stop, tasks })
     }
 
-    /// Applies the values that can change at run time: certificates, tokens and names. Returns true if another value
-    /// differs from the start, so that a restart is needed.
+    /// Applies the values that can change at run time: certificates, tokens and names. Returns true if any other value
+    /// differs from the running configuration, so that a restart is needed.
     ///
     /// # Errors
     ///
-    /// The new configuration is invalid, or its certificates and tokens do not fit the running listeners. Nothing
-    /// changes then.
+    /// The new configuration is invalid, or its certificates and tokens do not fit the running listeners. In this case
+    /// nothing changes.
     pub fn reload(&self, config: &Config) -> Result<bool, String> {
         config.check()?;
         let Config { access, tls, .. } = config.clone();
@@ -135,13 +137,13 @@ impl Service {
         Ok(self.config.needs_restart_for(config))
     }
 
-    /// The stores that cannot be used now, each with the reason and a way to fix it.
+    /// The stores that fail now, each with the reason.
     pub fn failing_stores(&self) -> Vec<String> {
         let troubles = self.intake.metrics.failing_stores().into_iter();
         troubles.map(|(store, trouble)| format!("store {store}: {}", trouble.why)).collect()
     }
 
-    /// Counts messages about the service itself that could not be written.
+    /// Adds the log messages of the service that could not be written to the metrics. `unsaid` returns their number.
     pub fn count_dropped_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
         self.intake.metrics.watch_dropped_messages(unsaid);
     }
@@ -150,7 +152,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// Records could not be stored in time. Senders with acks got none for these records, and send them again.
+    /// Records could not be stored in time. Senders that use acks got no ack for these records, and send them again.
     pub async fn stop(mut self) -> Result<(), String> {
         let given = Duration::from_secs(self.config.limits.shutdown_seconds);
         let began = Instant::now();
@@ -160,7 +162,8 @@ impl Service {
             adoption.stop();
         }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // Connections that remain when all is stored are not waited for: half a request, or an answer that is not read.
+        // When all data is stored, do not wait for connections that are still open. They have sent half a request, or
+        // do not read their answer.
         let done = async {
             tokio::select! { () = ended => {}, () = wait_until_settled(&self.intake, reading) => {} }
         };
@@ -170,7 +173,7 @@ impl Service {
         self.intake.close();
         let writers = self.writers;
         let adoption = self.adoption;
-        // If all is stored, only closing remains, which may wait for an index on a busy machine.
+        // If all data is stored, the stores only have to be closed. Closing may wait for an index on a busy machine.
         let closing = if settled { given / CLOSE_DIVISOR } else { until.saturating_duration_since(Instant::now()) };
         let stored = tokio::task::spawn_blocking(move || {
             let stored = writers.finish(closing.max(SETTLED_TIME));
@@ -200,7 +203,7 @@ impl Service {
     }
 }
 
-/// Waits until no more data is read, and no received data waits for a store.
+/// Waits until `reading`, when reading ends, and then until no received data waits for a store.
 async fn wait_until_settled(intake: &Intake, reading: Instant) {
     tokio::time::sleep_until(reading.into()).await;
     let mut since = Instant::now();

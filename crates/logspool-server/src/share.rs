@@ -1,43 +1,43 @@
-//! How peers share limited resources: places for queries, query threads, live tails.
+//! Shares limited resources among peers: places for queries, query threads, and live tails.
 
 use std::fmt;
 
-/// A peer may take another one while this many are free for each one it holds. So a single peer gets a third of all,
-/// the next one a third of the rest, and so on. One is left for a new peer until very many peers have taken their
-/// share.
+/// A peer may take another unit while more than this number of units are free for each unit that it holds. So a single
+/// peer gets a third of all units, the next peer a third of the remaining units, and so on. A new peer finds a free
+/// unit until very many peers have taken their share.
 ///
-/// Chosen: with 1 a single peer gets half and three of them nearly all. With 3 a machine with many users gets only a
-/// quarter.
+/// Chosen: with 1, a single peer would get half of the units, and three peers nearly all. With 3, a machine with many
+/// users would get only a quarter.
 const FREE_PER_HELD: usize = 2;
 
-/// True if a peer that holds `held` may take another one while `free` are free.
+/// True if a peer that holds `held` units may take another one while `free` units are free.
 pub fn may_take_more(held: usize, free: usize) -> bool {
     free > 0 && held * FREE_PER_HELD < free
 }
 
-/// Reason why a peer gets no more.
+/// Reason why a peer gets no further unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// All are taken.
+    /// All units are in use.
     Full {
-        /// Number of all.
+        /// Number of all units, free or in use.
         limit: usize,
     },
-    /// The peer already holds its share.
+    /// The peer already holds its share of the units.
     Share {
-        /// Number that the peer holds.
+        /// Number of units that the peer holds.
         held: usize,
-        /// Number of all.
+        /// Number of all units, free or in use.
         limit: usize,
     },
 }
 
 impl Refusal {
-    /// Checks that a peer that holds `held` may take another one while `free` are free.
+    /// Checks that a peer that holds `held` units may take another one while `free` units are free.
     ///
     /// # Errors
     ///
-    /// The reason why it may not.
+    /// The reason why the peer may not take another unit.
     pub fn check(held: usize, free: usize, limit: usize) -> Result<(), Self> {
         match (may_take_more(held, free), free) {
             (true, _) => Ok(()),
@@ -46,7 +46,7 @@ impl Refusal {
         }
     }
 
-    /// The label of the metric.
+    /// The value of the label `reason` in the metrics.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Full { .. } => "too_many",

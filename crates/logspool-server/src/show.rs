@@ -1,8 +1,8 @@
-//! Writes answers for people and programs: as text, as lines of JSON, or as CSV.
+//! Writes answers as text, as lines of JSON, or as CSV.
 //!
-//! Text is for a person at a terminal; no character of a record can control the terminal (see [`crate::visible`]).
-//! Lines of JSON and CSV are for programs and keep each value unchanged. JSON writes control characters as `\u`
-//! escapes, which are equivalent.
+//! Text is for a person at a terminal. No character of a record can control the terminal (see [`crate::visible`]).
+//! Lines of JSON and CSV are for programs and keep each value unchanged. In JSON, control characters are written as
+//! `\u` escapes, which have the same meaning.
 
 mod csv;
 mod histogram;

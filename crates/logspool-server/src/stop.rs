@@ -1,4 +1,4 @@
-//! The signal for tasks that the service ends.
+//! The signal with which the service tells its tasks that it ends.
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -8,11 +8,11 @@ pub type StopSignal = watch::Receiver<Option<Instant>>;
 
 /// Waits for the end of the service.
 pub async fn stopped(stop: &mut StopSignal) {
-    // An error means that the sending side is gone, so the service has ended.
+    // An error means that the sender of the signal was dropped, so the service has ended.
     drop(stop.wait_for(Option::is_some).await);
 }
 
-/// Waits until this time; for ever if there is none.
+/// Waits until `until`. If it is `None`, waits for ever.
 pub async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,

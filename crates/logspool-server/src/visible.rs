@@ -1,22 +1,22 @@
-//! Makes text safe to display: characters that a terminal or a page would obey are shown as escapes.
+//! Makes text safe to display: control characters, which a terminal or a web page would obey, become visible escapes.
 //!
-//! Records are stored unchanged. Code that shows a record to a person passes its text through here. So a message cannot
-//! change colours, forge a line, or reverse the order of letters.
+//! Records are stored unchanged. Code that shows a record to a person first passes the text to [`visible`]. So a
+//! message cannot change colours, forge a line, or reverse the order of letters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// True for a character that acts instead of being shown: a control character, a mark that changes the writing
-/// direction, a line separator, or a byte order mark.
+/// True for a character that controls the display instead of being shown: a control character, a mark that changes the
+/// writing direction, a line separator, or a byte order mark.
 pub fn needs_escape(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// Replaces such characters by escapes: `\n`, `\x1b`, `\u202e`. Backslashes are not escaped.
+/// Replaces the characters of [`needs_escape`] by escapes: `\n`, `\x1b`, `\u202e`. Backslashes are not escaped.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    // Most text is plain. A loop without an early exit lets the compiler check many bytes at a time.
+    // Most text is printable ASCII. A loop without an early exit lets the compiler check many bytes at a time.
     if text.bytes().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }

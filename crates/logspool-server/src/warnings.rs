@@ -1,7 +1,7 @@
-//! Warnings that a peer can trigger as often as it likes.
+//! Limits the rate of warnings that a peer can trigger as often as it likes.
 //!
-//! The first warning of a kind is logged at once, then at most one per [`PAUSE`], with the number of suppressed ones.
-//! The metrics count all of them.
+//! The first warning of a kind is logged at once. Later at most one warning per [`PAUSE`] is logged, with the number of
+//! suppressed warnings. The metrics also count the suppressed ones.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::peer::Peer;
 
-/// Minimum time between two warnings of a kind.
+/// Minimum time between two logged warnings of the same kind.
 ///
-/// Chosen: a person can still read twelve lines a minute per kind. At double, it would take longer to show that another
-/// peer causes them.
+/// Chosen: a person can still read twelve lines a minute per kind. With a longer pause, a log would take longer to show
+/// that a second peer causes the same warning.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Logs a warning, unless one of its kind was logged just before. `kind` is also the `reason` of the metric, if there
-/// is one.
+/// Logs a warning, unless a warning of the same kind was logged within [`PAUSE`]. `kind` is also the label `reason` of
+/// the metric, if the metric has this label.
 pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> String) {
     static KINDS: LazyLock<Mutex<WarningTimes>> = LazyLock::new(Mutex::default);
-    // Not in the condition: the lock would be held while the message is written.
+    // Do not move this line into the `let ... else`: the lock would then be held while the message is written.
     let turn = KINDS.lock().unwrap_or_else(PoisonError::into_inner).admit(kind, Instant::now());
     let Some(left_out) = turn else { return };
     let (peer, message) = (peer.map(Peer::name), message());
@@ -29,12 +29,13 @@ pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> S
     }
 }
 
-/// Time of the last warning of each kind, and the number suppressed since.
+/// For each kind: the time of the last logged warning, and the number of warnings suppressed since then.
 #[derive(Debug, Default)]
 struct WarningTimes(HashMap<&'static str, (Instant, u64)>);
 
 impl WarningTimes {
-    /// Number of warnings suppressed before this one. `None`: suppress this one too.
+    /// Returns the number of warnings suppressed since the last logged one. `None`: this warning must be suppressed
+    /// too.
     fn admit(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
         match self.0.get_mut(kind) {
             Some((logged, left_out)) if now.saturating_duration_since(*logged) < PAUSE => {

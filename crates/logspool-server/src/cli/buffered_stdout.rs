@@ -1,8 +1,8 @@
-//! Stdout for the answer of a store, when the reader may be slow.
+//! A buffered stdout for the answer of a store, whose reader may be slow.
 //!
-//! Until an answer is complete the store cannot clear away old data. So the answer must not wait for a pager. Output
-//! that the pager does not read at once is buffered here. When the buffer is full, the reader has until the deadline of
-//! the query.
+//! Until an answer is complete, the store cannot remove old data. So the answer must not wait for a reader such as a
+//! pager. Output that the reader does not read at once is buffered. When the buffer is full, the reader has time until
+//! the deadline of the query.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,27 +14,28 @@ use rustix::io::Errno;
 
 use crate::stores::ANSWER_UNREAD;
 
-/// Size of the buffer in bytes. Chosen: some ten thousand records, more than a person reads.
+/// Size of the buffer in bytes. Chosen: some ten thousand records fit, more than a person reads.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Bytes of an answer after which the reader is offered output again. Chosen: the buffer size of a `BufWriter`.
+/// Number of new bytes after which buffered output is written to the reader again. Chosen: the buffer size of a
+/// `BufWriter`.
 const FLUSH_BYTES: usize = 8 * 1024;
 
-/// Bytes that a pipe with room takes without blocking: PIPE_BUF.
+/// Number of bytes that a pipe accepts without blocking when `poll` reports room: PIPE_BUF.
 const PIPE_WRITE_BYTES: usize = 4096;
 
-/// A writer that buffers for a slow reader; see the file head.
+/// A writer that buffers output for a slow reader; see the module documentation.
 #[derive(Debug)]
 pub(super) struct BufferedStdout {
     to: File,
     buffer: Vec<u8>,
-    /// Bytes buffered since the reader was last offered output.
+    /// Number of bytes buffered since output was last written to the reader.
     unflushed: usize,
     until: Instant,
 }
 
 impl BufferedStdout {
-    /// Writes to stdout. Before the answer is complete, waits for the reader until `until` at most.
+    /// Creates a writer to stdout. Until the answer is complete, it waits for the reader at most until `until`.
     pub fn stdout(until: Instant) -> io::Result<Self> {
         Ok(Self::new(File::from(io::stdout().as_fd().try_clone_to_owned()?), until))
     }
@@ -43,7 +44,8 @@ impl BufferedStdout {
         Self { to, buffer: Vec::new(), unflushed: 0, until }
     }
 
-    /// Writes buffered bytes while the reader takes them, until `until`. The rest stays in the buffer.
+    /// Writes buffered bytes while the reader takes them, but not longer than `until`. Bytes that were not written stay
+    /// in the buffer.
     fn write_available(&mut self, until: Instant) -> io::Result<()> {
         self.unflushed = 0;
         let mut given = 0;
@@ -92,7 +94,7 @@ impl Write for BufferedStdout {
         Ok(bytes.len())
     }
 
-    /// The answer is complete: writes the buffer, however long the reader takes.
+    /// Must be called when the answer is complete. Writes the whole buffer, however long the reader takes.
     fn flush(&mut self) -> io::Result<()> {
         self.to.write_all(&std::mem::take(&mut self.buffer))
     }
@@ -112,7 +114,7 @@ mod tests {
         let mut to = BufferedStdout::new(File::from(OwnedFd::from(to)), Instant::now());
         to.write_all(&[b'x'; 1024].repeat(16)).unwrap();
         let mut begun = [0; 1024];
-        // Without a flush, because the answer is not complete.
+        // The bytes arrive without a flush, because the answer is not complete yet.
         assert_ne!(0, poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&Timespec::default())).unwrap());
 
         from.read_exact(&mut begun).unwrap();
@@ -153,7 +155,7 @@ mod tests {
 
         assert_eq!(io::ErrorKind::TimedOut, error.kind());
         assert!(Instant::now() >= until);
-        // The bytes written before arrive in order and complete.
+        // All bytes written before the error arrive completely and in order.
         let reading = std::thread::spawn(move || {
             let mut all = Vec::new();
             from.read_to_end(&mut all).map(|_| all.len())

@@ -9,8 +9,8 @@ use ureq::http::header::RETRY_AFTER;
 
 use super::failure::CommandFailure;
 
-/// How long to retry while the service has no room for the query. Chosen: it answers other queries meanwhile, and a
-/// person still waits.
+/// How long to retry while the service has no room for the query. Chosen: within this time the service completes other
+/// queries, and a person still waits for it.
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
 /// The service to ask.
@@ -24,8 +24,8 @@ pub(super) struct ServiceArguments {
     pub token: Option<String>,
 }
 
-/// The body of the answer as a stream. If the service has no room for the query, the request is repeated for up to
-/// [`PATIENCE`].
+/// Sends a GET request, and returns the body of the answer as a stream. If the service has no room for the query, the
+/// request is repeated for up to [`RETRY_TIME`].
 pub(super) fn get_body(
     service: &ServiceArguments,
     path: &str,
@@ -63,7 +63,7 @@ pub(super) fn get_body(
     Ok(answer.into_body().into_reader())
 }
 
-/// The whole body of the answer.
+/// Sends a GET request, and returns the whole body of the answer.
 pub(super) fn get_text(
     service: &ServiceArguments,
     path: &str,

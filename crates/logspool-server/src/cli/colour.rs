@@ -1,4 +1,4 @@
-//! When output is coloured.
+//! Decides when output is coloured.
 
 use std::io::{self, IsTerminal};
 
@@ -18,7 +18,7 @@ pub(super) enum ColourChoice {
 }
 
 impl ColourChoice {
-    /// Width and colour of text on stdout.
+    /// Returns the width and the colour of text on stdout.
     pub fn text_style(self) -> TextStyle {
         let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let colour = match self {

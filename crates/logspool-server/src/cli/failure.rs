@@ -1,4 +1,4 @@
-//! Failures of commands, with their exit codes.
+//! The failures of commands, which decide the exit code.
 
 use std::io;
 
@@ -9,7 +9,7 @@ pub(super) enum CommandFailure {
     Failed(String),
     /// The command line is wrong: exit code 2.
     Usage(String),
-    /// The reader has closed the pipe; not reported.
+    /// The reader has closed the pipe. This is not reported, and the exit code is 0.
     PipeClosed,
     /// The command failed and has reported the error: exit code 1.
     Reported,

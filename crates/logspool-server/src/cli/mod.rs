@@ -51,15 +51,15 @@ enum Command {
     Python(Vec<OsString>),
 }
 
-/// How long to wait for a full pipe when an error is printed. Chosen: enough for a slow reader. If the reader never
-/// reads, a supervisor can still restart the program after this time.
+/// How long to wait for a full pipe when an error is printed. Chosen: a slow reader reads within this time. If the
+/// reader never reads, the program still ends, and a supervisor can restart it.
 const ERROR_PRINT_TIME: Duration = Duration::from_secs(5);
 
 /// Prints an error to stderr. Does not wait longer than [`ERROR_PRINT_TIME`] for its reader.
 fn print_error(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let (done, told) = mpsc::channel();
     let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {
-        // An error of printing cannot be reported.
+        // If printing fails, there is no way to report this.
         drop(print());
         let _ = done.send(());
     });
@@ -81,7 +81,7 @@ fn parse_arguments() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// Runs the command.
+/// Runs the command that the command line names.
 pub fn main() -> ExitCode {
     let given = match parse_arguments() {
         Ok(given) => given,
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the completions of a shell.
 fn completions(shell: Shell) -> Result<(), CommandFailure> {
-    // Write to memory first: the generator panics on a write error.
+    // Generate into memory first, because the generator panics on a write error.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut text);
     let mut out = io::stdout().lock();
@@ -124,7 +124,7 @@ fn completions(shell: Shell) -> Result<(), CommandFailure> {
 /// Commands of the Python package.
 const PYTHON_COMMANDS: [&str; 2] = ["run", "doctor"];
 
-/// Replaces this process with `python -m logspool` if that has the command.
+/// If the command belongs to the Python package, replaces this process with `python -m logspool`.
 fn run_python(arguments: &[OsString]) -> Result<(), CommandFailure> {
     use std::os::unix::process::CommandExt;
 

@@ -107,7 +107,8 @@ fn query_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Wri
     }
 }
 
-/// Asks for lines of JSON and formats them here, because only this side knows the terminal.
+/// Asks the service for lines of JSON and formats the rows in this process, because only this process knows the
+/// terminal.
 fn query_service(
     arguments: &QueryArguments,
     since_ns: Option<i64>,
@@ -141,7 +142,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&AnswerRow::Record(record))?);
     }
-    // Read a list of pairs, not a map: the counted field may be called `count` too.
+    // Parse the row as a list of pairs, not as a map: the counted field may also be called `count`.
     let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
     let [(name, first), (_, Value::Int(count))] = &row[..] else { return Err(other(line)) };
     let count = count.cast_unsigned();
@@ -157,7 +158,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
     Ok(output.row(&found)?)
 }
 
-/// The value that is counted: text as it is, other values as JSON writes them.
+/// Formats a counted value: text is unchanged, other values are written as JSON.
 fn value_text(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Null => None,

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::service::Service;
 use crate::stores::StoreAddress;
 
-/// Messages about the service itself that are buffered for a slow terminal or pipe.
+/// Maximum number of log messages of the service itself that are buffered for a slow terminal or pipe.
 const MAX_BUFFERED_MESSAGES: usize = 1_000;
 
 /// Collect records until SIGTERM or Ctrl-C.
@@ -80,8 +80,8 @@ impl ServeArguments {
 
 pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
-    // A terminal or pipe without a reader must not stop the service. Messages that find no room are dropped and
-    // counted.
+    // A terminal or pipe that nobody reads must not stop the service. Log messages that do not fit into the buffer are
+    // dropped and counted.
     let (messages, _written) = NonBlockingBuilder::default()
         .lossy(true)
         .buffered_lines_limit(MAX_BUFFERED_MESSAGES)
@@ -97,13 +97,14 @@ pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(serve(&arguments, config, unsaid));
-    // Not dropped: that would wait for running queries, whose answers are no longer wanted.
+    // Do not drop the runtime: this would wait for running queries, whose answers nobody needs any more.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter) -> Result<(), CommandFailure> {
-    // Before the first message: a program that waits for this message may send a signal at once.
+    // Install the signal handlers before the first log message. A program that waits for this message may send a signal
+    // at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;

@@ -1,5 +1,5 @@
-//! Checks for values that are valid alone, but cannot work together or probably mean something else. Opens nothing, but
-//! looks at paths.
+//! Checks for values that are valid alone, but cannot work together or are probably a mistake. The checks open no file
+//! or socket; they only inspect paths.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use crate::resolved::resolved;
 use crate::stores::private::Readers;
 
 impl Config {
-    /// Checks for values that cannot work or are not allowed.
+    /// Checks that the values can work together and are allowed.
     ///
     /// # Errors
     ///
-    /// The problem and how to fix it.
+    /// A value cannot work. The text has the problem and says how to fix it.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() && self.http == HttpAddress::Off {
             return Err("no address to listen on: set `listen` or `http`".to_owned());
@@ -33,7 +33,7 @@ impl Config {
                 return Err(format!("limits.{name} is {value}: the minimum is {least}"));
             }
         }
-        // PostgreSQL takes 0 as no limit, and refuses more than some weeks.
+        // PostgreSQL treats a timeout of 0 as no limit, and refuses a timeout of more than some weeks.
         if !(1..=86_400).contains(&self.limits.query_seconds) {
             return Err(format!(
                 "limits.query_seconds is {}: it must be 1 to 86400 (a day)",
@@ -93,7 +93,7 @@ impl Config {
     }
 }
 
-/// Checks the parts of a configuration. An error has the value and how to fix it.
+/// Checks the parts of a configuration one by one. An error text has the value and says how to fix it.
 fn check_parts(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
@@ -123,7 +123,7 @@ fn check_listeners(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// True if the two addresses cannot both be bound.
+/// True if listeners cannot be opened at both addresses.
 fn is_same_place(one: &Endpoint, other: &Endpoint) -> bool {
     match (one, other) {
         (Endpoint::Unix(one), Endpoint::Unix(other)) => resolved(one) == resolved(other),
@@ -136,7 +136,7 @@ fn is_same_place(one: &Endpoint, other: &Endpoint) -> bool {
 }
 
 fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
-    // Port 0 is a different free port each time.
+    // Port 0 means a different free port for each listener.
     one.port() == other.port()
         && one.port() != 0
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
@@ -193,7 +193,7 @@ fn check_retention(config: &Config) -> Result<(), String> {
 
 fn check_hosts(config: &Config) -> Result<(), String> {
     for host in &config.access.hosts {
-        // Remove the parts of a URL before and after the name.
+        // Remove the parts of a URL before and after the host name, to suggest the name alone.
         let (_, rest) = host.split_once("://").unwrap_or(("", host));
         let name = rest.split(['/', ':']).next().unwrap_or_default();
         if name.is_empty() && host.parse::<std::net::IpAddr>().is_err() {

@@ -5,15 +5,17 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Chosen: one address gets two of them, and a third one is free for others while two addresses scan all records. Each
-/// scan gets as much of a processor as the intake leaves it; with more threads the scans only take turns.
+/// Chosen: of four threads, one address gets two. While two addresses scan all records, a thread is still free for
+/// others. Scans only use the processor time that the intake leaves free; with more threads, they would only take
+/// turns.
 const QUERY_THREADS: usize = 4;
 
-/// Chosen: one address gets 22, enough for a page that several people use behind one proxy. An answer that is not read
-/// holds up to 128 KiB: 8 MiB for all queries.
+/// Chosen: one address gets 22 queries, enough if several people use the web page behind one proxy. An answer that is
+/// not read takes up to 128 KiB, so all queries take up to 8 MiB.
 const QUERIES: usize = 64;
 
-/// Chosen: one address gets 86. Records for a client that does not read take up to 256 KiB: 64 MiB for all tails.
+/// Chosen: one address gets 86 tails. The records for a client that does not read take up to 256 KiB, so all tails take
+/// up to 64 MiB.
 const TAILS: usize = 256;
 
 /// Limits for clients. Bytes are plain numbers.
@@ -79,7 +81,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Time limit for the first bytes.
+    /// Time limit for the first bytes of a connection, and for the header of an HTTP request.
     pub fn header_time(&self) -> Duration {
         Duration::from_secs(self.header_seconds)
     }
@@ -90,23 +92,23 @@ impl Limits {
         self.frame_bytes.saturating_mul(16)
     }
 
-    /// Maximum number of records in an HTTP body: one for each 40 bytes of its maximum size. A row in memory takes four
-    /// times as much, and a smaller object has next to no content.
+    /// Maximum number of records in an HTTP body: one record for each 40 bytes of the maximum body size. A row in
+    /// memory takes four times as many bytes, and a JSON object of fewer bytes has almost no content.
     pub fn body_records(&self) -> usize {
         self.body_bytes() / 40
     }
 
-    /// Time limit for the rest of a frame after its first byte.
+    /// Time limit for the rest of a frame after its first byte, and for the body of an HTTP request.
     pub fn frame_time(&self) -> Duration {
         Duration::from_secs(self.frame_seconds)
     }
 
-    /// Time limit for a query, and for reading its answer.
+    /// Time limit for the wait until a query begins, and again for its run and the reading of its answer.
     pub fn query_time(&self) -> Duration {
         Duration::from_secs(self.query_seconds)
     }
 
-    /// Time limit without frames; `None`: no limit.
+    /// Maximum time without data on a connection that has sent records; `None`: no limit.
     pub fn idle_time(&self) -> Option<Duration> {
         (self.idle_seconds > 0).then(|| Duration::from_secs(self.idle_seconds))
     }

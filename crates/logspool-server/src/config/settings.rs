@@ -53,7 +53,7 @@ pub struct Config {
     pub forward: Option<SharedKey>,
 }
 
-/// In the folder where the service is started, so that it needs no rights.
+/// The default store is in the current folder of the service, so that the service needs no special rights.
 const DEFAULT_STORE: &str = "sqlite:logspool-data";
 
 impl Default for Config {

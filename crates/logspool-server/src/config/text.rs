@@ -1,8 +1,9 @@
-//! Parses the text of a configuration. Each error has the line, the key and a way to fix it, in the words of TOML
-//! files, not of the parser.
+//! Parses the text of a configuration. Each error has the line and the key, and says how to fix it. It uses the terms
+//! of TOML files, not those of the parser.
 //!
-//! The keys and the types of their values come from the schema of [`Config`]. The parser of the structs runs last. It
-//! can only refuse values whose own parsers give the reason.
+//! The keys and the types of their values come from the schema of [`Config`]. The text is first compared with this
+//! schema. The parser of the structs (serde) runs last. Then it can only refuse values that have a parser of their own,
+//! such as addresses, and this parser gives the reason.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Config;
 
-/// Terms of the TOML parser, and plain words for them.
+/// Terms of the TOML parser, each with a plain replacement for messages.
 const PLAIN_TERMS: [(&str, &str); 7] = [
     ("inline table", "section in braces"),
     ("multi-line basic string", "text in three quotes"),
@@ -30,7 +31,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or has an error. The text has its path and the line.
+    /// The file cannot be read or has an error. The message has its path and the line.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
@@ -86,7 +87,7 @@ enum ExpectedType<'a> {
     Text,
     TextList,
     Bool,
-    /// An integer up to this maximum.
+    /// An integer that is not larger than this value.
     Number(i128),
     Section(&'a Schema),
 }
@@ -180,7 +181,7 @@ impl<'a> SchemaCheck<'a> {
         }
     }
 
-    /// The schema of a section; `None` if the property is not a section.
+    /// Returns the schema of a section; `None` if the property is not a section.
     fn section_schema(&self, property: &'a Schema) -> Option<&'a Schema> {
         let choices = property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
         let reference = choices.iter().chain([property]).find_map(|choice| choice["$ref"].as_str())?;
@@ -204,7 +205,7 @@ fn describe_type(value: &DeValue<'_>) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Programmers' terms that no message may contain.
+    /// Terms of programmers that must not occur in any message.
     const UNWANTED: [&str; 12] = [
         "expected",
         "invalid type",

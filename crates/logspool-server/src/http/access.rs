@@ -1,4 +1,4 @@
-//! Tokens and host names that requests may use.
+//! Checks the tokens and host names of requests.
 
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,33 +19,33 @@ struct AccessRules {
 }
 
 impl AccessControl {
-    /// The tokens and names of a configuration, which has been checked.
+    /// Creates the rules from a configuration that has been checked.
     pub fn new(access: &config::Access) -> Self {
         let known = Self::default();
         known.change(access);
         known
     }
 
-    /// Replaces tokens and names by those of a configuration.
+    /// Replaces the tokens and host names by those of a configuration.
     pub fn change(&self, access: &config::Access) {
         let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
         let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = AccessRules { tokens, hosts };
     }
 
-    /// True if a request with this `Authorization` header is allowed.
+    /// True if a request with this value of the header `Authorization` is allowed.
     pub(super) fn allows(&self, authorization: Option<&str>) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.tokens.is_empty() {
             return true;
         }
         let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) else { return false };
-        // The name of a scheme is case-insensitive (RFC 9110, 11.1).
+        // The name of an authentication scheme is case-insensitive (RFC 9110, 11.1).
         if !scheme.eq_ignore_ascii_case("Bearer") {
             return false;
         }
         let sent = Sha256::digest(token.trim().as_bytes());
-        // Compare all tokens, each in constant time.
+        // Compare with every token, each in constant time, so that the duration tells nothing about a token.
         known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
     }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_its_digest() {
-        // printf %s secret | sha256sum
+        // The output of `printf %s secret | sha256sum`.
         let access = access(&["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"], &[]);
 
         for right in ["Bearer secret", "bearer secret", "BEARER  secret"] {

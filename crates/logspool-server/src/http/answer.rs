@@ -1,8 +1,8 @@
-//! The path of an answer from a query thread to its client.
+//! Passes an answer from a query thread to its client.
 //!
-//! The thread never waits for the client. If the client does not read, the answer pauses. It continues at the same
-//! place after the client has read some of it. An answer that is not read in time is ended, because the store keeps old
-//! data for it.
+//! The query thread never waits for the client. If the client does not read, the answer pauses. After the client has
+//! read some of it, the answer continues at the same place. An answer that is not read in time is ended, because the
+//! store keeps old data for it.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -25,22 +25,25 @@ use crate::stores::{ANSWER_UNREAD, AnswerProgress};
 /// Size of a piece of an answer that is sent at once, in bytes.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Bytes that may wait for the client before the answer pauses; one row may exceed it.
+/// Number of bytes that may wait for the client before the answer pauses. One row may exceed this number.
 ///
-/// Chosen: an answer of some hundred records is complete without a pause. With all places taken it is 8 MiB.
+/// Chosen: an answer of some hundred records is completed without a pause. With the maximum number of queries (64), the
+/// waiting bytes take 8 MiB.
 const WAITING_BYTES: usize = 128 * 1024;
 
-/// Interval between checks that an answer is read in time.
+/// Interval between checks whether an answer is read in time.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long an answer may be unread while the service ends.
+/// Maximum time for which an answer may stay unread while the service shuts down.
 const SHUTDOWN_READ_TIME: Duration = Duration::from_millis(500);
 
-/// Writes a part of an answer: to its end, or until [`AnswerWriter::is_full`] returns true.
+/// Writes the next part of an answer. It returns at the end of the answer, or when [`AnswerWriter::is_full`] returns
+/// true.
 pub(super) type WriteAnswer =
     Box<dyn FnMut(&CancelToken, &mut AnswerWriter) -> Result<AnswerProgress, HttpError> + Send>;
 
-/// Starts a query, and waits for its first piece, which shows whether the store can answer at all.
+/// Starts a query and waits for the first piece of its answer. So an error of the store can still be sent as an HTTP
+/// status.
 pub(super) async fn start(context: &Context, peer: &Peer, mut produce: WriteAnswer) -> Result<Body, HttpError> {
     let queue = Arc::new(AnswerQueue::new());
     let mut pieces = AnswerWriter { queue: queue.clone(), piece: Vec::new() };
@@ -72,14 +75,14 @@ pub(super) async fn start(context: &Context, peer: &Peer, mut produce: WriteAnsw
         }
         match reading.next().await {
             Ok(piece) => Some((Ok(piece?), (None, Some(reading)))),
-            // An interrupted answer must not look complete.
+            // Return an error: an interrupted answer must not look complete.
             Err(HttpError(_, why)) => Some((Err(io::Error::other(why)), (None, None))),
         }
     });
     Ok(Body::from_stream(pieces))
 }
 
-/// The pieces that wait for the client.
+/// The pieces of an answer that wait for the client.
 struct AnswerQueue {
     waiting: Mutex<AnswerState>,
     changed: Notify,
@@ -89,9 +92,9 @@ struct AnswerState {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     end: Option<Result<(), HttpError>>,
-    /// True after the end, also when the reader has taken the result.
+    /// True after the end of the answer. Stays true when the reader has taken `end`.
     has_ended: bool,
-    /// Start of the first turn.
+    /// Time when the query first ran on a query thread.
     began: Option<Instant>,
     /// Time when the client last took a piece.
     taken: Instant,
@@ -114,7 +117,7 @@ impl AnswerQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the queue. Only the first call sets the result.
+    /// Ends the answer. Only the first call sets the result.
     fn end(&self, end: Result<(), HttpError>) {
         let mut waiting = self.lock();
         if !std::mem::replace(&mut waiting.has_ended, true) {
@@ -132,7 +135,7 @@ pub(super) struct AnswerWriter {
 }
 
 impl AnswerWriter {
-    /// True if the client has to read before more is written.
+    /// True if so many bytes wait that the client has to read some before more are written.
     pub fn is_full(&self) -> bool {
         self.queue.lock().bytes >= WAITING_BYTES
     }
@@ -167,12 +170,12 @@ impl Write for AnswerWriter {
 
 impl Drop for AnswerWriter {
     fn drop(&mut self) {
-        // Has no effect if the answer has ended normally.
+        // This call has no effect if the answer has already ended.
         self.queue.end(Err(HttpError(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())));
     }
 }
 
-/// The client's side. Dropping it cancels the query.
+/// The reading side of an answer queue. Dropping it cancels the query.
 struct AnswerReader {
     queue: Arc<AnswerQueue>,
     place: Arc<Mutex<Option<QueryPlace>>>,
@@ -215,8 +218,8 @@ fn lock(place: &Mutex<Option<QueryPlace>>) -> MutexGuard<'_, Option<QueryPlace>>
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends an answer that waits too long or is not read in time. This frees its place, also while the connection stays
-/// open.
+/// Ends a query that waits too long for its turn, or whose answer is not read in time. This frees its place in the
+/// scheduler even if the connection stays open.
 async fn enforce_limits(
     queue: Arc<AnswerQueue>,
     place: Arc<Mutex<Option<QueryPlace>>>,
@@ -243,9 +246,9 @@ async fn enforce_limits(
                 let why = format!("other queries used all of {time:?}; retry later (limits.query_seconds)");
                 break HttpError(StatusCode::TOO_MANY_REQUESTS, why);
             }
-            // The store checks its own time limit.
+            // A running query is stopped by the store, which checks the time limit itself.
             QueryPhase::Waiting | QueryPhase::Running => {}
-            // The store keeps old data for a paused answer. So the time is limited even if the client reads some of it.
+            // The store keeps old data for a paused answer. So its time is limited even if the client reads slowly.
             QueryPhase::Paused if began.elapsed() > time => break unread(),
             QueryPhase::Complete if taken.max(began).elapsed() > time => break unread(),
             QueryPhase::Paused | QueryPhase::Complete
@@ -260,7 +263,7 @@ async fn enforce_limits(
         let mut waiting = queue.lock();
         waiting.pieces.clear();
         waiting.bytes = 0;
-        // Set the error also for a complete answer: the pieces that were cleared are missing.
+        // Set the error even if the answer was complete: its last pieces were just cleared.
         (waiting.end, waiting.has_ended) = (Some(Err(problem)), true);
     }
     queue.changed.notify_one();
@@ -273,12 +276,12 @@ fn unread() -> HttpError {
 
 #[cfg(test)]
 impl AnswerWriter {
-    /// Pieces of an answer that is not read.
+    /// Creates a writer for an answer that no client reads.
     pub fn unread() -> Self {
         Self { queue: Arc::new(AnswerQueue::new()), piece: Vec::new() }
     }
 
-    /// The bytes written.
+    /// Returns the bytes written so far.
     pub fn take(mut self) -> Vec<u8> {
         self.push();
         self.queue.lock().pieces.iter().flatten().copied().collect()

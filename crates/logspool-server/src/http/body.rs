@@ -1,4 +1,5 @@
-//! The body of a request. It has the time of a frame to arrive; a long body needs room in the budget of all bodies.
+//! The body of a request. It must arrive within `limits.frame_seconds`. A long body needs a reservation in the memory
+//! budget of all bodies.
 
 use std::borrow::Cow;
 
@@ -20,16 +21,17 @@ use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 use crate::peer::Peer;
 
-/// Bytes that a request may hold outside the budget. Chosen: the same as a connection with frames.
+/// Number of bytes that a request may hold without a reservation in the budget. Chosen: the same number as for a
+/// connection with frames.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// How long a request waits for room for its records, and before that for room for a long body.
+/// Maximum time that a request waits for memory for its records. A long body has waited up to the same time before.
 ///
-/// Chosen: half the time that OTLP exporters wait for an answer. After that time they would send the same body again
-/// while this one waits.
+/// Chosen: half the time that OTLP exporters wait for an answer. An exporter that gets no answer in its time would send
+/// the same body again while the first one waits.
 pub(super) const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A body as sent.
+/// A request body as the client sent it, maybe compressed.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     bytes: BytesMut,
@@ -42,7 +44,7 @@ impl FromRequest<Context> for RequestBody {
     async fn from_request(request: Request, context: &Context) -> Result<Self, HttpError> {
         let Context { intake, limits, .. } = context;
         let mut until = Instant::now() + limits.frame_time();
-        // `HTTPHandler` ignores the answer, so a record that is refused would be lost.
+        // For other paths, wait without a limit: `HTTPHandler` ignores the answer, so a refused record would be lost.
         let hears_answers = matches!(request.uri().path(), paths::OBJECTS | paths::OTLP);
         let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
@@ -59,7 +61,7 @@ impl FromRequest<Context> for RequestBody {
                 return Err(too_large(limits));
             }
             if announced > most {
-                // Read it anyway: many senders read no answer before they have sent everything.
+                // Read and drop the rest of the body: many senders read no answer before they have sent everything.
                 continue;
             }
             if length > FREE_BYTES && sent.room.is_none() {
@@ -68,7 +70,7 @@ impl FromRequest<Context> for RequestBody {
                     true => timeout(ROOM_TIMEOUT, room).await.map_err(|_| no_room())?,
                     false => room.await,
                 });
-                // The sender is not slow: the service did not read meanwhile.
+                // Extend the time limit: the service did not read while it waited for the reservation.
                 until += asked.elapsed();
             }
             sent.bytes.extend_from_slice(&piece);
@@ -78,12 +80,12 @@ impl FromRequest<Context> for RequestBody {
 }
 
 impl RequestBody {
-    /// The bytes as sent.
+    /// The bytes as the client sent them.
     pub fn plain(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The decompressed bytes.
+    /// Returns the bytes after decompression.
     pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, HttpError> {
         match header_text(headers, &header::CONTENT_ENCODING) {
             None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),

@@ -1,4 +1,4 @@
-//! The requests of one connection.
+//! Serves the HTTP requests of one connection.
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -11,7 +11,7 @@ use crate::sources::admission::Slot;
 use crate::sources::shared::SharedState;
 use crate::stop::{sleep_until, stopped};
 
-/// Serves the requests of a connection. A connection with a reserved slot gets one answer.
+/// Serves the requests of a connection. A connection with a reserved slot is closed after one answer.
 pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &SharedState)
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -19,7 +19,7 @@ where
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).max_buf_size(64 * 1024);
-    // The timeout also applies between requests: an idle keep-alive connection is closed after this time.
+    // The timeout also applies between requests: an idle keep-alive connection is closed when it expires.
     builder.header_read_timeout(slot.header_time(shared.limits.header_time()));
     builder.keep_alive(!slot.is_reserved());
     let (router, peer) = (shared.http.clone(), peer.clone());

@@ -15,7 +15,7 @@ pub(crate) struct Context {
     pub intake: Arc<Intake>,
     /// The store that answers queries: the first one.
     pub reader: Option<Arc<dyn QueryReader>>,
-    /// Runs queries.
+    /// Schedules the queries.
     pub scheduler: QueryScheduler,
     pub limits: Limits,
     pub access: AccessControl,

@@ -1,13 +1,14 @@
-//! Answers that refuse a request.
+//! Errors that are sent as the answer to a request.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// An error answer with the reason and how to fix it.
+/// An error answer: its status, and a text with the reason and the fix.
 #[derive(Debug)]
 pub(crate) struct HttpError(pub StatusCode, pub String);
 
-/// The reason of an error answer, for code that sends it in another form.
+/// The reason of an error answer. Middleware that sends the error in another format reads it from the response
+/// extensions.
 #[derive(Debug, Clone)]
 pub(super) struct ErrorReason(pub String);
 

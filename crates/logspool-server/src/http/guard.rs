@@ -1,4 +1,4 @@
-//! Checks host name and token of a request.
+//! Checks the host name and the token of a request.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -8,8 +8,8 @@ use axum::response::Response;
 use super::context::Context;
 use super::error::HttpError;
 
-/// Refuses requests for a host name that is not this service's. Otherwise a web page of a foreign name that resolves to
-/// this machine could send requests.
+/// Refuses requests for a host name that does not belong to this service, and requests from pages of another origin.
+/// Otherwise a foreign web page could send requests, if its host name resolves to this machine.
 pub(super) async fn check_host(
     State(context): State<Context>,
     request: Request,
@@ -32,7 +32,7 @@ pub(super) async fn check_host(
     Ok(next.run(request).await)
 }
 
-/// Refuses requests without a valid token if tokens are configured.
+/// If tokens are configured, refuses requests without a valid token.
 pub(super) async fn check_token(
     State(context): State<Context>,
     request: Request,
@@ -45,7 +45,7 @@ pub(super) async fn check_token(
     Err(HttpError(StatusCode::UNAUTHORIZED, why))
 }
 
-/// The value of a header, if it is visible ASCII.
+/// Returns the value of a header, if the value is visible ASCII.
 pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

@@ -1,6 +1,6 @@
 //! Receives records by HTTP: JSON, JSON lines, and the forms of `logging.handlers.HTTPHandler`. OTLP is in `otlp.rs`.
 //!
-//! The answer is sent when the records are committed.
+//! The answer is sent after every store has committed the records.
 
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -25,11 +25,11 @@ use crate::protocols::json::{FRAME_FORMAT, JSON};
 use crate::sources::frame_reader::FrameReader;
 use crate::sources::framing::{FrameError, FrameScan, InputEnd};
 
-/// A smaller body is decoded within a millisecond or two, even if it is compressed.
+/// A body with fewer bytes is decoded within one or two milliseconds, even if it is compressed.
 const QUICK_BYTES: usize = 1024;
 
-/// Permission to decode a body. A few kilobytes may become many megabytes of records, so the number of turns is
-/// limited. A request keeps its turn while its records wait for room.
+/// Permission to decode a body. A few kilobytes may become many megabytes of records, so the number of permits is
+/// limited. A request keeps its permit while its records wait for a reservation.
 #[derive(Debug)]
 pub(super) struct DecodePermit {
     until: Instant,
@@ -37,7 +37,7 @@ pub(super) struct DecodePermit {
 }
 
 impl DecodePermit {
-    /// Waits for a turn. The task does not wait again before [`commit`], so a turn is held briefly.
+    /// Waits for a permit. The task does not wait again before [`commit`], so a permit is held only for a short time.
     pub async fn wait(origin: Origin, context: &Context) -> Result<Self, HttpError> {
         let until = Instant::now() + ROOM_TIMEOUT;
         let right = context.intake.budget.for_decoded_body(origin, context.limits.body_bytes());
@@ -47,8 +47,8 @@ impl DecodePermit {
 
 /// `POST` to [`super::paths::OBJECTS`]: JSON objects, one after the other or in a list.
 ///
-/// If only some objects can be read, the others become records of `logspool.undecoded`, as on a connection. If no
-/// object can be read, nothing is stored.
+/// If some objects cannot be read, each of them becomes a record of the logger `logspool.undecoded`, as on a
+/// connection. If no object can be read, nothing is stored.
 pub(super) async fn objects(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -73,12 +73,12 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
-/// Decodes a body. While a long body is decoded, other tasks of this thread run on another thread.
+/// Decodes a body. While this thread decodes a long body, its other tasks run on another thread.
 pub(super) fn decode<T>(sent: &RequestBody, decode: impl FnOnce() -> T) -> T {
     if sent.plain().len() < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
 }
 
-/// Returns the records, the number of objects that could not be read, and the number of records about those.
+/// Returns the records, the number of objects that could not be read, and the number of records about these objects.
 fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), HttpError> {
     let mut reader = FrameReader::new(&JSON, peer, &context.intake.metrics);
     if body.trim_ascii_start().starts_with(b"[") {
@@ -125,7 +125,7 @@ fn read_list(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Resu
     }
 }
 
-/// Refuses a body with too many records. `bytes` is the size of the part that was read.
+/// Refuses a body with too many records. `bytes` is the size of the part of the body that was read.
 fn not_too_many(reader: &FrameReader<'_>, bytes: usize, limits: &Limits) -> Result<(), HttpError> {
     let (most, records) = (limits.body_records(), reader.values());
     let why = if records > most {
@@ -141,7 +141,7 @@ fn not_too_many(reader: &FrameReader<'_>, bytes: usize, limits: &Limits) -> Resu
     Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
-/// A form of `HTTPHandler`, in the body or the query string of a request to any path.
+/// Receives a record that `HTTPHandler` sends as a form, in the body or in the query string of a request to any path.
 pub(super) async fn form(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -165,19 +165,19 @@ pub(super) async fn form(
     let mut reader = FrameReader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     reader.push(&form::read(form).map_err(|error| HttpError(otherwise, error.to_string()))?);
-    // No time limit: `HTTPHandler` ignores the answer, and a refused record would be lost.
+    // Wait without a time limit: `HTTPHandler` ignores the answer, so a refused record would be lost.
     let batch = reader.take();
     let room = context.intake.room_for(origin, &batch).await;
     let outcome = context.intake.submit(batch, None, room);
-    // Keep the body's room in the budget until its records have room.
+    // Free the reservation of the body only now, when its records have one.
     drop(sent);
     wait_until_stored(outcome).await?;
     Ok(StatusCode::OK.into_response())
 }
 
-/// True if a browser sent the request. A page of any origin can load an image whose query string has a record, and such
-/// a request has no `Origin`. Only browsers send the headers checked here. `Sec-Fetch-Site` is missing in requests to
-/// other machines.
+/// True if a browser sent the request. A page of any origin can load an image whose query string has a record, and this
+/// request has no header `Origin`. Only browsers send the headers checked here. Several headers are checked, because
+/// browsers omit `Sec-Fetch-Site` in requests to other machines.
 fn is_from_browser(headers: &HeaderMap) -> bool {
     let has = |name: &str| headers.contains_key(name);
     let is_foreign = match headers.get("sec-fetch-site") {
@@ -187,7 +187,8 @@ fn is_from_browser(headers: &HeaderMap) -> bool {
     is_foreign || has("origin") || has("referer") || has("cookie")
 }
 
-/// Waits until the records are stored. If the answer is "try again later", no record was handed over.
+/// Hands the records to the stores, and waits until they are stored. If the answer is "try again later", no record was
+/// handed over.
 pub(super) async fn commit(batch: Batch, mut turn: DecodePermit, context: &Context) -> Result<(), HttpError> {
     if batch.is_empty() {
         return Ok(());
@@ -207,7 +208,7 @@ fn overloaded() -> HttpError {
 async fn wait_until_stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), HttpError> {
     match outcome.await {
         Ok(Outcome::Committed) => Ok(()),
-        // The outcome is unknown.
+        // Any other result: it is unknown whether the records were stored.
         _ => {
             let why = "the records could not be stored: send them again".to_owned();
             Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why))
@@ -215,7 +216,7 @@ async fn wait_until_stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Ht
     }
 }
 
-/// The content type without its parameters.
+/// Returns the content type without its parameters.
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
     let whole = header_text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     whole.split(';').next().unwrap_or_default().trim()

@@ -1,8 +1,8 @@
-//! Interrupted answers: their last line has the reason.
+//! Adds the reason to an interrupted answer, as its last line.
 //!
-//! When the store finds a damaged page in the middle of an answer, the status has already been sent. So the reason is
-//! sent as a last line, and the body then ends without its regular end. A client that does not know this line still
-//! sees that the answer is incomplete.
+//! When the store finds a damaged page in the middle of an answer, the HTTP status has already been sent. So the reason
+//! is sent as the last line. Then the connection is closed without the regular end of the body. A client that does not
+//! know this line still sees that the answer is incomplete.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::show::Format;
 use crate::visible::visible;
 
-/// Time for sending the last line, because unsent data is discarded when the body breaks. Chosen: a client that reads
-/// gets the line within a moment; a client that does not read still sees that the answer is incomplete.
+/// Time for sending the last line before the connection is closed, which discards unsent data. Chosen: a client that
+/// reads gets the line within this time. A client that does not read still sees that the answer is incomplete.
 const LAST_LINE_TIME: Duration = Duration::from_millis(250);
 
-/// Adds the reason to an answer that is interrupted.
+/// Adds the reason as a last line if the answer is interrupted.
 pub(super) fn with_reason(answer: Body, format: Format) -> Body {
     let told = answer.into_data_stream().flat_map(move |piece| match piece {
         Ok(piece) => stream::iter([Ok(piece)]).left_stream(),
@@ -35,16 +35,16 @@ pub(super) fn with_reason(answer: Body, format: Format) -> Body {
 
 fn line(format: Format, why: &str) -> String {
     match format {
-        // No row of an answer has only this key.
+        // No row of an answer has the single key `error`.
         Format::Ndjson => json!({ "error": why }).to_string() + "\n",
         Format::Text => format!("error: this answer is not complete: {}\n", visible(why)),
         Format::Csv => format!("\"error: this answer is not complete: {}\"\r\n", why.replace('"', "\"\"")),
     }
 }
 
-/// The reason why an answer was interrupted, if a line of JSON has it.
+/// Returns the reason why an answer was interrupted, if `line` is the last line that states it.
 pub fn reason(line: &str) -> Option<String> {
-    // Do not parse every row: only a count by a field named `error` begins the same way.
+    // Parse only lines that begin like the reason. Of all rows, only a count by a field named `error` also begins so.
     let line = line.strip_prefix("{\"error\":").map(|_| line)?;
     match serde_json::from_str(line) {
         Ok(Value::Object(row)) if row.len() == 1 => row["error"].as_str().map(str::to_owned),

@@ -1,11 +1,12 @@
 //! Detects requests that give their length twice: `Content-Length` and `Transfer-Encoding`.
 //!
-//! A proxy before the service may believe the other header, and takes a part of the body for the next request then
-//! (request smuggling). hyper follows the standard: it believes `Transfer-Encoding` and removes the other header, so
-//! later code cannot see that there were two. A server may refuse such a request (RFC 9112, 6.3). For this [`Watched`]
-//! inspects the bytes before hyper gets them, and follows heads and bodies.
+//! A proxy in front of the service may use the other header than the service does. Then it takes a part of the body for
+//! the next request (request smuggling). hyper follows the standard: it uses `Transfer-Encoding` and removes
+//! `Content-Length`. So code that runs after hyper cannot see that there were two lengths. A server may refuse such a
+//! request (RFC 9112, 6.3). To find them, [`InspectedStream`] inspects the bytes before hyper gets them, and keeps
+//! track of heads and bodies.
 //!
-//! It makes no other decision. If it cannot follow a request, hyper's rule applies.
+//! This module makes no other decision. If it cannot parse a request, hyper decides what happens to it.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::error::HttpError;
 
-/// Bytes of a line that are kept: enough for the relevant names and values.
+/// Number of bytes of a line that are kept. This is enough for the names and values of the two headers.
 const LINE_BYTES: usize = 256;
 
 /// True once a request with two lengths was read from a connection.
@@ -27,14 +28,14 @@ const LINE_BYTES: usize = 256;
 pub(super) struct LengthConflict(Arc<AtomicBool>);
 
 impl LengthConflict {
-    /// True if such a request was found.
+    /// True if a request with two lengths was found.
     pub fn found(&self) -> bool {
-        // Relaxed: set and read by the task of the connection.
+        // Relaxed: only the task of the connection sets and reads the flag.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The answer to such a request, after which the connection is closed.
+/// Returns the answer to a request with two lengths. The connection is closed after it.
 pub(super) fn refuse() -> Response {
     let why = "the request has both Content-Length and Transfer-Encoding: send one of them".to_owned();
     let mut response = HttpError(StatusCode::BAD_REQUEST, why).into_response();
@@ -73,40 +74,40 @@ impl<R: AsyncRead + Unpin> AsyncRead for InspectedStream<R> {
     }
 }
 
-/// Position in a request.
+/// Position of the tracker in a request.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum RequestPosition {
-    /// In a line of the head.
+    /// In a line of the request head.
     #[default]
     Head,
-    /// In a body; the number of bytes left.
+    /// In a body with `Content-Length`. The value is the number of bytes left.
     Body(u64),
-    /// In the line with the length of a chunk.
+    /// In the line that gives the length of a chunk.
     ChunkLength,
-    /// In a chunk; the number of bytes left.
+    /// In a chunk. The value is the number of bytes left.
     Chunk(u64),
-    /// In the line that ends a chunk.
+    /// In the line end after a chunk.
     ChunkEnd,
-    /// In a line after the last chunk.
+    /// In a trailer line after the last chunk.
     Trailer,
-    /// Not known: the bytes are not a valid request.
+    /// Unknown, because the bytes are not a valid request. No further bytes are inspected.
     Lost,
 }
 
-/// Follows the heads of requests.
+/// Keeps track of the position in requests, and parses their heads.
 #[derive(Debug, Default)]
 struct RequestTracker {
     at: RequestPosition,
     /// The current line, cut at [`LINE_BYTES`].
     line: Vec<u8>,
     has_length: bool,
-    /// `None`: no `Content-Length`, or its value cannot be read.
+    /// The value of `Content-Length`; `None` if the header is missing or its value cannot be parsed.
     length: Option<u64>,
     has_encoding: bool,
 }
 
 impl RequestTracker {
-    /// Inspects the next bytes. Returns true if a head with two lengths ends in them.
+    /// Inspects the next bytes. Returns true if a request head with two lengths ends in these bytes.
     fn read(&mut self, mut bytes: &[u8]) -> bool {
         let mut found = false;
         while !bytes.is_empty() && self.at != RequestPosition::Lost {
@@ -168,7 +169,7 @@ impl RequestTracker {
         false
     }
 
-    /// Records a header that gives a length.
+    /// Notes the current line if it is a header that gives a length.
     fn read_header(&mut self) {
         let Some(colon) = memchr::memchr(b':', &self.line) else { return };
         let (name, value) = (&self.line[..colon], self.line[colon + 1..].trim_ascii());
@@ -189,7 +190,8 @@ mod tests {
     const CHUNKED: &str = "POST / HTTP/1.1\r\ntransfer-encoding:chunked\r\n\r\n5;x=y\r\n\r\n\r\n5\r\nA\r\nabcdefghij\r\n0\r\nDate: x\r\n\r\n";
     const GET: &str = "GET /?a:b HTTP/1.1\r\nHost: a:1\r\n\r\n";
 
-    /// True if two lengths are found. Checks that the result does not depend on how the bytes are cut.
+    /// Returns true if two lengths are found. Also checks that the result does not depend on how the bytes are split
+    /// into pieces.
     fn found(text: &str) -> bool {
         let all = RequestTracker::default().read(text.as_bytes());
         let mut heads = RequestTracker::default();
@@ -203,7 +205,7 @@ mod tests {
         for text in [GET, LENGTH, CHUNKED, &[GET, LENGTH, CHUNKED, GET, CHUNKED, LENGTH, GET].concat()] {
             assert!(!found(text), "{text}");
         }
-        // Headers in a body do not count.
+        // Headers in a body are not counted as headers of the request.
         assert!(!found(
             "POST / HTTP/1.1\r\nContent-Length: 56\r\n\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n    "
         ));

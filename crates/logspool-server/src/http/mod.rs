@@ -1,8 +1,8 @@
 //! HTTP: queries, live tails, metrics, the web page, and records that are sent by HTTP.
 //!
-//! A web page in a browser on this machine must not be able to query or to write. So a request must use a known host
-//! name (`guard`). Records must have a content type that the form of a foreign page cannot have, or must come without
-//! the headers that only browsers send.
+//! A foreign web page in a browser on this machine must not be able to query or to write records. So a request must use
+//! a known host name (see `guard`). A request with records must have a content type that a form of a foreign page
+//! cannot send. Otherwise it must not have the headers that only browsers send.
 
 mod access;
 mod answer;

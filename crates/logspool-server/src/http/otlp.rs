@@ -1,4 +1,4 @@
-//! `POST /v1/logs`: OTLP, with the answers of its specification.
+//! `POST /v1/logs`: receives OTLP logs, and sends the answers that the OTLP specification requires.
 //!
 //! | answer | when |
 //! |---|---|
@@ -26,12 +26,13 @@ use crate::protocols::http::HTTP;
 use crate::record::Record;
 use crate::sources::frame_reader::FrameReader;
 
-/// Maximum number of unreadable records of a request that become records about the error. The others are only counted.
+/// Maximum number of unreadable records per request that are stored as records about the error. Further ones are only
+/// counted.
 ///
-/// Chosen: enough to see the problem; more would let a small body become many records.
+/// Chosen: ten records are enough to see the problem. With more, a small body could become many records.
 const MAX_SHOWN: u64 = 10;
 
-/// Receives the records of a request.
+/// Receives the records of a request, and answers when they are committed.
 pub(super) async fn logs(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -88,7 +89,8 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
     Ok((reader.take(), rejected))
 }
 
-/// Waits until the records are stored. Refuses them at once if a store is known to fail.
+/// Hands the records to the stores, and waits until they are stored. If a store is known to fail, refuses the records
+/// at once.
 async fn commit(batch: Batch, turn: DecodePermit, context: &Context) -> Result<(), HttpError> {
     if let Some((store, trouble)) = context.intake.metrics.failing_stores().into_iter().next()
         && !batch.is_empty()
@@ -99,7 +101,7 @@ async fn commit(batch: Batch, turn: DecodePermit, context: &Context) -> Result<(
     ingest::commit(batch, turn, context).await
 }
 
-/// Converts all error answers of this path to the form that OTLP specifies.
+/// Converts all error answers of the OTLP path to the form that OTLP specifies.
 pub(super) async fn errors(request: Request, next: Next) -> Response {
     let is_otlp = request.uri().path() == paths::OTLP;
     let encoding = Encoding::of(content_type(request.headers())).unwrap_or(Encoding::Json);

@@ -1,7 +1,8 @@
 //! The web page at `/`: a few files that are compiled into the program.
 //!
 //! The files contain no records, so they need no token. The page asks its user for the token and sends it with every
-//! query. Only plain requests get the files: any request that `HTTPHandler` sends to these paths is a record.
+//! query. Only a GET or HEAD request without a query string gets a file. Every other request to these paths may be a
+//! record from `HTTPHandler`.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, header};
@@ -27,13 +28,13 @@ static FILES: [(&str, &str, &str); 10] = [
     ("/page/text.js", SCRIPT, include_str!("page/text.js")),
 ];
 
-/// The content security policy of the page. It may only run its own scripts, use its own style and query this service.
-/// Text of a record never becomes markup: trusted types stop a script that tries.
+/// The content security policy of the page. The page may only run its own scripts, use its own style and query this
+/// service. The policy uses trusted types: a script cannot turn the text of a record into markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Serves the page for requests to its paths.
+/// Answers requests to the paths of the page, and passes all other requests on to `next`.
 pub(super) async fn serve(request: Request, next: Next) -> Response {
     match file(request.method(), request.uri().path(), request.uri().query()) {
         Some((kind, text)) => answer(kind, text),
@@ -54,7 +55,7 @@ fn answer(kind: &'static str, text: &'static str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // A newer program has a newer page.
+        // A newer version of the service has a newer page, so browsers must not use an old copy.
         (header::CACHE_CONTROL, "no-cache"),
     ];
     let mut response = text.into_response();

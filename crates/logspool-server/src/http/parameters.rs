@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error};
 
 use super::error::HttpError;
 
-/// The beginning of axum's error message, before the parameter.
+/// The start of axum's error message, which is removed. The name of the parameter follows it.
 const PREFIX: &str = "Failed to deserialize query string: ";
 
 /// Parameters of a request.
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// Reads an optional number. The error names the value that is not a number.
+/// Reads an optional number. The error contains the value that is not a number.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = Cow::<'de, str>::deserialize(from)?;
     text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a whole number")))

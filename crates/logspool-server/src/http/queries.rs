@@ -33,18 +33,18 @@ const DEFAULT_ROWS: u64 = 100;
 /// Width of a histogram as text, in columns.
 const COLUMNS: usize = 100;
 
-/// Number of records whose field names are collected.
+/// Number of newest records whose field names are collected.
 const SAMPLE_RECORDS: u64 = 1_000;
 
-/// Maximum size of the collected names in bytes.
+/// Maximum size of all collected field names in bytes.
 const MAX_NAME_BYTES: usize = 256 * 1024;
 
-/// Maximum number of intervals of a histogram over all levels; they are kept in memory. Chosen: the minutes of two
-/// months.
+/// Maximum number of intervals of a histogram, summed over all levels, because they are kept in memory. Chosen: two
+/// months have fewer minutes than this.
 const MAX_BARS: usize = 100_000;
 
-/// Lower bounds of the levels in a histogram, as in Python's `logging`. A number between two bounds counts as the lower
-/// level, a number below all bounds as the first level.
+/// Lower bounds of the levels in a histogram, as in Python's `logging`. A level number between two bounds counts as the
+/// lower one. A number below all bounds counts as the first level.
 const LEVELS: [i64; 5] = [10, 20, 30, 40, 50];
 
 /// Parameters of `/api/query`.
@@ -118,7 +118,7 @@ pub(super) async fn query(
     Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
-/// Writes the rows of an answer.
+/// Returns a function that writes the rows of an answer.
 fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
     let mut answer = None;
     let mut output = Some(Output::new(
@@ -184,7 +184,7 @@ pub(super) async fn histogram(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Writes the intervals of a histogram, for each level if levels are given.
+/// Returns a function that writes the intervals of a histogram, separately for each level if `levels` is not empty.
 fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64]) -> WriteAnswer {
     let mut left: Option<std::vec::IntoIter<Bar>> = None;
     let mut sign = "[";
@@ -208,7 +208,8 @@ fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64
 /// Start of an interval, its level if there is one, and the number of records.
 type Bar = (i64, Option<i64>, u64);
 
-/// Counts level by level. SQLite then uses its counts by minute, unless the filter needs more than loggers and levels.
+/// Runs one histogram query per level. So SQLite can use its stored counts by minute, unless the filter needs more than
+/// loggers and levels.
 fn count(
     answers: &dyn QueryReader,
     query: &Query,
@@ -263,8 +264,8 @@ fn bar(time: i64, level: Option<i64>, count: u64) -> Value {
     row
 }
 
-/// `GET /api/fields`: the fields for queries. These are the fields of every record, and the extra keys of the newest
-/// records.
+/// `GET /api/fields`: the fields for queries. These are the fields that every record has, and the extra keys of the
+/// newest records.
 pub(super) async fn fields(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -321,7 +322,7 @@ mod tests {
     use crate::record::Record;
     use crate::stores::{QueryAnswer, StoreError};
 
-    /// Has numbered records until the reader stops.
+    /// A reader whose answers have numbered records without end.
     struct Endless(u32);
 
     impl QueryReader for Endless {

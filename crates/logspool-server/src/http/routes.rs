@@ -1,4 +1,4 @@
-//! Every path, and the function that answers it.
+//! The table of paths, each with the function that answers it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::scheduler::{QueryScheduler, SchedulerSizes};
 use crate::stop::StopSignal;
 use crate::stores::QueryReader;
 
-/// Creates the router, whose handlers use these parts.
+/// Creates the router. Its handlers use the given parts of the service.
 pub fn router(
     intake: Arc<Intake>,
     reader: Option<Arc<dyn QueryReader>>,
@@ -39,7 +39,7 @@ pub fn router(
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route(paths::OBJECTS, post(ingest::objects))
         .route(paths::OTLP, post(otlp::logs))
-        // `HTTPHandler` sends to any path that its user chooses.
+        // `HTTPHandler` sends to a path that its user chooses, so every other path receives records.
         .fallback(ingest::form)
         .layer(middleware::from_fn_with_state(context.clone(), guard::check_token));
     let all = open.merge(guarded).layer(middleware::from_fn(page::serve));

@@ -1,4 +1,4 @@
-//! State of the service: health, readiness, metrics.
+//! Reports the state of the service: health, readiness, and metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use crate::metrics::StoreSummary;
 
-/// Share of the budget of waiting bytes above which the service is not ready.
+/// If a larger share of `limits.waiting_bytes` is in use, the service is not ready.
 const NOT_READY_LEVEL: f64 = 0.9;
 
-/// The service runs.
+/// Liveness check: the service runs if it answers.
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// The service accepts records: the stores work, and there is room for new records. Problems with stored records are
-/// reported too, but do not affect readiness.
+/// Readiness check: the service is ready if all stores work and there is room for new records. Problems with stored
+/// records are reported too, but do not affect readiness.
 pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String) {
     let mut problems: Vec<String> = context
         .intake
@@ -61,7 +61,7 @@ pub struct Stats {
     pub records_dropped: u64,
     pub datagrams_lost: u64,
     pub frames_rejected: u64,
-    /// Share of `limits.waiting_bytes` that waits for the stores, from 0 to 1.
+    /// Data that waits for the stores, as a share of `limits.waiting_bytes` from 0 to 1.
     pub waiting: f64,
     pub stores: Vec<StoreSummary>,
 }

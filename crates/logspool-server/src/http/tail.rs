@@ -22,13 +22,13 @@ use crate::peer::Peer;
 use crate::stop::{StopSignal, stopped};
 use crate::tails::Tail;
 
-/// Interval between empty lines while no records come, so that proxies keep the connection.
+/// Interval between empty events while no records arrive. They prevent proxies from closing the connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// An empty event, which clients ignore.
 const EMPTY_EVENT: &[u8] = b":\n\n";
 
-/// Maximum delay of the report of missed records while no other records come.
+/// Maximum delay of the report of missed records while no further records arrive.
 const MISSED_REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// Parameters of `/api/tail`.
@@ -40,8 +40,8 @@ pub(super) struct TailParameters {
     level: Option<String>,
 }
 
-/// Sends each record that matches the filter as an event with its JSON. A client that reads too slowly gets an event
-/// `missed` with the number of missed records.
+/// Sends each record that matches the filter as a server-sent event with the record as JSON. A client that reads too
+/// slowly gets an event `missed` with the number of missed records.
 pub(super) async fn tail(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
@@ -69,19 +69,19 @@ pub(super) async fn tail(
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-/// A follower and the state of its connection.
+/// A live tail and the state of its connection.
 struct TailStream {
     tail: Tail,
     stop: StopSignal,
-    /// Records that are sent after the report of the records missed before them.
+    /// Events that are sent after the report of the records that were missed before them.
     next: Option<Bytes>,
-    /// Time when a line has to be sent next.
+    /// Time when an empty event has to be sent if no other event is sent before.
     alive: Instant,
     _open: GaugeGuard,
 }
 
 impl TailStream {
-    /// The next events. `None`: the service ends.
+    /// Waits for the next events. `None`: the service ends.
     async fn events(&mut self) -> Option<Bytes> {
         let events = self.wait().await?;
         self.alive = Instant::now() + KEEPALIVE_INTERVAL;

@@ -1,11 +1,12 @@
-//! A connection with Fluent Forward: it receives chunks, and sends an ack when every store has committed the chunk.
+//! Serves a connection with Fluent Forward. The service receives chunks, and sends an ack for a chunk when every store
+//! has committed it.
 //!
-//! More chunks are read while earlier ones are being stored. Acks are sent in the order of the chunks. Late acks slow
-//! down the sender. A refused chunk (see `stores::watermark`) gets no ack: the connection is closed.
+//! The service reads more chunks while earlier ones are being stored. Acks are sent in the order of the chunks. Late
+//! acks slow down the sender. A refused chunk (see `stores::watermark`) gets no ack, and the connection is closed.
 //!
-//! Room for records is reserved before they are decoded. If there is not enough room for all records of a message, it
-//! is handed over in parts, each as soon as it has room. It is acknowledged when all parts are committed
-//! (`message.rs`).
+//! Memory for records is reserved before they are decoded. If there is not enough memory for all records of a message,
+//! the message is handed over in parts. Each part is handed over as soon as it has a reservation. The message is
+//! acknowledged when all its parts are committed (see `message.rs`).
 
 mod chunks;
 mod message;
@@ -29,17 +30,17 @@ use crate::sources::shared::{ConnectionEnd, SharedState};
 /// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;
 
-/// See the file head.
+/// The declaration of Fluent Forward; see the module documentation.
 pub const FORWARD: Protocol = Protocol {
     name: "forward",
     senders: "logspool's own client, Fluentd, Fluent Bit, Docker",
-    // A MessagePack array.
+    // The first bytes of a MessagePack array.
     first_bytes: &[(0x92, 0x94), (0xDC, 0xDD)],
     tie_breaker: None,
     datagrams: None,
     traffic: TrafficKind::Records,
     connections: ConnectionKind::Session {
-        // A server that asks for a key sends its challenge first.
+        // A server that requires a shared key sends its challenge before the sender sends anything.
         sends_first: |shared| shared.shared_key.is_some(),
         serve: |connection| Box::pin(serve(connection)),
     },
@@ -68,7 +69,7 @@ async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let ended = chunks
         .read(&mut input, FrameReader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting)
         .await;
-    // Free the room of a large frame that the peer has not finished, because the acks may take long.
+    // Free the reservation for a large incomplete frame now, because the last acks may take long.
     drop(input);
     drop(waiting);
     match (acking.await, ended) {

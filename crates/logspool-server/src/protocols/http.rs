@@ -1,4 +1,4 @@
-//! HTTP: requests with records, and queries.
+//! The protocol HTTP: requests with records, and queries.
 
 use tokio::io::AsyncReadExt;
 
@@ -7,7 +7,7 @@ use crate::protocol::{Connection, ConnectionKind, Protocol, ServeFuture};
 use crate::sources::admission::TrafficKind;
 use crate::sources::shared::ConnectionEnd;
 
-/// See the file head.
+/// The declaration of HTTP; see the module documentation.
 pub const HTTP: Protocol = Protocol {
     name: "http",
     senders: "Python's `HTTPHandler`, OpenTelemetry, `curl`, browsers",

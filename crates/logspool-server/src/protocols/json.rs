@@ -1,4 +1,4 @@
-//! JSON values that end in LF or NUL, including GELF. GELF also has datagrams, chunked and compressed.
+//! JSON values that end with LF or NUL, including GELF. GELF can also be sent in datagrams, chunked and compressed.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use crate::record::Record;
 use crate::sources::admission::TrafficKind;
 use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
-/// See the file head.
+/// The declaration of JSON and GELF; see the module documentation.
 pub const JSON: Protocol = Protocol {
     name: "json",
     senders: "JSON lines, GELF",
     first_bytes: &[(b'{', b'{')],
     tie_breaker: None,
-    // Chunks and compressed messages are GELF.
+    // A datagram that begins with `{` is JSON. The other first bytes are chunked and compressed GELF messages.
     datagrams: Some(Datagrams {
         begins: &[(b'{', b'{'), (0x1E, 0x1F), (0x78, 0x78)],
         open: || Box::new(GelfChunks::new(ChunkLimits::default())),
@@ -29,17 +29,17 @@ pub const JSON: Protocol = Protocol {
     connections: ConnectionKind::Frames(FRAME_FORMAT),
 };
 
-/// The frames, which HTTP bodies contain too.
+/// The format of the frames. HTTP bodies contain the same frames.
 pub const FRAME_FORMAT: FrameFormat = FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(JsonFramer { limit, json: JsonScan::default() })
 }
 
-/// Reads a JSON line. It is GELF if it has the keys that GELF requires.
+/// Decodes a JSON line. It is decoded as GELF if it has the keys that GELF requires.
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
-    // An empty record has no information, and takes a hundred times its bytes.
+    // Refuse an empty object: its record would have no information, and would take a hundred times as many bytes.
     if pairs.is_empty() {
         return Err("the line is an empty JSON object".to_owned());
     }
@@ -67,7 +67,7 @@ impl Framer for JsonFramer {
     }
 }
 
-/// Progress in a JSON value.
+/// Progress of the scan through a JSON value.
 #[derive(Debug, Default, Clone, Copy)]
 struct JsonScan {
     scanned: usize,
@@ -77,11 +77,12 @@ struct JsonScan {
 }
 
 impl JsonScan {
-    /// Ends at the first NUL or LF outside a value.
+    /// Finds the end of the frame: the first NUL, the first LF outside a value, or the first LF in a string.
     fn step(&mut self, bytes: &[u8]) -> FrameScan {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {
-                // Never valid inside a value, not even in text. End the frame here, so that the next one can be read.
+                // A NUL is never valid in JSON, and a LF is not valid in a string. End the frame here, so that the next
+                // frame can be read.
                 (0, _) | (b'\n', true) => return self.end(),
                 (_, true) if self.escaped => self.escaped = false,
                 (b'\\', true) => self.escaped = true,

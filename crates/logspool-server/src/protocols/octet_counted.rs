@@ -1,11 +1,11 @@
-//! Syslog with its length in decimal before it (RFC 6587, 3.4.1).
+//! Syslog messages with octet counting: a decimal length comes before each message (RFC 6587, 3.4.1).
 
 use super::syslog;
 use crate::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
 use crate::sources::admission::TrafficKind;
 use crate::sources::framing::{FrameError, FrameScan, Framer};
 
-/// See the file head.
+/// The declaration of syslog with octet counting; see the module documentation.
 pub const OCTET_COUNTED: Protocol = Protocol {
     name: "syslog-octets",
     senders: "rsyslog and syslog-ng with counted octets",
@@ -36,13 +36,13 @@ impl Framer for OctetCountedFramer {
 
 fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Nine digits exceed any limit.
+    // More than nine digits would be a length above any limit.
     if digits > 9 {
         return Err(FrameError::TooLong(limit));
     }
     let length = match bytes.get(digits) {
         None => return Ok(FrameScan::Incomplete),
-        // Some senders add a line feed after a message.
+        // Some senders add a line feed after a message. Treat it as an empty frame.
         Some(b'\n') if digits == 0 => return Ok(FrameScan::Frame { from: 0, to: 0, next: 1 }),
         Some(b' ') if digits > 0 => {
             bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
@@ -52,7 +52,7 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
-    // RFC 6587, 3.4.1: a length does not begin with a zero.
+    // Refuse a length of zero: by RFC 6587, 3.4.1, a length does not begin with a zero.
     if length == 0 {
         return Err(FrameError::Length);
     }

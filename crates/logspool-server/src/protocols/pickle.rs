@@ -1,4 +1,4 @@
-//! A length of four bytes, then a pickle: `logging.handlers.SocketHandler` and `DatagramHandler`.
+//! The protocol of `logging.handlers.SocketHandler` and `DatagramHandler`: a length of four bytes, then a pickle.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use crate::record::Record;
 use crate::sources::admission::TrafficKind;
 use crate::sources::framing::{FrameError, FrameScan, Framer};
 
-/// See the file head.
+/// The declaration of the pickle protocol; see the module documentation.
 pub const PICKLE: Protocol = Protocol {
     name: "pickle",
     senders: "Python's `SocketHandler` and `DatagramHandler`",
-    // The length of a frame within the limit begins with a zero byte.
+    // The length is big-endian, so the length of a frame within the limit begins with a zero byte.
     first_bytes: &[(0, 0)],
     tie_breaker: None,
     datagrams: Some(Datagrams { begins: &[(0, 0)], open: || Box::new(PickleDatagrams) }),
@@ -49,7 +49,8 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
-    // A pickle is never empty. A peer that sends zeros would create a record for every four bytes.
+    // A pickle is never empty. If a length of zero were accepted, a peer that sends zeros would create a record for
+    // every four bytes.
     if length == 0 {
         return Err(FrameError::Length);
     }
@@ -57,7 +58,7 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     Ok(if bytes.len() < to { FrameScan::Incomplete } else { FrameScan::Frame { from: 4, to, next: to } })
 }
 
-/// `DatagramHandler` sends the same format as `SocketHandler`, including the length.
+/// Finds the pickle in a datagram. `DatagramHandler` sends the same format as `SocketHandler`, including the length.
 struct PickleDatagrams;
 
 impl DatagramUnpacker for PickleDatagrams {

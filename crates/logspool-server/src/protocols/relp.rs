@@ -5,14 +5,14 @@
 //! ```
 //!
 //! A session begins with `open`, which the service answers with its offers. Each `syslog` command holds one message.
-//! Its answer (`rsp`) is `200 OK` when every store has committed the record. A batch that is not committed gets no
-//! answer, so the sender keeps its messages and sends them again on its next connection.
+//! The service answers (`rsp`) with `200 OK` when every store has committed the record. The messages of a batch that is
+//! not committed get no answer. So the sender keeps these messages and sends them again on its next connection.
 //!
 //! A message that cannot be decoded is stored as a record of `logspool.undecoded` and acknowledged, because a retry
 //! would fail in the same way. A command that the service refuses is answered with `500`, and the connection is closed.
 //!
-//! The numbers begin at 1 on each connection, so they do not identify a message on the next one. A message that was
-//! committed before its answer arrived is stored twice.
+//! The numbers of frames begin at 1 on each connection, so a number does not identify a message on the next connection.
+//! If a message was committed but the connection breaks before its answer arrives, the message is stored twice.
 
 use std::str;
 
@@ -29,7 +29,7 @@ use crate::sources::framing::FrameError;
 use crate::sources::input::{Input, ReadOutcome};
 use crate::sources::shared::{ConnectionEnd, SharedState};
 
-/// See the file head.
+/// The declaration of RELP; see the module documentation.
 pub const RELP: Protocol = Protocol {
     name: "relp",
     senders: "rsyslog (`omrelp`), acknowledged",
@@ -40,17 +40,17 @@ pub const RELP: Protocol = Protocol {
     connections: ConnectionKind::Session { sends_first: |_| false, serve: |connection| Box::pin(serve(connection)) },
 };
 
-/// Maximum number of digits of a number or length (RELP specification: the largest is 999999999).
+/// Maximum number of digits of a number or length (RELP specification: the largest value is 999999999).
 const DIGITS: usize = 9;
 
 /// Maximum length of a command in bytes (RELP specification).
 const COMMAND_BYTES: usize = 32;
 
-/// Maximum number of messages in a batch. Chosen: the window of `omrelp` is 128 messages, and other senders send more
-/// at a time.
+/// Maximum number of messages in a batch. Chosen: this is several times the window of `omrelp`, 128 messages, because
+/// other senders send more at a time.
 const BATCH_MESSAGES: usize = 1024;
 
-/// A frame.
+/// A parsed RELP frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RelpFrame<'b> {
     number: &'b str,
@@ -62,8 +62,8 @@ struct RelpFrame<'b> {
 
 const MALFORMED: FrameError = FrameError::Malformed("relp");
 
-/// Parses the frame at the start of `bytes`, whose data has at most `limit` bytes. `None`: it is not complete. Each
-/// part of the header is checked as soon as it has arrived.
+/// Parses the frame at the start of `bytes`. Its data may have at most `limit` bytes. `None`: the frame is not complete
+/// yet. Each part of the header is checked as soon as it has arrived.
 fn frame(bytes: &[u8], limit: usize) -> Result<Option<RelpFrame<'_>>, FrameError> {
     let Some((number, at)) = word(bytes, 0, DIGITS, |byte| byte.is_ascii_digit(), b" ")? else { return Ok(None) };
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric();
@@ -87,8 +87,9 @@ fn frame(bytes: &[u8], limit: usize) -> Result<Option<RelpFrame<'_>>, FrameError
     }
 }
 
-/// Parses a word from `at` to one of `ends`. Returns the word and the position after its end. It has between one and
-/// `most` bytes, which all satisfy a condition.
+/// Parses the word that begins at `at` and is followed by one of `ends`. The word must have between one and `most`
+/// bytes that all satisfy `is_part`. Returns the word and the position after the byte that ended it. `None`: more bytes
+/// are needed.
 fn word<'b>(
     bytes: &'b [u8],
     at: usize,
@@ -109,8 +110,8 @@ fn word<'b>(
     }
 }
 
-/// True if the bytes begin an `open` command. In syslog with counted octets a priority follows the number. `None`: more
-/// bytes are needed.
+/// True if the bytes begin an `open` command. False for syslog with octet counting, where a priority follows the
+/// number. `None`: more bytes are needed.
 fn is_open(bytes: &[u8]) -> Option<bool> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (found, expected) = (&bytes[digits..], b" open ");
@@ -173,7 +174,7 @@ impl RelpSession<'_> {
         }
     }
 
-    /// The next frame. If it cannot be read, the sender gets `serverclose`, and the connection ends.
+    /// Parses the next frame. If it is malformed, the sender gets `serverclose`, and the connection ends.
     async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<RelpFrame<'b>>, ConnectionEnd> {
         match frame(bytes, limit) {
             Ok(found) => Ok(found),
@@ -184,21 +185,22 @@ impl RelpSession<'_> {
         }
     }
 
-    /// Hands over the messages at the start of `bytes` as one batch, as many as there is room for. Returns their length
-    /// in bytes.
+    /// Hands over the messages at the start of `bytes` as one batch, as many as fit into the reserved room. Returns the
+    /// number of bytes that these messages take in `bytes`.
     async fn messages(&mut self, bytes: &[u8], limit: usize) -> Result<usize, ConnectionEnd> {
         let (intake, origin) = (&self.shared.intake, self.reader.origin());
-        // The sender keeps messages that are not acknowledged.
+        // Count no bytes as undecoded while waiting (the argument 0): the sender keeps messages that are not
+        // acknowledged.
         let room = intake.room_to_decode(origin, bytes.len(), 0).await;
         let turn = intake.budget.decode_turn(origin, bytes.len()).await;
         let (mut at, mut count, mut ack) = (0, 0, Vec::new());
-        // An error appears again, as the first frame of the next call.
+        // Stop at a malformed frame. The caller parses this frame again and reports the error.
         while let Ok(Some(RelpFrame { number, command: "syslog", data, length })) = frame(&bytes[at..], limit) {
             self.reader.read_with(&syslog::FRAME_FORMAT, data);
             ack.extend_from_slice(&response(number, "200 OK"));
             at += length;
             count += 1;
-            // A growing buffer doubles, so it may take twice the bytes in use.
+            // A growing buffer doubles its size, so it may take twice as many bytes as are in use.
             if count == BATCH_MESSAGES || !room.fits(2 * self.reader.used_bytes()) {
                 break;
             }
@@ -206,7 +208,7 @@ impl RelpSession<'_> {
         drop(turn);
         let batch = self.reader.take();
         if batch.is_empty() {
-            // All messages were blank.
+            // All messages were empty, so there is nothing to store. Acknowledge them at once.
             self.answer(ack).await?;
             return Ok(at);
         }
@@ -257,14 +259,15 @@ impl RelpSession<'_> {
     }
 }
 
-/// Whether the session continues.
+/// Says whether the session continues after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionState {
     Continue,
     Closed,
 }
 
-/// Checks that a sender offers what the service needs: any version, and the command `syslog` if it lists commands.
+/// Checks the offers of a sender. They must contain a version, which may be any. If they list commands, `syslog` must
+/// be one of them.
 fn check_offers(data: &[u8]) -> Result<(), &'static str> {
     let mut has_version = false;
     for line in data.split(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! Syslog messages that end in NUL or LF, and syslog in datagrams.
+//! Syslog messages that end with NUL or LF, and syslog in datagrams.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,13 +13,13 @@ use crate::record::Record;
 use crate::sources::admission::TrafficKind;
 use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
-/// See the file head.
+/// The declaration of syslog; see the module documentation.
 pub const SYSLOG: Protocol = Protocol {
     name: "syslog",
     senders: "Python's `SysLogHandler`, `logger`, rsyslog, syslog-ng",
     first_bytes: &[(b'<', b'<')],
     tie_breaker: None,
-    // All bytes with which no other protocol begins.
+    // All first bytes that no other protocol uses.
     datagrams: Some(Datagrams {
         begins: &[(0x01, 0x1D), (0x20, 0x77), (0x79, 0x7A), (0x7C, 0xFF)],
         open: || Box::new(SyslogDatagrams),
@@ -28,7 +28,7 @@ pub const SYSLOG: Protocol = Protocol {
     connections: ConnectionKind::Frames(FRAME_FORMAT),
 };
 
-/// The messages, which frames of other protocols contain too.
+/// The format of the messages. Frames of other protocols (RELP, octet counting) contain the same messages.
 pub(super) const FRAME_FORMAT: FrameFormat = FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
@@ -43,7 +43,7 @@ pub(super) fn read(frame: &[u8], arrived: DateTime<FixedOffset>) -> Result<Recor
 struct SyslogFramer {
     limit: usize,
     scanned: usize,
-    /// The byte that ended the first frame.
+    /// The byte that ended the first frame; `None` before that.
     first_end: Option<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Framer for SyslogFramer {
         check_length(self.limit, lines(bytes, &mut self.scanned, &mut self.first_end), bytes)
     }
 
-    /// A pause can end a line unless the sender ends messages with NUL.
+    /// A pause ends a complete line, unless the sender ends its messages with NUL.
     fn ends_at_pause(&self, bytes: &[u8]) -> bool {
         self.first_end != Some(0) && bytes.ends_with(b"\n")
     }
@@ -68,8 +68,8 @@ impl Framer for SyslogFramer {
     }
 }
 
-/// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF before
-/// the next `<` also does, and a NUL between lines ends only its own frame.
+/// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF also
+/// ends a frame if `<` and a digit follow it. A NUL then ends a frame too, but later frames may still end with LF.
 fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> FrameScan {
     let mut at = *scanned;
     while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {

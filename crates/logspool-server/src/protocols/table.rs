@@ -4,7 +4,7 @@ use crate::protocol::{FirstBytes, Protocol, contains};
 use crate::sources::framing::FrameError;
 use logspool::nearest::nearest;
 
-/// All protocols. A new one needs a file in this folder and a line here.
+/// All protocols. A new protocol needs a file in this folder and a line in this table.
 #[rustfmt::skip]
 pub const ALL: &[&Protocol] = &[
     &super::pickle::PICKLE,
@@ -19,17 +19,17 @@ pub const ALL: &[&Protocol] = &[
 /// The first byte of a TLS connection.
 const TLS: u8 = 0x16;
 
-/// Whether the connection may send more bytes.
+/// Says whether more bytes may arrive on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputState {
     /// More bytes can arrive.
     Open,
-    /// No more bytes arrive, or not in time.
+    /// No more bytes will arrive, or none arrived within the time limit.
     Closed,
 }
 
-/// Returns the protocol for the first bytes of a connection; there must be at least one. `None`: more bytes are needed
-/// to decide between two protocols.
+/// Returns the protocol that begins with the first bytes of a connection. At least one byte is required. `None`: more
+/// bytes are needed to decide between two protocols.
 ///
 /// # Errors
 ///
@@ -52,7 +52,8 @@ pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<&'static Protocol
     }
 }
 
-/// Returns the protocol for the first byte of a datagram.
+/// Returns the protocol that begins with the first byte of a datagram. `None`: no protocol does, or the datagram is
+/// empty.
 pub fn detect_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
     let first = *datagram.first()?;
     let takes = |protocol: &Protocol| protocol.datagrams.as_ref().is_some_and(|how| contains(how.begins, first));
@@ -63,7 +64,7 @@ pub fn detect_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
 ///
 /// # Errors
 ///
-/// The name is unknown. The text has the nearest name, and all names.
+/// The name is unknown. The text has all names, and the most similar name if there is one.
 pub fn by_name(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.iter().find(|protocol| protocol.name == name);
     found.copied().ok_or_else(|| {
@@ -73,7 +74,8 @@ pub fn by_name(name: &str) -> Result<&'static Protocol, String> {
     })
 }
 
-/// Two protocols that begin with the same byte do not compile, unless one of them declares a tie-breaker for the other.
+/// A compile-time check: if two protocols begin with the same byte, one of them must declare a tie-breaker for the
+/// other.
 const _: () = {
     let mut one = 0;
     while one < ALL.len() {

@@ -1,5 +1,5 @@
-//! Comma-separated values (RFC 4180). Text is unchanged, and quoted where needed. A missing value is empty; empty text
-//! is a pair of quotes.
+//! Writes comma-separated values (RFC 4180). Text is unchanged, and is quoted if needed. A missing value is written as
+//! nothing, and empty text as a pair of quotes.
 
 use std::fmt::Display;
 
@@ -13,7 +13,7 @@ use crate::stores::AnswerRow;
 const RECORD: &str = "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,\
     trace_id,span_id,exception,stack,fields";
 
-/// Appends the header line.
+/// Appends the header line for the rows of a query with this stage.
 pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
     match stage {
         None => to.push_str(RECORD),
@@ -67,7 +67,7 @@ fn record(record: &Record<'_>, to: &mut String) {
     next_text(fields.as_deref(), to);
 }
 
-/// Appends a comma and a number.
+/// Appends a comma and a number, if there is one.
 fn next(number: Option<impl Display>, to: &mut String) {
     to.push(',');
     if let Some(number) = number {
@@ -75,7 +75,7 @@ fn next(number: Option<impl Display>, to: &mut String) {
     }
 }
 
-/// Appends a comma and text.
+/// Appends a comma and text, if there is one.
 fn next_text(value: Option<&str>, to: &mut String) {
     to.push(',');
     if let Some(value) = value {

@@ -1,4 +1,4 @@
-//! A histogram as a bar chart.
+//! Draws a histogram as a bar chart.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use chrono::SecondsFormat;
 
 use crate::clock::rfc3339;
 
-/// Minimum width of the longest bar in columns, however narrow the terminal is.
+/// Minimum width of the longest bar in columns, even on a narrow terminal.
 const MIN_BAR: usize = 10;
 
 /// Maximum width of the longest bar in columns.
 const MAX_BAR: usize = 400;
 
-/// Characters for one to seven eighths of a column.
+/// The characters that fill one to seven eighths of a column.
 const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Appends a line for each interval: start time, count and bar. The longest bar ends at the last column.
@@ -33,7 +33,7 @@ pub(super) fn draw(intervals: &[(i64, u64)], columns: usize, to: &mut String) {
 }
 
 fn bar(count: u64, largest: u64, longest: usize, to: &mut String) {
-    // A count above 0 is always visible: at least an eighth of a column.
+    // Draw at least an eighth of a column, so that a count above 0 is always visible.
     let eighths = (u128::from(count) * longest as u128 * 8 / u128::from(largest.max(1))).max(1);
     to.extend(std::iter::repeat_n('█', (eighths / 8) as usize));
     if let Some(part) = ((eighths % 8) as usize).checked_sub(1) {

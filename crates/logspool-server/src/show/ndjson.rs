@@ -1,4 +1,4 @@
-//! One JSON object per line.
+//! Writes one JSON object per line.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ struct JsonLine<'r, 'a> {
     record: &'r Record<'a>,
 }
 
-/// Appends a row. A record gets its time as text in addition to the number. Aggregates are `{"FIELD": value, "count":
-/// n}` or `{"time": text, "count": n}`.
+/// Appends a row. A record has its time as a number and also as text. Rows of a count or histogram are `{"FIELD":
+/// value, "count": n}` or `{"time": text, "count": n}`.
 pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
     let json = match row {
         AnswerRow::Record(record) => {
@@ -29,7 +29,7 @@ pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_
         }
         AnswerRow::Count(value, count) => {
             let value = match value {
-                // The store gives counted numbers as digits: write a number.
+                // The store returns a counted number as text. Write it as a number.
                 Some(value) if field.kind() == FieldKind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
                 value => serde_json::to_string(value)?,
             };
@@ -44,7 +44,8 @@ pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_
     Ok(())
 }
 
-/// Appends JSON with its control characters as escapes. In JSON they occur only within text.
+/// Appends JSON, and replaces its control characters by escapes. In this JSON, control characters occur only within
+/// strings.
 fn append(json: &str, to: &mut String) {
     let mut rest = json;
     while let Some(at) = rest.find(needs_escape) {
@@ -52,7 +53,7 @@ fn append(json: &str, to: &mut String) {
         let mut characters = after.chars();
         to.push_str(before);
         if let Some(character) = characters.next() {
-            // Writing to a string cannot fail. All these characters have four hex digits.
+            // Writing to a string cannot fail. Every such character has a code of at most four hex digits.
             let _ = write!(to, "\\u{:04x}", u32::from(character));
         }
         rest = characters.as_str();

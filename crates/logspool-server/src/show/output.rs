@@ -12,7 +12,7 @@ pub struct Output<W> {
     to: W,
     shape: RowWriter,
     field: Field,
-    /// The current row, written in one piece.
+    /// The text of the current row, which is written to `to` in one call.
     line: String,
 }
 
@@ -23,7 +23,7 @@ enum RowWriter {
 }
 
 impl<W: Write> Output<W> {
-    /// For the answer to a query with this stage.
+    /// Creates the output for the answer to a query with this stage.
     pub fn new(to: W, format: Format, stage: Option<&Stage>, look: TextStyle) -> Self {
         let shape = match format {
             Format::Text => RowWriter::Text(text::TextWriter::new(look)),
@@ -41,7 +41,7 @@ impl<W: Write> Output<W> {
         output
     }
 
-    /// Writes a row. The bars of a histogram are kept until [`Output::finish`].
+    /// Writes a row. In text format, the intervals of a histogram are kept until [`Output::finish`] draws them.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
-    /// The writer.
+    /// Returns the writer that the rows are written to.
     pub fn writer(&mut self) -> &mut W {
         &mut self.to
     }

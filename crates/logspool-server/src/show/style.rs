@@ -1,4 +1,4 @@
-//! Output formats and their look.
+//! The output formats, and the style of text.
 
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -12,19 +12,19 @@ pub enum Format {
     Csv,
 }
 
-/// Whether text is coloured by level.
+/// Says whether text is coloured by level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// With ANSI colour sequences.
+    /// Text has ANSI colour sequences.
     On,
-    /// Without colour.
+    /// Text has no colour.
     Off,
 }
 
-/// How text looks.
+/// The style of the text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Whether it is coloured.
+    /// Says whether the text is coloured.
     pub colour: Colour,
     /// Width of a histogram in columns.
     pub columns: usize,

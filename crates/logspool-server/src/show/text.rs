@@ -1,4 +1,4 @@
-//! Rows for a person at a terminal.
+//! Writes rows as text for a person at a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -15,36 +15,37 @@ use crate::stores::AnswerRow;
 use crate::value::Value;
 use crate::visible::visible;
 
-/// Width of a time with milliseconds, in columns.
+/// Width of a time with milliseconds (RFC 3339), in columns.
 const TIME_COLUMNS: usize = 24;
 
 /// Width of a level, in columns.
 const LEVEL_COLUMNS: usize = 8;
 
-/// Nanoseconds of a second.
+/// Number of nanoseconds in a second.
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Pairs of a record whose output is cached, and the maximum size of a cached pair in bytes.
+/// Maximum number of pairs (name and value) of a record that are cached, and the maximum size of a cached pair in
+/// bytes.
 const KEPT_PAIRS: usize = 16;
 const KEPT_BYTES: usize = 256;
 
-/// Maximum width of the logger column, which grows with the loggers' names.
+/// Maximum width of the column for logger names. The column grows up to it when a longer name is written.
 const MAX_LOGGER: usize = 32;
 
-/// Writes rows as text. Column widths depend on the rows before.
+/// Writes rows as text. The width of a column depends on the rows written before.
 pub(super) struct TextWriter {
     style: TextStyle,
     logger_columns: usize,
-    /// The second of the last record's time, and that time as text up to the decimal point.
+    /// The time of the last record in whole seconds, and its text up to and including the decimal point.
     second: Option<(i64, String)>,
-    /// The pairs of the last record, by position. The next record often has the same pairs.
+    /// The pairs (name and value) written last at each position of a record. The next record often has the same pairs.
     pairs: Vec<CachedPair>,
-    /// Number of digits of the first count, which is the largest.
+    /// Width of the column for counts. The first count decides it, because it is the largest.
     digits: Option<usize>,
     intervals: Vec<(i64, u64)>,
 }
 
-/// A name, its value, and both as they were written.
+/// A name, its value, and the text that was written for both.
 #[derive(Default)]
 struct CachedPair {
     source: PairSource,
@@ -53,7 +54,8 @@ struct CachedPair {
     shown: String,
 }
 
-/// Owner of a name. An extra field may have the name of a part of the record; it is written differently then.
+/// Says whether a name belongs to the record itself or to an extra field. An extra field may have the same name as a
+/// part of the record; then its name is written differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum PairSource {
     #[default]
@@ -114,7 +116,7 @@ impl TextWriter {
         }
     }
 
-    /// Appends a time in RFC 3339 with milliseconds. The text of the second is cached.
+    /// Appends a time in RFC 3339 with milliseconds. The text of the last whole second is cached.
     fn time(&mut self, time_ns: i64, to: &mut String) {
         let second = time_ns.div_euclid(SECOND_NS);
         if self.second.as_ref().is_none_or(|(known, _)| *known != second) {
@@ -130,7 +132,7 @@ impl TextWriter {
         to.push('Z');
     }
 
-    /// Appends the other values of a record, written so that a query for the text finds the record.
+    /// Appends the other values of a record as pairs. A query with the text of a pair finds the record.
     fn pairs(&mut self, record: &Record<'_>, to: &mut String) {
         let known = [
             (Field::Host, &record.host),
@@ -157,7 +159,7 @@ impl TextWriter {
         }
     }
 
-    /// Appends a name and its value. If the last record had the same pair at this position, its cached text is used.
+    /// Appends a name and its value. If the same pair was written last at this position, its cached text is used.
     fn pair(&mut self, place: usize, name: &str, of: PairSource, text: &str, to: &mut String) {
         if let Some(pair) =
             self.pairs.get(place).filter(|pair| pair.source == of && pair.name == name && pair.text == text)
@@ -202,7 +204,7 @@ fn level(number: u16) -> Cow<'static, str> {
     convert::level_name(number).map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
 }
 
-/// Critical is bold red, error red, warning yellow, debug dim.
+/// Returns the colour sequence of a level: bold red for critical, red for error, yellow for warning, dim for debug.
 fn colour(level: u16) -> &'static str {
     match level {
         50.. => "\x1b[1;31m",

@@ -1,4 +1,5 @@
-//! Acks for senders that wait for them. An ack is sent when every store has committed its records.
+//! Sends acks to senders that wait for them. An ack is sent when every store has committed the records that it
+//! acknowledges.
 
 use std::time::Duration;
 
@@ -9,21 +10,22 @@ use tokio::time::timeout;
 use super::shared::ConnectionEnd;
 use crate::delivery::Outcome;
 
-/// Maximum number of batches of a connection that wait for their commit. When it is reached the service stops reading.
-/// A sender has far fewer in flight.
+/// Maximum number of batches of a connection that wait for their commit. At this number the service stops reading from
+/// the connection. A usual sender has far fewer unacknowledged batches.
 pub const MAX_PENDING_ACKS: usize = 256;
 
 /// A batch that waits for its commit.
 #[derive(Debug)]
 pub struct PendingAck {
-    /// The ack to send after the commit; `None`: send no ack. If the batch is not committed, the connection is closed.
+    /// The ack to send after the commit; `None`: no ack is sent for this batch. If the batch is not committed, the
+    /// connection is closed.
     pub ack: Option<Vec<u8>>,
     /// Receives the outcome of the batch.
     pub outcome: oneshot::Receiver<Outcome>,
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed. Ends when the peer does not read them in
-/// time.
+/// Sends acks in the order of the chunks, each when its chunk is committed. Returns an error if the peer does not read
+/// the acks in time.
 pub async fn acknowledge<W: AsyncWrite + Unpin>(
     mut waiting: mpsc::Receiver<PendingAck>,
     mut to: W,
@@ -32,7 +34,7 @@ pub async fn acknowledge<W: AsyncWrite + Unpin>(
     while let Some(PendingAck { ack, outcome }) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
-            // Also if a store has ended without an outcome.
+            // The batch was refused, or a store ended without reporting an outcome.
             _ => return Err(ConnectionEnd::Refused),
         }
         let Some(ack) = ack else { continue };
@@ -42,7 +44,7 @@ pub async fn acknowledge<W: AsyncWrite + Unpin>(
         });
         written.await.map_err(|_| ConnectionEnd::AnswersUnread)??;
     }
-    // The sender may still send, but its data is no longer read.
+    // Close the sending direction. The peer may still send data, but it is no longer read.
     drop(timeout(most, to.shutdown()).await);
     Ok(())
 }

@@ -1,15 +1,18 @@
 //! Admits connections. Peers share the slots, and some slots are reserved for HTTP.
 //!
-//! A connection that has sent records is never closed for its silence: a stdlib handler would lose a record before it
-//! notices. So a slot cannot be taken back, and fairness has to be ensured before. A peer that holds many slots is
-//! refused while others can still get some. There are three pools of slots:
+//! A connection that has sent records is not closed because it is silent: a stdlib handler would lose a record before
+//! it notices the closed connection. So a slot cannot be taken back, and fairness has to be ensured when it is given. A
+//! peer that already holds many slots is refused while slots are still free for other peers. There are three pools of
+//! slots:
 //! - the general pool of `limits.connections` slots, for every connection;
-//! - a reserve for listeners that take only HTTP, used when the general pool refuses a connection;
-//! - a reserve for listeners that take every protocol, used in the same case. A connection may send its first bytes in
-//!   it. If they are HTTP it stays there, otherwise it has to move to the general pool or is closed.
+//! - a reserve for listeners that accept only HTTP, used when the general pool refuses a connection;
+//! - a reserve for listeners that accept every protocol, used in the same case. A connection holds such a slot while
+//!   its first bytes arrive. If they are HTTP, it keeps the slot. Otherwise it moves to the general pool, or is closed
+//!   if that pool has no slot.
 //!
-//! So a health check gets an answer when senders have taken every other slot. A connection in a reserve has little time
-//! for its request and its answer, and is closed after that: see [`Slot::header_time`] and [`Slot::is_reserved`].
+//! So a health check gets an answer even if senders have taken every slot of the general pool. A connection with a
+//! reserved slot has little time for its request and its answer, and is then closed: see [`Slot::header_time`] and
+//! [`Slot::is_reserved`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,28 +21,28 @@ use std::time::Duration;
 use crate::origin::Origin;
 use crate::share::{Refusal, may_take_more};
 
-/// Time for the header of a request in a reserve.
+/// Maximum time for the header of a request on a connection with a reserved slot.
 ///
 /// Chosen: a health check sends its request at once, also over a slow network. A peer that sends nothing blocks its
-/// part of the reserve for this time. With half of it a busy client could be too late.
+/// part of the reserve for this time. With half the time, a busy client could be too late.
 const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
 
 /// Number of slots of each pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotCounts {
-    /// The general pool: `limits.connections`, or fewer if the process may not open as many files.
+    /// Slots of the general pool: `limits.connections`, or fewer if the process may not open so many files.
     pub general: usize,
-    /// The reserve of listeners that take only HTTP.
+    /// Slots of the reserve for listeners that accept only HTTP.
     pub http: usize,
-    /// The reserve of listeners that take every protocol.
+    /// Slots of the reserve for listeners that accept every protocol.
     pub first_bytes: usize,
 }
 
-/// Slots that peers share.
+/// A pool of slots that peers share.
 #[derive(Debug)]
 struct SlotPool {
     limit: usize,
-    /// Maximum number of slots per peer; `None`: a share of the free ones.
+    /// Maximum number of slots per peer; `None`: a peer may hold a share that depends on the number of free slots.
     per_peer: Option<usize>,
     open: usize,
     held: HashMap<Origin, usize>,
@@ -81,11 +84,11 @@ impl SlotPool {
 /// The traffic that a listener accepts, or that a connection carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficKind {
-    /// Any protocol: not known yet.
+    /// Every protocol is accepted, or the protocol is not known yet.
     Any,
-    /// Only HTTP.
+    /// Only HTTP is accepted or carried.
     Http,
-    /// One protocol other than HTTP: there is no reserve for it.
+    /// One protocol other than HTTP. It has no reserve.
     Records,
 }
 
@@ -118,8 +121,8 @@ impl SlotPools {
 pub struct Admission(Mutex<SlotPools>);
 
 impl Admission {
-    /// Creates pools with these sizes. In the general pool a peer may hold `per_peer` slots, or with 0 a share of the
-    /// free ones.
+    /// Creates pools with these sizes. In the general pool a peer may hold `per_peer` slots, or with 0 a share that
+    /// depends on the number of free slots.
     pub fn new(sizes: SlotCounts, per_peer: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(SlotPools {
             general: SlotPool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
@@ -132,8 +135,8 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// The reason why the general pool has no slot for this peer. The reserve for this listener, if there is one, has
-    /// no slot either.
+    /// The general pool has no slot for this peer, and neither has the reserve for this listener, if there is one. The
+    /// error is the reason of the general pool.
     pub fn admit(self: &Arc<Self>, origin: Origin, door: TrafficKind) -> Result<Slot, Refusal> {
         let mut pools = self.pools();
         let pool = pools.general.take(origin).map(|()| SlotPoolKind::General).or_else(|refusal| {
@@ -161,8 +164,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// True if the slot belongs to a reserve. The connection is closed after one answer or after
-    /// `limits.header_seconds`, because a live tail would hold the slot for ever.
+    /// True if the slot belongs to a reserve. Then the connection is closed after one answer, or after
+    /// `limits.header_seconds`. Without the time limit, a live tail would hold the slot for ever.
     pub fn is_reserved(&self) -> bool {
         self.pool != SlotPoolKind::General
     }
@@ -172,12 +175,12 @@ impl Slot {
         if self.is_reserved() { usual.min(RESERVED_HEADER_TIME) } else { usual }
     }
 
-    /// Must be called when the first bytes have shown the protocol. A reserve takes no records: for records the slot
-    /// moves to the general pool.
+    /// Must be called when the first bytes have shown the protocol. A connection with records may not keep a reserved
+    /// slot: it gets a slot of the general pool instead.
     ///
     /// # Errors
     ///
-    /// The reason why the general pool has no slot.
+    /// The general pool has no slot for this peer. The error is the reason.
     pub fn assign(&mut self, door: TrafficKind) -> Result<(), Refusal> {
         if !self.is_reserved() || door == TrafficKind::Http {
             return Ok(());
@@ -211,7 +214,7 @@ mod tests {
         Admission::new(SlotCounts { general: 4096, http: 64, first_bytes: 16 }, per_peer)
     }
 
-    /// Takes slots until one is refused.
+    /// Takes slots for a peer until one is refused. Returns the slots and the refusal.
     fn take_all(admission: &Arc<Admission>, origin: Origin, door: TrafficKind) -> (Vec<Slot>, Refusal) {
         let mut slots = Vec::new();
         loop {
@@ -231,7 +234,7 @@ mod tests {
 
         assert_eq!((1366, 910), (first.len(), second.len()));
         assert_eq!(Refusal::Share { held: 1366, limit: 4096 }, refusal);
-        // A dozen peers that take all they can get leave room for others.
+        // After a dozen peers have taken all the slots they can get, other peers still get slots.
         assert!(4096 - first.len() - second.len() - rest.iter().map(Vec::len).sum::<usize>() > 20);
         assert!(admission.admit(origin(13), TrafficKind::Records).is_ok());
     }
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!(22, requests.len());
         assert!(requests.iter().all(Slot::is_reserved));
 
-        // Another address gets slots of the general pool, and then its part of the reserve.
+        // Another address first gets slots of the general pool, and later its part of the reserve.
         assert!(!admission.admit(origin(2), TrafficKind::Http).unwrap().is_reserved());
         let _others = take_all(&admission, origin(2), TrafficKind::Records);
         assert!(admission.admit(origin(2), TrafficKind::Http).unwrap().is_reserved());

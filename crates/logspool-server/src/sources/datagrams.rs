@@ -1,5 +1,5 @@
-//! Receives datagrams; each is a record of its own. There is no backpressure for senders, so datagrams that find no
-//! room are dropped and counted.
+//! Receives datagrams. Most datagrams hold one record each; GELF may split a record into several. The service cannot
+//! slow down senders of datagrams, so records without room in the budget are dropped and counted.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,16 +17,17 @@ use crate::protocol::{DatagramUnpacker, Protocol};
 use crate::protocols;
 use crate::stop::{sleep_until, stopped};
 
-/// Bytes that the kernel buffers for the socket while the service is busy; it may allow less (net.core.rmem_max).
+/// Size in bytes of the kernel buffer of the socket, for times when the service is busy. The kernel may allow less
+/// (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
 
 /// Maximum size of a datagram in bytes.
 const DATAGRAM_BYTES: usize = 64 * 1024;
 
-/// Datagrams read before their records are handed over.
+/// Maximum number of datagrams that are read before their records are handed over.
 const BURST_DATAGRAMS: usize = 256;
 
-/// All senders of datagrams share as one origin, because the address of a datagram can be forged.
+/// The origin of all datagrams. All their senders count as one, because the source address of a datagram can be forged.
 const DATAGRAM_ORIGIN: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
@@ -49,14 +50,14 @@ impl DatagramReader {
         Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), protocol: address.protocol }, socket })
     }
 
-    /// Reads until the service ends.
+    /// Reads datagrams until the service ends.
     pub async fn serve(self, shared: Arc<SharedState>) {
         let mut stop = shared.stop.clone();
         let mut readers = ProtocolReaders::new(&shared);
         loop {
             tokio::select! {
                 ready = self.socket.readable() => if ready.is_err() { break },
-                // Drop chunked messages that have expired.
+                // Wake up when an incomplete chunked message expires.
                 () = sleep_until(readers.next_expiry().map(Into::into)) => {}
                 () = stopped(&mut stop) => break,
             }
@@ -64,17 +65,17 @@ impl DatagramReader {
         }
         let end = stop.borrow().map(tokio::time::Instant::into_std);
         let is_in_time = || end.is_some_and(|end| Instant::now() < end);
-        // Datagrams that the kernel still holds; senders may send more meanwhile.
+        // Read the datagrams that the kernel still holds. The time is limited because senders may continue to send.
         while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
         readers.end();
     }
 }
 
-/// A reader for each protocol received until now.
+/// The readers of one socket: one for each protocol that has arrived so far.
 struct ProtocolReaders<'a> {
     shared: &'a SharedState,
     all: Vec<ProtocolReader<'a>>,
-    /// Dropped messages with missing chunks that are in the metrics already.
+    /// Number of messages that were dropped because chunks were missing, and that the metrics already include.
     counted: u64,
     buffer: Vec<u8>,
 }
@@ -137,7 +138,7 @@ impl<'a> ProtocolReaders<'a> {
         count
     }
 
-    /// Counts the messages dropped since the last call.
+    /// Adds the messages that were dropped since the last call to the metrics.
     fn count_dropped(&mut self) {
         let all = self.all.iter().map(|of| of.unpack.dropped()).sum();
         let new = usize::try_from(all - self.counted).unwrap_or(usize::MAX);
@@ -150,7 +151,7 @@ impl<'a> ProtocolReaders<'a> {
 
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-    // The kernel may allow less.
+    // Ignore an error: the kernel may allow only a smaller buffer.
     drop(socket.set_recv_buffer_size(KERNEL_BYTES));
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

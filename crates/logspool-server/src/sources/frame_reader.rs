@@ -1,10 +1,10 @@
 //! Turns frames into records of a batch.
 //!
-//! A frame that its decoder cannot read becomes a record with the reason and the start of the frame. It is counted, can
-//! be found by a query for the logger `logspool.undecoded`, and the connection continues.
+//! A frame that its decoder cannot read becomes a record with the reason and the start of the frame. The frame is
+//! counted, and the connection continues. A query for the logger `logspool.undecoded` finds the record.
 //!
-//! Tiny unreadable frames in a row become a single such record with their number if they are equal, or if there are
-//! many. As separate records they would take a hundred times the bytes that were sent.
+//! Several tiny unreadable frames in a row become a single record with their number, if the frames are equal or many.
+//! As separate records they would take a hundred times as many bytes as were sent.
 
 use std::borrow::Cow;
 
@@ -21,10 +21,11 @@ use crate::value::Value;
 /// The logger of records about unreadable frames.
 pub const UNDECODED_LOGGER: &str = "logspool.undecoded";
 
-/// Maximum size of the start of an unreadable frame in its record, in bytes of JSON.
+/// Maximum size of the start of an unreadable frame that is kept in the record, measured as bytes of JSON.
 const KEPT_BYTES: usize = 4096;
 
-/// Shorter frames are tiny. Chosen: a line of text that was sent to the wrong port is longer, and gets its own record.
+/// Frames with fewer bytes than this are tiny. Chosen: a line of text that was sent to the wrong port is usually
+/// longer, and gets its own record.
 const TINY_BYTES: usize = 32;
 
 /// Number of different tiny frames in a row that get their own records. Chosen: enough to see what a peer sends.
@@ -40,17 +41,18 @@ pub struct FrameReader<'a> {
     frames: TotalCounter,
     arrived: DateTime<FixedOffset>,
     batch: Batch,
-    /// The last unreadable frame, while tiny frames directly after it may be counted with it.
+    /// The last unreadable frame. Its record is not written yet, because tiny frames directly after it may be counted
+    /// with it.
     run: Option<RejectedRun>,
     /// Number of unreadable frames since the last [`Self::take`].
     rejected: usize,
-    /// Number of records about them.
+    /// Number of records about unreadable frames since the last [`Self::take`].
     undecoded: usize,
-    /// Number of these records without another record between them.
+    /// Number of records about unreadable frames since the last other record.
     in_a_row: usize,
 }
 
-/// An unreadable frame, and the number of tiny ones directly after it.
+/// An unreadable frame, together with the number of tiny unreadable frames directly after it.
 #[derive(Debug)]
 struct RejectedRun {
     why: String,
@@ -85,7 +87,7 @@ impl<'a> FrameReader<'a> {
         self.peer.origin()
     }
 
-    /// Sets the peer that the next frames come from.
+    /// Sets the peer that sent the next frames.
     pub fn set_peer(&mut self, peer: Peer) {
         if self.peer != peer {
             self.end_run();
@@ -99,15 +101,15 @@ impl<'a> FrameReader<'a> {
         self.arrived = Local::now().fixed_offset();
     }
 
-    /// Reads a frame. White space between frames is ignored.
+    /// Decodes a frame, and adds its record to the batch. White space between frames is ignored.
     pub fn read(&mut self, frame: &[u8]) {
-        // A conversation reads its records itself.
+        // A protocol with sessions decodes its records itself.
         if let Some(frames) = self.protocol.frame_format() {
             self.read_with(&frames, frame);
         }
     }
 
-    /// Reads a frame with the functions of its protocol.
+    /// Decodes a frame with the functions in `frames`.
     pub fn read_with(&mut self, frames: &FrameFormat, frame: &[u8]) {
         let frame = match frames.trailing_space {
             TrailingSpace::Trimmed => frame.trim_ascii_end(),
@@ -136,18 +138,18 @@ impl<'a> FrameReader<'a> {
         self.batch.push(record, Arrival { time_ns, host: &self.host });
     }
 
-    /// Counts a frame that the source reads itself.
+    /// Counts a frame that the caller decodes itself.
     pub fn count_frame(&self) {
         self.frames.add(1);
     }
 
-    /// Adds a record about an unreadable frame, with the reason.
+    /// Adds a record about an unreadable frame, with the reason `why`.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
         self.reject_frame(frame, why.to_owned());
         self.end_run();
     }
 
-    /// As [`Self::reject`], but tiny frames after this one may be counted with it.
+    /// Like [`Self::reject`], but tiny unreadable frames directly after this one may be counted in the same record.
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
@@ -188,17 +190,17 @@ impl<'a> FrameReader<'a> {
         self.in_a_row += 1;
     }
 
-    /// Bytes of memory used by the records read until now.
+    /// Number of bytes of memory that the records of the batch use so far.
     pub fn used_bytes(&self) -> usize {
         self.batch.used_bytes()
     }
 
-    /// Number of values read until now: records and unreadable frames.
+    /// Number of records and unreadable frames in the batch so far.
     pub fn values(&self) -> usize {
         self.batch.len() - self.undecoded + self.rejected
     }
 
-    /// Takes the records read until now.
+    /// Returns the records read since the last call as a batch.
     pub fn take(&mut self) -> Batch {
         self.end_run();
         (self.rejected, self.undecoded) = (0, 0);
@@ -207,19 +209,20 @@ impl<'a> FrameReader<'a> {
         batch
     }
 
-    /// Drops the records read until now, and returns their number.
+    /// Drops the records read since the last [`Self::take`], and returns their number.
     pub fn discard(&mut self) -> usize {
         self.take().len()
     }
 
-    /// Numbers of unreadable frames and of records about them.
+    /// Returns the number of unreadable frames and the number of records about them, both since the last
+    /// [`Self::take`].
     pub fn rejected(&mut self) -> (usize, usize) {
         self.end_run();
         (self.rejected, self.undecoded)
     }
 }
 
-/// The start of a frame that fits into [`KEPT_BYTES`]. A control character takes six bytes of JSON.
+/// Returns the start of a frame that fits into [`KEPT_BYTES`] as JSON. A control character takes six bytes of JSON.
 fn kept_beginning(frame: &[u8]) -> &[u8] {
     let mut left = KEPT_BYTES;
     let fits = |byte: &&u8| {

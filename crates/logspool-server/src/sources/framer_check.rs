@@ -1,11 +1,12 @@
-//! Checks framers with a stream in pieces, for tests.
+//! A test helper that checks framers with a stream that arrives in pieces.
 
 use super::framing::{FrameScan, Framer};
 
 /// Maximum length of a frame in these tests.
 pub const LIMIT: usize = 64;
 
-/// Checks the frames of a stream, and the bytes left over, for pieces of every size.
+/// Checks that a framer finds the `expected` frames in a stream and leaves the bytes in `rest`, for pieces of every
+/// size.
 pub fn check(framer: fn(usize) -> Box<dyn Framer>, stream: &[u8], expected: &[&[u8]], rest: &[u8]) {
     for piece in 1..=stream.len() {
         let mut framer = framer(LIMIT);

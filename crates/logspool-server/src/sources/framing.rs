@@ -1,20 +1,20 @@
 //! Finds the ends of frames in a stream.
 //!
-//! A [`Framer`] looks at each byte of a frame once, however small the pieces are in which it arrives. Each protocol has
-//! its own framer in [`crate::protocols`].
+//! A [`Framer`] inspects each byte of a frame only once, even if the frame arrives in many small pieces. Each protocol
+//! has its own framer in [`crate::protocols`].
 
 use std::fmt;
 
 /// Reason why a stream cannot be read any further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameError {
-    /// A frame is longer than the limit, in bytes.
+    /// A frame is longer than the limit. The value is the limit in bytes.
     TooLong(usize),
     /// No protocol begins with this byte.
     Unknown(u8),
     /// The peer speaks TLS to a listener without TLS.
     Tls,
-    /// A length is not a positive number.
+    /// The length before a frame is not a positive number.
     Length,
     /// The bytes are not a message of the protocol with this name.
     Malformed(&'static str),
@@ -47,14 +47,14 @@ impl FrameError {
     }
 }
 
-/// The first frame in the received bytes.
+/// The result of the search for the first frame in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameScan {
-    /// A frame at `from..to`; the next frame begins at `next`. An empty range has nothing to decode.
+    /// The frame is in `from..to`, and the next frame begins at `next`. An empty range contains nothing to decode.
     Frame {
-        /// Position of its first byte.
+        /// Position of the first byte of the frame.
         from: usize,
-        /// Position after its last byte.
+        /// Position after the last byte of the frame.
         to: usize,
         /// Position of the next frame.
         next: usize,
@@ -63,36 +63,36 @@ pub enum FrameScan {
     Incomplete,
 }
 
-/// The end that [`Framer::last_frame`] is asked about.
+/// The event after which [`Framer::last_frame`] is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputEnd {
-    /// The peer has been silent for a moment.
+    /// The peer has sent nothing for a short time.
     Pause,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Stream,
 }
 
 /// Finds the ends of the frames of one connection.
 pub trait Framer: Send {
-    /// Finds the first frame in `bytes`, which are all received bytes that have not been taken yet.
+    /// Finds the first frame in `bytes`. `bytes` are all received bytes that are not part of an earlier frame.
     ///
     /// # Errors
     ///
     /// The stream cannot be read any further.
     fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError>;
 
-    /// True if the frame in `bytes` is complete when the peer pauses.
+    /// True if the frame in `bytes` is complete as soon as the peer pauses.
     fn ends_at_pause(&self, _bytes: &[u8]) -> bool {
         false
     }
 
-    /// The frame in the bytes when nothing follows for a while, or ever. `None`: the frame is incomplete.
+    /// Returns the frame in the bytes, after the peer has paused or closed. `None`: the frame is incomplete.
     fn last_frame(&mut self, _bytes: &[u8], _ended: InputEnd) -> Option<FrameScan> {
         None
     }
 }
 
-/// Returns `step`, unless its frame in `bytes` is longer than `limit` bytes.
+/// Returns `step`, or an error if its frame in `bytes` is longer than `limit` bytes.
 pub fn check_length(limit: usize, step: FrameScan, bytes: &[u8]) -> Result<FrameScan, FrameError> {
     let length = match step {
         FrameScan::Frame { to, .. } => to,

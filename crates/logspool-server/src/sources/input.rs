@@ -14,16 +14,17 @@ use crate::intake::Intake;
 use crate::origin::Origin;
 use crate::stop::{StopSignal, sleep_until, stopped};
 
-/// Buffer of a silent connection in bytes: 16 MiB for 4,096 connections.
+/// Size of the buffer of a silent connection in bytes. For 4,096 connections, the buffers take 16 MiB.
 pub const SMALL_READ_BYTES: usize = 4 * 1024;
 
-/// Bytes read at once from a sender that has more: some 120 pickled records. Twice as many give no measurable gain.
+/// Maximum number of bytes per read from a sender that sends more than [`SMALL_READ_BYTES`] at a time. This is some 120
+/// pickled records. Reading twice as many gives no measurable gain.
 const LARGE_READ_BYTES: usize = 64 * 1024;
 
-/// When the service ends, silence after which no more data is expected.
+/// When the service shuts down, no more data is expected from a peer that is silent for this time.
 pub const SHUTDOWN_SILENCE: Duration = Duration::from_millis(100);
 
-/// Maximum length of a message, in frames of `limits.frame_bytes`: Fluentd sends 8 MiB.
+/// Maximum length of a Forward message, as a multiple of `limits.frame_bytes`. Fluentd sends messages of 8 MiB.
 pub const MAX_MESSAGE_FRAMES: usize = 10;
 
 /// The bytes of a connection, with its limits of time and memory.
@@ -38,18 +39,18 @@ pub struct Input<R> {
     stop: StopSignal,
     /// Size of the next read in bytes.
     read_bytes: usize,
-    /// Start of the wait for the rest of an incomplete frame.
+    /// Time when the service began to wait for the rest of an incomplete frame.
     frame_began: Option<Instant>,
-    /// Room for a large frame, and for a long message: neither, the first, or both.
+    /// The memory reservations: none, one for a large frame, or a second one for a message longer than a frame.
     reservations: Vec<Reservation>,
 }
 
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// More bytes.
+    /// More bytes were received.
     Received,
-    /// No bytes within the given time.
+    /// No bytes arrived within the given time.
     Silent,
     /// The peer has closed the connection, or the service ends and has read the remaining data.
     Ended,
@@ -71,7 +72,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
         }
     }
 
-    /// Waits for more bytes, for `silence` at most if it is given.
+    /// Waits for more bytes. If `silence` is given, waits at most for this time.
     ///
     /// # Errors
     ///
@@ -96,13 +97,13 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let mut buffer = (&mut self.buffer).limit(room);
         let wait = match (silence, stopping) {
             (_, Some(end)) => Some(end.min(now + SHUTDOWN_SILENCE)),
-            // A frame that ends at a line end becomes a record when the time limit has passed, even if its sender does
-            // not pause.
+            // The time limit also ends this wait. So a frame that ends at a line end becomes a record then, even if its
+            // sender does not pause.
             (Some(silence), None) => Some(until.map_or(now + silence, |until| until.min(now + silence))),
             (None, None) => until,
         };
         let came = tokio::select! {
-            // Read available bytes even after the deadline: a peer is only slow while it sends nothing.
+            // Read available bytes even after the deadline: a peer counts as slow only while it sends nothing.
             biased;
             came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
@@ -121,31 +122,32 @@ impl<R: AsyncRead + Unpin> Input<R> {
 }
 
 impl<R> Input<R> {
-    /// Takes bytes: all bytes of some frames, or none. The rest is the start of another frame. Its time begins with the
-    /// next wait for it, because the time that a sender waits for the stores must not count.
+    /// Removes bytes from the buffer: all bytes of some frames, or none. The remaining bytes are the start of another
+    /// frame. The time limit of that frame begins with the next wait for its bytes. So the time that a sender waits for
+    /// the stores does not count.
     pub fn advance(&mut self, bytes: usize) {
         if bytes == 0 {
             return;
         }
         self.buffer.advance(bytes);
         self.frame_began = None;
-        // Free the room and the memory of a large frame as soon as it is taken.
+        // Free the reservation and the memory of a large frame as soon as the frame is removed from the buffer.
         if !self.reservations.is_empty() && self.buffer.len() < LARGE_READ_BYTES {
             self.buffer = BytesMut::from(&self.buffer[..]);
             self.reservations.clear();
         }
     }
 
-    /// Size of the next read in bytes. A frame longer than a usual read needs room, which few connections can have at a
-    /// time. It gets room for a frame of the usual limit first, then for the rest: messages of Forward may be ten times
-    /// as long. `None`: the service ends.
+    /// Returns the size of the next read in bytes. A frame longer than [`LARGE_READ_BYTES`] needs a memory reservation,
+    /// which only a few connections can have at a time. The first reservation is for `limits.frame_bytes`. A second one
+    /// is for the rest of a Forward message, which may be ten times as long. `None`: the service ends.
     async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
         loop {
             let (held, wanted) = match self.reservations.len() {
                 0 => (LARGE_READ_BYTES, frame),
                 1 => (LARGE_READ_BYTES + frame, frame * (MAX_MESSAGE_FRAMES - 1)),
-                // No frame is longer than this.
+                // No frame is longer than the two reservations.
                 _ => return Some(self.read_bytes),
             };
             if self.buffer.len() < held {
@@ -154,12 +156,12 @@ impl<R> Input<R> {
             let asked = Instant::now();
             let room = self.room(wanted).await?;
             self.reservations.push(room);
-            // The sender is not slow: the service did not read meanwhile.
+            // Extend the time limit: the service did not read while it waited for the reservation.
             self.frame_began = self.frame_began.map(|began| began + asked.elapsed());
         }
     }
 
-    /// Waits for more room. `None`: the service ends first.
+    /// Waits for a further memory reservation. `None`: the service ends before it is granted.
     async fn room(&mut self, bytes: usize) -> Option<Reservation> {
         let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.reservations.is_empty());
         let room = async {

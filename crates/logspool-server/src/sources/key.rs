@@ -1,13 +1,13 @@
-//! The shared key of Forward.
+//! Reads the shared key of Forward.
 
 use crate::config::SharedKey;
 
-/// The key that senders need.
+/// The shared key that senders of Forward need.
 #[derive(Clone)]
 pub struct ForwardKey {
-    /// How the service calls itself.
+    /// The name of the service in the handshake.
     pub hostname: String,
-    /// The key.
+    /// The shared key itself.
     pub shared_key: String,
 }
 
@@ -22,7 +22,7 @@ impl ForwardKey {
     ///
     /// # Errors
     ///
-    /// The file and the reason of the failure.
+    /// The file cannot be read or has no valid key. The text names the file and the reason.
     pub fn read(config: &SharedKey) -> Result<Self, String> {
         let path = config.key_file.display();
         let text = std::fs::read_to_string(&config.key_file)

@@ -1,4 +1,4 @@
-//! Listeners: each accepted connection gets its own task.
+//! Listeners accept connections. Each accepted connection gets its own task.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,21 +27,23 @@ use crate::warnings;
 /// Pause after a failed accept. The usual reason is a lack of file descriptors.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections that the kernel queues until they are accepted; it may allow fewer (net.core.somaxconn).
+/// Maximum number of connections that the kernel queues until they are accepted. The kernel may allow fewer
+/// (net.core.somaxconn).
 ///
 /// Chosen: the default limit of open connections, so that all senders of a large machine can connect at the same
-/// moment. With the usual 128 the kernel drops connections while the service is busy for some milliseconds. The peer
-/// retries after a second, and a stdlib handler has dropped its record by then.
+/// moment. With the usual 128, the kernel would drop connections while the service is busy for some milliseconds. The
+/// peer tries again after a second; a stdlib handler has dropped its record by then.
 const BACKLOG: u32 = 4096;
 
-/// Silence after which the kernel sends a keepalive probe, and the interval of further ones. After nine unanswered
-/// probes (net.ipv4.tcp_keepalive_probes) the connection ends. A machine that has disappeared is detected within four
-/// minutes; a silent peer answers and stays connected. No probes are sent while sent data is unacknowledged: the kernel
-/// retries that for a quarter of an hour (net.ipv4.tcp_retries2).
+/// The time without data after which the kernel sends a keepalive probe, and the interval of further probes. After nine
+/// unanswered probes (net.ipv4.tcp_keepalive_probes) the connection ends. A machine that has disappeared is detected
+/// within four minutes; a silent peer answers the probes and stays connected. While sent data is unacknowledged, the
+/// kernel sends no probes. Instead it sends the data again for a quarter of an hour (net.ipv4.tcp_retries2).
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Maximum wait for the next connection when the service ends. The kernel has queued connections ready.
+/// Maximum wait for the next connection when the service shuts down. Connections that the kernel has queued are
+/// accepted without delay.
 const BACKLOG_TIME: Duration = Duration::from_millis(20);
 
 /// An open listener.
@@ -89,11 +91,11 @@ impl Listener {
         Ok(Self { address, socket })
     }
 
-    /// Opens the listener that takes only HTTP.
+    /// Opens the listener that accepts only HTTP.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::open`].
+    /// The same errors as for [`Listener::open`].
     pub async fn open_http(address: HttpAddress) -> Result<Option<Self>, String> {
         match address {
             HttpAddress::Off => Ok(None),
@@ -103,14 +105,15 @@ impl Listener {
         }
     }
 
-    /// Serves every connection that `admission` admits until the service ends. Then waits until their data is read.
+    /// Serves every connection that `admission` admits until the service ends. Then waits until the data of these
+    /// connections is read.
     pub async fn serve(self, shared: Arc<SharedState>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
         let (protocol, door) =
             (address.protocol, address.protocol.map_or(TrafficKind::Any, |protocol| protocol.traffic));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
-        // When the service ends: the deadline for accepting queued connections.
+        // Deadline for accepting queued connections; `None` until the service shuts down.
         let mut end: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
@@ -119,13 +122,13 @@ impl Listener {
                     end = Some(stop.borrow().unwrap_or_else(Instant::now));
                     continue;
                 }
-                // Connections that were queued before the end have sent data, too.
+                // Accept queued connections until none is left: their peers may have sent data before the shutdown.
                 () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG_TIME))) => break,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
-                // The peer disconnected before it was accepted. Peers can do that at will, so do not delay other
-                // connections.
+                // The peer disconnected before its connection was accepted. Peers can do this as often as they like, so
+                // do not delay other connections with a pause.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
@@ -150,7 +153,7 @@ impl Listener {
             }
             while connections.try_join_next().is_some() {}
         }
-        // From here on connections are refused.
+        // From here on, the kernel refuses new connections.
         drop(socket);
         if let Endpoint::Unix(path) = &address.endpoint {
             drop(std::fs::remove_file(path));
@@ -184,8 +187,8 @@ impl ListenerSocket {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
-                // Send acks at once; they are small. An error means that the peer is gone, which the connection's task
-                // notices.
+                // Send small packets at once, because acks are small. Ignore an error: the peer is gone, and the task
+                // of the connection will notice it.
                 let _ = stream.set_nodelay(true);
                 let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);

@@ -1,4 +1,5 @@
-//! Sources: listeners, connections and datagrams. They pass frames to the decoders and records to the intake.
+//! Sources: listeners, connections and datagrams. They pass frames to the decoders, and the decoded records to the
+//! intake.
 
 pub mod acks;
 pub mod admission;

@@ -20,7 +20,7 @@ pub struct SharedState {
     pub http: axum::Router,
     /// The shared key for Forward listeners that require one.
     pub shared_key: Option<ForwardKey>,
-    /// Signals the end of the service.
+    /// The signal that the service ends.
     pub stop: StopSignal,
 }
 
@@ -31,13 +31,13 @@ pub enum ConnectionEnd {
     Peer,
     /// The stream cannot be read any further.
     Frame(FrameError),
-    /// The peer was too slow, or silent for too long. The value names the limit.
+    /// The peer was too slow, or silent for too long. The value is the name of the exceeded limit.
     Slow(&'static str),
     /// The peer does not read its answers.
     AnswersUnread,
     /// A chunk does not follow the stored records.
     Refused,
-    /// The connection sends records, and there is no slot for it.
+    /// The connection sends records, and the general pool has no slot for it.
     NoSlot(Refusal),
     /// The peer has a wrong key.
     Key(String),

@@ -1,7 +1,7 @@
-//! Serves one connection: its first byte decides the protocol, then frames are read until it ends.
+//! Serves one connection. Its first bytes decide the protocol. Then frames are read until the connection ends.
 //!
-//! When the stores are slow (`intake`) the service stops reading, so that the sender has to wait. A silent connection
-//! needs only a small buffer.
+//! When the stores are slow, the service stops reading, so that the sender has to wait (see `intake`). A silent
+//! connection needs only a small buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,15 @@ use crate::protocols::{self, InputState};
 use crate::stop::stopped;
 use crate::warnings;
 
-/// How long frames of a connection are decoded before another one gets its turn. Chosen: a read from a usual sender is
-/// decoded in a tenth of it.
+/// Maximum time for which frames of a connection are decoded before another connection gets its turn. Chosen: the bytes
+/// of one read from a usual sender are decoded in a tenth of this time.
 const TURN_TIME: Duration = Duration::from_millis(1);
 
-/// Frames between two checks of the clock.
+/// Number of frames that are decoded between two checks of the clock.
 const FRAMES_PER_CLOCK_CHECK: usize = 32;
 
-/// Silence that ends a syslog line, if the sender does not end lines with NUL.
+/// If a sender is silent for this time after a syslog line, the line is complete. This does not apply to senders that
+/// end messages with NUL.
 const LINE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves a connection to its end, and holds its slot until then.
@@ -140,7 +141,8 @@ async fn serve_frames<R: AsyncRead + Unpin>(
             Ok(ReadOutcome::Received) => continue,
             Ok(ReadOutcome::Silent) => (InputEnd::Pause, Ok(())),
             Ok(ReadOutcome::Ended) => (InputEnd::Stream, Ok(())),
-            // Keep the received bytes: many clients close TLS without a close_notify after their last line.
+            // Decode the received bytes even after an error: many clients close TLS without a close_notify after their
+            // last line.
             Err(end) => (InputEnd::Stream, Err(end)),
         };
         let rest = framer.last_frame(&input.buffer, ended_by);
@@ -164,12 +166,12 @@ async fn serve_frames<R: AsyncRead + Unpin>(
     }
 }
 
-/// Amount of the received bytes that was taken.
+/// Says how many of the received frames were decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FramesTaken {
-    /// All complete frames.
+    /// All complete frames were decoded.
     All,
-    /// As many frames as there was room and time for. More may be left.
+    /// Decoding stopped because the room was full or the turn was over. More complete frames may be left.
     Part,
 }
 
@@ -202,7 +204,7 @@ async fn take_frames<R>(
                 break Err(error);
             }
         }
-        // A growing buffer doubles, so it may take twice the bytes in use.
+        // A growing buffer doubles its size, so it may take twice as many bytes as are in use.
         frames += 1;
         let is_over = frames % FRAMES_PER_CLOCK_CHECK == 0 && began.elapsed() > TURN_TIME;
         if is_over || !room.fits(2 * reader.used_bytes()) {

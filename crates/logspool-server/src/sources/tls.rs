@@ -1,4 +1,5 @@
-//! TLS for listeners: certificate and key come from files. If authorities are configured, clients need a certificate.
+//! TLS for listeners. The certificate and the key are read from files. If authorities are configured, clients need a
+//! certificate.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,7 +9,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
 use crate::config::Tls;
 
-/// Certificate, key and authorities of a TLS listener. Can be replaced while it listens.
+/// Certificate, key and authorities of a TLS listener. They can be replaced while the listener runs.
 #[derive(Clone)]
 pub struct Identity(Arc<RwLock<TlsAcceptor>>);
 
@@ -19,20 +20,20 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Reads the files.
+    /// Reads the certificate, key and authority files.
     ///
     /// # Errors
     ///
-    /// The file and the reason of the failure.
+    /// A file cannot be read or used. The text names the file and the reason.
     pub fn read(tls: &Tls) -> Result<Self, String> {
         Ok(Self(Arc::new(RwLock::new(acceptor(tls)?))))
     }
 
-    /// Reads the files again, for new connections. On an error the old certificate stays in use.
+    /// Reads the files again. New connections use the new certificate. On an error the old certificate stays in use.
     ///
     /// # Errors
     ///
-    /// As for [`Identity::read`].
+    /// The same errors as for [`Identity::read`].
     pub fn read_again(&self, tls: &Tls) -> Result<(), String> {
         let new = acceptor(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;

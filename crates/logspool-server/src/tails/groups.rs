@@ -16,38 +16,38 @@ use crate::share::Refusal;
 use crate::show::{Colour, Format, Output, TextStyle};
 use crate::stores::AnswerRow;
 
-/// Niceness of the thread, the same as for a long query.
+/// The niceness of the thread. Long queries run at the same one.
 const NICE: i32 = 15;
 
-/// Pieces that wait for a follower. A batch with matching records makes one piece.
+/// Maximum number of pieces that wait for a follower. The matching records of a batch form one piece.
 const WAITING: usize = 64;
 
-/// Bytes of the waiting pieces; a single piece may be larger. Chosen: a thousand records, a few moments of a client's
-/// display.
+/// Maximum size of the pieces that wait for a follower, in bytes. A single piece may be larger. Chosen: a thousand
+/// records fit, which a client shows within a few moments.
 const WAITING_BYTES: usize = 256 * 1024;
 
-/// State shared by the intake, the thread and the followers.
+/// State shared by the intake, the thread of the tails and the followers.
 #[derive(Debug, Default)]
 pub(super) struct TailState {
     pub groups: Groups,
     /// Number of followers.
     pub followers: AtomicUsize,
-    /// Bytes of the batches that wait for the thread.
+    /// Size of the batches that wait for the thread, in bytes.
     pub waiting: AtomicUsize,
-    /// Records that did not reach the thread, so that all current followers missed them.
+    /// Number of records in batches that the thread did not get, so that all current followers missed them.
     pub skipped: AtomicU64,
-    /// Comparisons of a record with a filter.
+    /// Number of comparisons of a record with a filter.
     pub compared: AtomicU64,
 }
 
-/// All groups.
+/// All groups of followers.
 #[derive(Debug, Default)]
 pub(super) struct Groups(Mutex<GroupsState>);
 
 #[derive(Debug, Default)]
 struct GroupsState {
     next_id: u64,
-    /// Groups by the text of their filter.
+    /// The groups, by the text of their filter.
     groups: HashMap<String, Arc<FilterGroup>>,
     followers: usize,
     of_peers: HashMap<Origin, usize>,
@@ -69,7 +69,7 @@ struct Follower {
     backlog: Arc<Backlog>,
 }
 
-/// Bytes that wait for a follower, and records that it missed.
+/// The number of bytes that wait for a follower, and the number of records that it missed.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
@@ -88,11 +88,11 @@ impl Backlog {
     }
 }
 
-/// A follower's group, its number there, its records, and its backlog.
+/// What a new follower gets: its group, its id, the receiver of its events, and its backlog.
 type Membership = (Arc<FilterGroup>, u64, mpsc::Receiver<Bytes>, Arc<Backlog>);
 
 impl Groups {
-    /// Adds a follower if there is room.
+    /// Adds a follower, unless the limit is reached or its peer already has its share.
     pub fn join(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Membership, Refusal> {
         let mut joined = lock(&self.0);
         let held = joined.of_peers.get(&peer).copied().unwrap_or_default();
@@ -111,7 +111,7 @@ impl Groups {
         Ok((group.clone(), id, from, backlog))
     }
 
-    /// Removes a follower, and its group if it was the last one.
+    /// Removes a follower. If it was the last one of its group, the group is removed too.
     pub fn leave(&self, group: &FilterGroup, id: u64) {
         let mut joined = lock(&self.0);
         let mut followers = lock(&group.followers);
@@ -129,17 +129,19 @@ impl Groups {
         }
     }
 
-    /// The current groups. The list is copied, so that followers can join and leave while a batch is compared.
+    /// The current groups. The list is copied, so that the lock is free for joining and leaving followers while a batch
+    /// is compared.
     fn now(&self) -> Vec<Arc<FilterGroup>> {
         lock(&self.0).groups.values().cloned().collect()
     }
 }
 
 impl FilterGroup {
-    /// Sends events to all followers. They share one copy of the text, which has `records` records.
+    /// Sends `events`, which contain `records` records, to all followers of the group. The followers share one copy of
+    /// the text.
     fn send(&self, events: &Bytes, records: u64) {
         for Follower { to, backlog, .. } in &*lock(&self.followers) {
-            // Relaxed: only this thread adds bytes, so there are at most this many.
+            // Relaxed: only this thread adds bytes, so the current number is not larger than the number read here.
             let waiting = backlog.bytes.load(Ordering::Relaxed);
             match to.try_reserve() {
                 Ok(place) if waiting == 0 || waiting + events.len() <= WAITING_BYTES => {
@@ -154,7 +156,7 @@ impl FilterGroup {
 
 /// Compares new batches with the filters until the service ends.
 pub(super) fn run(shared: &TailState, batches: &Receiver<Arc<Batch>>) {
-    // On Linux this affects only the calling thread.
+    // On Linux, `nice` affects only the calling thread.
     if let Err(error) = rustix::process::nice(NICE) {
         tracing::debug!("live tails run at normal priority: {error}");
     }
@@ -166,7 +168,7 @@ pub(super) fn run(shared: &TailState, batches: &Receiver<Arc<Batch>>) {
 
 fn compare_batch(shared: &TailState, batch: &Batch) {
     let groups = shared.groups.now();
-    // The event of each row, encoded when the first filter matches the row.
+    // The event of each row. It is encoded only when the first filter matches the row.
     let mut events: Vec<Option<String>> = vec![None; batch.len()];
     for group in groups {
         let mut text = String::new();
@@ -184,7 +186,7 @@ fn compare_batch(shared: &TailState, batch: &Batch) {
     }
 }
 
-/// A row as a server-sent event: its line of JSON has no line feed.
+/// Formats a row as a server-sent event. One `data:` line is enough, because the JSON has no line feed.
 fn as_event(found: &AnswerRow<'_>) -> String {
     let mut output = Output::new(Vec::new(), Format::Ndjson, None, TextStyle { colour: Colour::Off, columns: 0 });
     let mut event = String::new();
@@ -202,7 +204,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 impl Groups {
-    /// Blocks the thread at its next batch.
+    /// Holds the lock of the groups, which blocks the thread at its next batch.
     pub fn hold(&self) -> impl Drop + '_ {
         struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, GroupsState>);
         impl Drop for Held<'_> {

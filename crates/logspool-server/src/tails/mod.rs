@@ -4,11 +4,11 @@
 //! intake -> queue -> one thread of low priority -> a short queue for each follower -> its connection
 //! ```
 //!
-//! Followers with the same filter form a group (`groups.rs`). Each record is compared with each filter once and encoded
-//! once, however many clients follow. The intake only adds a batch to a short queue. A slow follower misses records. If
-//! the thread is too slow, all followers miss records. Each follower gets the number of missed records.
+//! Followers with the same filter form a group (`groups.rs`). Each record is compared once with each filter, and is
+//! encoded once, however many clients follow. The intake only adds a batch to a short queue. A slow follower misses
+//! records. If the thread is too slow, all followers miss records. Each follower is told how many records it missed.
 //!
-//! The counters are atomics because the intake must not wait for the thread.
+//! The counters are atomics because the intake must not wait for a lock that the thread holds.
 
 mod groups;
 
@@ -25,22 +25,23 @@ use crate::query::Filter;
 use crate::share::Refusal;
 use groups::{FilterGroup, TailState};
 
-/// Batches that wait for the thread. A batch is one read of a connection, some 64 KiB, or one request. The batches are
-/// outside the intake's budget, so they are few.
+/// Maximum number of batches that wait for the thread. A batch is one read of a connection (some 64 KiB) or one
+/// request. The memory budget of the intake does not count these batches, so the number is small.
 const WAITING: usize = 64;
 
-/// Bytes of the waiting batches; a single batch may be larger. Chosen: [`WAITING`] batches of the usual size.
+/// Maximum size of the waiting batches in bytes. A single batch may be larger. Chosen: [`WAITING`] batches of the usual
+/// size.
 const WAITING_BYTES: usize = WAITING * 64 * 1024;
 
 /// The followers.
 #[derive(Debug, Default)]
 pub struct Tails {
     shared: Arc<TailState>,
-    /// Sends to the thread, which starts with the first follower and ends with this value.
+    /// Sends batches to the thread. The thread starts with the first follower, and ends when this sender is dropped.
     thread: OnceLock<SyncSender<Arc<Batch>>>,
 }
 
-/// The records of one follower. Dropping it ends the following.
+/// Receives the records for one follower. Dropping it removes the follower.
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<TailState>,
@@ -48,19 +49,19 @@ pub struct Tail {
     id: u64,
     from: Receiver<Bytes>,
     missed: Arc<groups::Backlog>,
-    /// Value of `TailState::skipped` when it was last reported.
+    /// Value of `TailState::skipped` when the missed records were last reported to this follower.
     skipped: u64,
 }
 
 impl Tails {
-    /// Follows new records that match a filter. There are at most `limit` followers, and each peer may have a share of
-    /// them.
+    /// Follows new records that match a filter. There are at most `limit` followers, and each peer may hold only a
+    /// share of this number.
     ///
     /// # Errors
     ///
-    /// There is no room for the follower; the refusal has the reason.
+    /// The follower is refused. The error says whether all places are in use or the peer has its share.
     pub fn follow(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Tail, Refusal> {
-        // Start the thread first, so that each counted follower gets records.
+        // Start the thread first, so that every follower that is counted gets records.
         self.thread.get_or_init(|| {
             let (to, batches) = sync_channel(WAITING);
             let shared = self.shared.clone();
@@ -78,7 +79,7 @@ impl Tails {
 
     /// Offers a batch to all followers, without waiting.
     pub fn offer(&self, batch: &Arc<Batch>) {
-        // Relaxed, here and below: a follower that joins at this moment may miss this batch.
+        // Relaxed, here and below: a follower that joins at this moment is allowed to miss this batch.
         if self.is_empty() {
             return;
         }
@@ -97,14 +98,14 @@ impl Tails {
         self.shared.followers.load(Ordering::Relaxed)
     }
 
-    /// True without followers.
+    /// True if there are no followers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Tail {
-    /// The next records, as server-sent events; `None` when the service ends.
+    /// Waits for the next records, as server-sent events. `None`: the service ends.
     pub async fn next(&mut self) -> Option<Bytes> {
         let events = self.from.recv().await?;
         self.missed.subtract(events.len());
@@ -151,7 +152,7 @@ mod tests {
         tails.follow(&parse(text, 0).unwrap().filter, USER, LIMIT).unwrap()
     }
 
-    /// The messages of the next events.
+    /// Returns the messages of the next events.
     fn messages(tail: &mut Tail) -> Vec<String> {
         let events = futures_executor::block_on(tail.next()).unwrap();
         let text = std::str::from_utf8(&events).unwrap();
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_record_is_compared_once_with_each_filter_and_made_into_one_text() {
         let tails = Tails::default();
-        // The same filter, written differently.
+        // Both texts describe the same filter.
         let mut same =
             ["message~\"a.*\" level<=50", "message ~ \"a.*\"  AND level<=critical"].map(|text| follow(&tails, text));
         let mut other = follow(&tails, "message~b");
@@ -208,7 +209,7 @@ mod tests {
         while let Ok(events) = deaf.from.try_recv() {
             came += events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
         }
-        // The messages that ended the loop were counted there.
+        // The 100 missed records that ended the loop were already taken by the call in its condition.
         assert_eq!((sent - 100, 100, 0), (came, deaf.missed(), other.missed()));
         assert_eq!(0, deaf.missed());
     }
@@ -217,7 +218,7 @@ mod tests {
     fn all_followers_miss_batches_that_the_thread_cannot_handle_in_time() {
         let tails = Tails::default();
         let mut tail = follow(&tails, "never");
-        // While this lock is held the thread finishes no batch.
+        // While the test holds this lock, the thread finishes no batch.
         let held = tails.shared.groups.hold();
         let large = "x".repeat(1 << 20);
         let batch = batch(&[&*large]);

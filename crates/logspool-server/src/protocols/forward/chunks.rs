@@ -1,4 +1,4 @@
-//! The streams that one connection sends, and the positions of their chunks.
+//! Keeps track of the streams that one connection sends, and of the positions of their chunks.
 
 use crate::decoders::forward;
 use crate::delivery::{Chunk, ChunkPosition};
@@ -8,18 +8,19 @@ use crate::sources::shared::{ConnectionEnd, SharedState};
 /// Maximum number of streams per connection. logspool's own client sends one.
 const MAX_STREAMS: usize = 64;
 
-/// A part of a stream, and the fence that permits this connection to send it.
+/// A part of a stream, with the fence that is the permission of this connection to send the stream.
 pub(super) type NumberedChunk = (Chunk, Fence);
 
-/// Reads the chunks of one connection.
+/// The state for reading the chunks of one connection.
 pub(super) struct ConnectionChunks {
-    /// The streams that this connection sends.
+    /// The names and fences of the streams that this connection sends.
     pub streams: Vec<(String, Fence)>,
     pub limits: forward::ForwardLimits,
 }
 
 impl ConnectionChunks {
-    /// Sets the position of a chunk in its stream as seen by this connection.
+    /// Sets the position of a chunk: first or later chunk of its stream on this connection. The first chunk takes the
+    /// stream from an older connection.
     pub fn number(&mut self, mut chunk: Chunk, shared: &SharedState) -> Result<NumberedChunk, ConnectionEnd> {
         if let Some((_, fence)) = self.streams.iter().find(|(stream, _)| *stream == chunk.stream) {
             chunk.position = ChunkPosition::Later;

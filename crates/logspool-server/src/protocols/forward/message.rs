@@ -1,4 +1,4 @@
-//! Hands over one Forward message: its records get room, are decoded, and go to the stores.
+//! Hands over one Forward message: reserves memory for its records, decodes them, and submits them to the stores.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,35 +13,36 @@ use crate::sources::acks::PendingAck;
 use crate::sources::frame_reader::FrameReader;
 use crate::sources::shared::{ConnectionEnd, SharedState};
 
-/// Bytes of entries for which memory is reserved at a time; more is reserved as they are decoded. Chosen: the memory is
-/// 1 MiB, enough for some 2,000 records.
+/// Number of bytes of encoded entries for which memory is reserved at first. More memory is reserved while the entries
+/// are decoded. Chosen: the reserved memory is then 1 MiB, enough for some 2,000 records.
 const RESERVED_INPUT: usize = 32 * 1024;
 
-/// How long a message is decoded before another task gets its turn. Chosen: ten times the cost of changing turns.
+/// Maximum time for which a message is decoded before another task gets its turn. Chosen: ten times the cost of
+/// changing turns.
 const TURN_TIME: Duration = Duration::from_millis(1);
 
-/// Maximum memory for the records of one part.
+/// Maximum memory for the records of one part of a message, in bytes.
 ///
-/// Chosen: the records of a chunk from logspool's own client take less, so they are handed over as one part.
+/// Chosen: the records of a chunk from logspool's own client take less memory, so they are handed over as one part.
 const PART_BYTES: usize = 8 << 20;
 
-/// Records between two checks of the clock.
+/// Number of records that are decoded between two checks of the clock.
 const RECORDS_PER_CLOCK_CHECK: usize = 32;
 
-/// Decompressed bytes of a message that are in memory at a time. If an entry is longer, the message is decompressed
-/// again with a larger buffer.
+/// Size of the buffer for the decompressed bytes of a message. If an entry is longer than the buffer, the message is
+/// decompressed again with a larger buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Memory of a decompressor without its buffer: a window of 32 KiB and tables.
+/// Memory of a decompressor in addition to its buffer: a window of 32 KiB, and tables.
 const INFLATER_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// A buffer for decompressed entries, reused by the next message.
+    /// The buffer for decompressed entries. The next message on this thread reuses it.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a message and hands over its records. If it cannot be read, it becomes a record with the reason. Such a
-/// message is acknowledged too, because a retry would fail in the same way.
+/// Reads a message and hands over its records. If the message cannot be read, it becomes a record with the reason. An
+/// unreadable message is acknowledged too, because a retry would fail in the same way.
 pub async fn deliver(
     frame: &[u8],
     chunks: &mut ConnectionChunks,
@@ -77,9 +78,9 @@ struct MessageDelivery<'a> {
     chunks: &'a mut ConnectionChunks,
     shared: &'a SharedState,
     waiting: &'a mpsc::Sender<PendingAck>,
-    /// The numbers of the records that are not handed over yet.
+    /// The numbers of the records that are not handed over yet; `None` if the sender does not number records.
     numbers: Option<RemainingNumbers>,
-    /// The ack for the sender.
+    /// The ack for the sender; `None` if the sender wants no ack.
     ack: Option<Vec<u8>>,
 }
 
@@ -92,10 +93,10 @@ impl MessageDelivery<'_> {
     ) -> Result<(), ConnectionEnd> {
         let shared = self.shared;
         let budget = &shared.intake.budget;
-        // A few compressed bytes may expand to many.
+        // A few compressed bytes may expand to many bytes, so take the size of the whole buffer.
         let input = if message.is_compressed() { BUFFER_BYTES } else { self.frame.len() };
         let most = self.chunks.limits.expanded;
-        // Number of records in the parts that are handed over.
+        // Number of records that were handed over in earlier parts.
         let mut done = 0;
         for most_buffer in [BUFFER_BYTES.min(most), most] {
             let _inflating = match message.is_compressed() {
@@ -148,15 +149,15 @@ impl MessageDelivery<'_> {
         Ok(())
     }
 
-    /// Waits for room for the records in `input_bytes` bytes. A sender without acks will not send the message again, so
-    /// its bytes count as undecoded meanwhile.
+    /// Reserves memory for the records in `input_bytes` encoded bytes, and waits until it is available. A sender
+    /// without acks will not send the message again. So its bytes count as undecoded while this function waits.
     async fn room(&self, reader: &FrameReader<'_>, input_bytes: usize) -> Reservation {
         let kept_by_us = if self.ack.is_none() { self.frame.len() } else { 0 };
         self.shared.intake.room_to_decode(reader.origin(), input_bytes, kept_by_us).await
     }
 
-    /// Hands over this number of records; more of the message follow. Returns false if the message has more records
-    /// than its id says. The rest is dropped then.
+    /// Hands over a part with `records` records; more records of the message follow. Returns false if the message has
+    /// more records than its chunk id says. Then the records of this part and all later ones are dropped.
     async fn part(
         &mut self,
         reader: &mut FrameReader<'_>,
@@ -178,7 +179,7 @@ impl MessageDelivery<'_> {
         Ok(true)
     }
 
-    /// Hands over the last records. `None`: the number of records in the message is unknown.
+    /// Hands over the last part, with `records` records. `None`: the number of records in the message is unknown.
     async fn last(
         &mut self,
         reader: &mut FrameReader<'_>,
@@ -189,7 +190,7 @@ impl MessageDelivery<'_> {
         self.submit(reader, chunk, PartPosition::Last, room).await
     }
 
-    /// Hands over the records before the error, and a record with the reason.
+    /// Hands over the records that were decoded before an error, and a record with the reason `why`.
     async fn fail(&mut self, reader: &mut FrameReader<'_>, why: &str, room: Reservation) -> Result<(), ConnectionEnd> {
         reader.reject(self.frame, why);
         self.last(reader, None, room).await
@@ -216,29 +217,29 @@ impl MessageDelivery<'_> {
     }
 }
 
-/// True if more records of a message follow.
+/// Says whether more parts of the message follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartPosition {
     Inner,
     Last,
 }
 
-/// True if another record may be decoded now: its part is not full, and there is room or `step` more bytes are
-/// available at once.
+/// True if another record may be decoded for the current part. Its `used` bytes must fit into the reservation. If they
+/// do not and the part is not full, the reservation must be able to grow by `step` bytes without waiting.
 fn has_room(used: usize, room: &mut Reservation, step: usize) -> bool {
-    // A growing buffer doubles, so it may take twice the bytes in use.
+    // A growing buffer doubles its size, so it may take twice as many bytes as are in use.
     let needed = 2 * used;
     room.fits(needed) || (needed <= PART_BYTES && room.try_grow(step))
 }
 
-/// The numbers in their stream of the records that are not handed over yet.
+/// The stream numbers of the records of a message that are not handed over yet.
 struct RemainingNumbers {
     rest: Chunk,
     is_whole: bool,
 }
 
 impl RemainingNumbers {
-    /// The numbers of a message, if its sender numbers records.
+    /// Returns the numbers of all records of a message. `None`: its sender does not number records.
     fn of(message: &Message<'_>) -> Option<Self> {
         let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
         let stream = stream.to_owned();
@@ -246,7 +247,8 @@ impl RemainingNumbers {
         Some(Self { rest, is_whole: true })
     }
 
-    /// The chunk for the next records, if more follow. `None`: fewer numbers are left.
+    /// Returns the chunk for the next `records` records; more records must follow. `None`: too few numbers are left for
+    /// this.
     fn part(&mut self, records: u64) -> Option<Chunk> {
         let next = self.rest.first.checked_add(records).filter(|next| *next <= self.rest.last)?;
         let part = Chunk { last: next - 1, end: false, ..self.rest.clone() };
@@ -255,8 +257,9 @@ impl RemainingNumbers {
         Some(part)
     }
 
-    /// The chunk for the last records. `None`: the numbers do not match the records, so the message is not part of a
-    /// stream. If the number of records is unknown, or some are stored already, the numbers are used as they are.
+    /// Returns the chunk for the last records. `None`: the numbers do not match the number of records, so the message
+    /// is not part of a stream. If the number of records is unknown, or an earlier part was handed over, the remaining
+    /// numbers are used without this check.
     fn rest(self, records: Option<u64>) -> Option<Chunk> {
         let Self { rest, is_whole } = self;
         let fits = |records: u64| rest.last - (rest.first - 1) == records;
