@@ -4,9 +4,8 @@
 //! calls in forked children wipes it too: some kernels lack the advice, and user-mode emulators accept it without
 //! effect. The page holds two numbers:
 //!
-//! - The *generation* also changes when the native threads stop before a fork, and when a segment is dropped. A
-//! producer
-//!   whose generation differs from the page's takes the slow path once.
+//! - The *generation* also changes when the native threads stop before a fork, and when a segment is dropped. If it
+//!   differs from a producer's generation, that producer takes the slow path once.
 //! - The *process number* stays the same for the life of a process. It is unique among a process, its ancestors and its
 //!   descendants, while a grandchild may get an earlier process id again.
 //!

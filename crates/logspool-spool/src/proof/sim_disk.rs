@@ -1,5 +1,5 @@
-//! The spool's disk in the proof: every call goes to simulated files and may fail. The state after each call is kept for
-//! crashes.
+//! The spool's disk in the proof: every call goes to simulated files and may fail. The state after each call is kept
+//! for crashes.
 
 use std::cell::RefCell;
 use std::io;
