@@ -259,8 +259,8 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<FoundSegment<D>>) -> (Ve
         let key = FrameKey::new(&header.id);
         let bound = bounds.of(&header);
         let may_be_taken = bounds.lowest >= last_first;
-        // Selects the frames that the last segment was to take over. A frame that begins before that segment's first
-        // number is not selected.
+        // A frame that begins before the last segment's first number is believed if it ends at or before `bound`. Any
+        // other frame is believed only if the last segment was to take it over.
         let is_believed = |head: &FrameHead| {
             if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
         };

@@ -116,7 +116,7 @@ impl WorkPause {
     }
 }
 
-/// A shutdown that waits for the threads inside the pipeline. No thread enters after the shutdown has begun.
+/// A shutdown that waits for the threads that have entered. No thread enters after the shutdown has begun.
 #[derive(Debug)]
 pub struct Shutdown {
     inside: AtomicU32,

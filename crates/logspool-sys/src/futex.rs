@@ -92,7 +92,7 @@ impl WaitWord {
         drop(kept);
     }
 
-    /// Wakes all threads, which the contract of `wake` allows: a waiting thread may return early.
+    /// Wakes all threads, which the contract of `wait` allows: a waiting thread may return early.
     #[inline]
     pub fn wake(&self, _count: u32) {
         drop(self.sleepers.0.lock().unwrap());
