@@ -1,4 +1,4 @@
-//! Large records: values that do not fit a lane are in a file of their own beside the segment.
+//! Large records: values that do not fit a lane are stored in a separate file next to the segment file.
 //!
 //! The file is made and mapped before the record is pushed, so that the push itself only stores. It is removed when
 //! every sink has passed the record's batch. All files together take a bounded number of bytes, because a lane has room
@@ -31,7 +31,7 @@ struct BlobTable {
     bytes: u64,
 }
 
-/// The large records of one process that are not yet written everywhere.
+/// The large records of one process that at least one sink has not written yet.
 #[derive(Debug, Default)]
 pub struct Blobs {
     table: Mutex<BlobTable>,
@@ -41,30 +41,31 @@ pub struct Blobs {
     formatted_until: AtomicU64,
     /// Whether a record was ever put into plain memory.
     warned: AtomicBool,
-    /// See [`Blobs::take_warning`].
+    /// Warning for the user that nobody has taken yet, see [`Blobs::take_warning`].
     warning: Mutex<Option<String>>,
 }
 
 /// Why there is no room for a large record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobRefusal {
-    /// Other records use the limit, or the space on tmpfs. There is room after sinks have passed them.
+    /// Other large records use the whole limit, or all free space on tmpfs. Try again: sinks free the space when they
+    /// have written those records.
     Retry,
     /// There is no memory left, or the record is longer than [`MAX_BLOB_BYTES`].
     TooLarge,
 }
 
-/// Most bytes of the values of one record.
+/// Maximum number of bytes of the values of one record.
 ///
-/// Chosen: a record beyond 64 MiB is an accident; the limit is checked before memory is taken.
+/// Chosen: a record larger than 64 MiB is an accident. The limit is checked before memory is allocated.
 pub const MAX_BLOB_BYTES: usize = 64 * 1024 * 1024;
 
 /// Time that a thread may work on a large record: these nanoseconds, plus [`LARGE_NS_PER_BYTE`] for each byte.
 ///
-/// Chosen: a slow disk takes 16 MiB a second, a page cache a hundred times as much. And a busy machine keeps a thread
-/// from the processor for tens of milliseconds.
+/// Chosen: a slow disk takes 16 MiB a second, and the page cache takes a hundred times as much. In addition, a busy
+/// machine may keep a thread from the processor for tens of milliseconds.
 const LARGE_NS: u64 = 100_000_000;
-/// See [`LARGE_NS`].
+/// Nanoseconds for each byte of a large record, see [`LARGE_NS`].
 const LARGE_NS_PER_BYTE: u64 = 60;
 
 /// Monotonic time in nanoseconds until which the caller may work on a large record of `bytes`.
@@ -138,7 +139,8 @@ impl Blobs {
         self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Makes room in plain memory for a record that tmpfs has no room for. Leaves one warning about the consequence.
+    /// Makes room in plain memory for a record for which tmpfs has no room. The first time, stores a warning about the
+    /// consequence for [`Blobs::take_warning`].
     fn in_plain_memory(&self, segment: &Segment, bytes: usize, error: &io::Error) -> Result<*mut u8, BlobRefusal> {
         let place = map(None, bytes).map_err(|_| BlobRefusal::TooLarge)?;
         if let Some((folder, _)) = segment.home()
@@ -175,7 +177,7 @@ impl Blobs {
             // SAFETY: mapped by `make` with this length; no record refers to it any more.
             unsafe { libc::munmap(mapped.address as *mut libc::c_void, mapped.bytes) };
             remove_file(segment, number);
-            // Last, pairs with `removed`: who sees it move finds the room.
+            // Last step; pairs with `observe` in `removed`. A thread that sees the new count also finds the freed room.
             self.removed.advance();
         }
     }

@@ -1,11 +1,11 @@
 //! The queue: lanes in a segment of shared memory, and the batches of their records.
 //!
-//! Stop on the line: *queue*, between capture and collector. [`queue`] is the algorithm with its two sides, and
-//! [`segment`] the mapping with its layout. [`manifest`] records which records a batch consists of, and [`blob`] holds
-//! values that are too large for a lane.
+//! Pipeline stage: *queue*, between capture and collector (see ARCHITECTURE.md). [`queue`] is the algorithm with its
+//! two sides, and [`segment`] the mapping with its layout. [`manifest`] stores which records belong to each batch, and
+//! [`blob`] holds values that are too large for a lane.
 //!
-//! Invariants: a segment can be read after the death of its process, at whatever moment that comes. A push only stores.
-//! This layer starts no thread and formats nothing.
+//! Invariants: a segment can be read after the death of its process, even if the process died during a store. A push
+//! only stores. This layer starts no thread and formats nothing.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 

@@ -1,7 +1,8 @@
-//! Manifests: the records that a batch consists of, published before the first byte of the batch goes anywhere.
+//! Manifests: the list of records in each batch, published before the first byte of the batch is written to any sink.
 //!
-//! The manifests are in a byte ring of the segment; only the collector writes it. An entry is a head and its lane
-//! ranges and never straddles the end of the ring. The space of a batch is free after every sink has passed it.
+//! The manifests are in a byte ring of the segment; only the collector writes it. An entry consists of a head and its
+//! lane ranges, and it never crosses the end of the ring. The space of an entry is free after every sink has passed its
+//! batch.
 
 use std::sync::atomic::Ordering;
 
@@ -15,12 +16,14 @@ pub const fn manifest_bytes(lanes: usize) -> u64 {
     (size_of::<ManifestHead>() + lanes * size_of::<LaneRange>()) as u64
 }
 
-/// Most lanes of one batch, so that a manifest always fits.
+/// Maximum number of lanes in one batch. It is the number of lanes of a segment, so a manifest always has room.
 pub const MAX_BATCH_LANES: usize = crate::segment::layout::MAX_LANES;
 
-/// Makes room for a batch of any size. `false`: the ring is full, or there is no memory for its next page.
+/// Makes room for the manifest of a batch of any size. `false`: the ring is full, or there is no memory for its next
+/// page.
 ///
-/// Then batches wait until those in flight are written. With no batch in flight there is always room.
+/// After `false`, new batches wait until the batches in flight are written. With no batch in flight there is always
+/// room.
 pub fn make_room(segment: &Segment) -> bool {
     let header = segment.header();
     let mut head = header.manifest_head.load(Ordering::Relaxed);
@@ -28,13 +31,13 @@ pub fn make_room(segment: &Segment) -> bool {
     if used == 0 && !head.is_multiple_of(MANIFEST_BYTES) {
         head = rewind(segment, head);
     }
-    // Twice: for the entry and the filler before it.
+    // Twice the longest entry: one for the entry, and one for the filler before it.
     let longest = manifest_bytes(MAX_BATCH_LANES);
     let place = head % MANIFEST_BYTES;
     MANIFEST_BYTES - used >= 2 * longest && segment.ensure(MANIFESTS + place, longest.min(MANIFEST_BYTES - place))
 }
 
-/// Makes an empty ring continue at its start, whose pages have memory. Returns the new head.
+/// Moves the head of an empty ring to the ring's start, whose pages always have memory. Returns the new head.
 fn rewind(segment: &Segment, head: u64) -> u64 {
     let header = segment.header();
     let start = head.next_multiple_of(MANIFEST_BYTES);
@@ -75,12 +78,12 @@ pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) 
         let first = place.add(size_of::<ManifestHead>()).cast::<LaneRange>();
         std::ptr::copy_nonoverlapping(ranges.as_ptr(), first, ranges.len());
     }
-    // A recoverer copies the file after the owner's death; the order of these stores is kept.
+    // A recoverer copies the file after the owner's death, so these stores must keep their order.
     header.manifest_head.publish(position + bytes);
     position + bytes
 }
 
-/// Frees everything before `position`.
+/// Frees the space of all manifests before `position`.
 pub fn release(segment: &Segment, position: u64) {
     segment.header().manifest_tail.publish(position);
 }

@@ -1,4 +1,4 @@
-//! A bounded channel with counted senders, any number of takers, and an end.
+//! A bounded channel with counted senders, any number of receivers, and an end.
 //!
 //! One short lock guards the state. Threads wait on separate words, and a wake-up is sent only if a thread waits. When
 //! the last sender is removed and all values are taken, the channel has ended. A taker that leaves closes the channel,
@@ -13,7 +13,7 @@ use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError,
 /// Result of [`Channel::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum TakeOutcome<T> {
-    /// The oldest value.
+    /// The oldest queued value.
     Value(T),
     /// The channel is empty now.
     Nothing,
@@ -21,7 +21,7 @@ pub enum TakeOutcome<T> {
     End,
 }
 
-/// Why a value was refused. The caller gets the value back.
+/// Why a value was refused. The value is returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueRefused {
     /// The channel holds as many values as its bound allows.
@@ -34,11 +34,11 @@ pub enum ValueRefused {
 #[derive(Debug)]
 pub struct Channel<T> {
     state: Mutex<ChannelState<T>>,
-    /// Most queued values; 0: no bound.
+    /// Maximum number of queued values; 0: no bound.
     bound: usize,
-    /// Low half: changes when a value or the end arrives while a taker waits.
+    /// The low half of the word changes when a value or the end arrives while a receiver waits.
     filled: WaitWord,
-    /// Low half: changes when room appears while a sender waits.
+    /// The low half of the word changes when there is room again while a sender waits.
     room: WaitWord,
 }
 
@@ -64,7 +64,8 @@ impl<T> Channel<T> {
     }
 
     fn notify(word: &WaitWord, count: u32) {
-        // The state's lock orders the data. The word must change, so that a thread about to sleep does not sleep.
+        // The lock of the state orders the data. The word itself must change, so that a thread about to sleep does not
+        // sleep.
         if !is_weakened("channel_bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
@@ -96,11 +97,11 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Queues a value. `beyond` ignores the bound.
+    /// Queues a value. With `beyond`, the bound is ignored.
     ///
     /// # Errors
     ///
-    /// The value, and why it was refused.
+    /// Returns the value and why it was refused.
     pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, ValueRefused)> {
         let mut state = self.state();
         if state.closed {

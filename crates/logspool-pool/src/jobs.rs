@@ -1,14 +1,14 @@
 //! The jobs that wait for a worker, and the workers that wait for a job.
 //!
-//! One short lock guards both. So "the queue is empty" and "a worker goes to sleep" are one step, and a push sees every
-//! worker that sleeps or is about to. While the lock is held, no thread sleeps, and of the caller's code only the `age`
-//! of [`Jobs::oldest`] runs. With a GIL around all its users the lock is never contended, and costs two atomic
-//! operations.
+//! One short lock guards both the jobs and the workers. So "the queue is empty" and "a worker goes to sleep" are one
+//! step, and a push sees every worker that sleeps or is about to. While the lock is held, no thread sleeps. Of the
+//! caller's code only the `age` of [`Jobs::oldest`] runs under the lock. If all users hold the GIL, the lock is never
+//! contended, and costs two atomic operations.
 //!
 //! A push wakes a worker only if more workers sleep than are being woken already. So a burst of pushes wakes each
-//! worker once, and a worker that finds another job after its last one does not sleep in between. That rule, not the
-//! lock, makes jobs cheap: to wake a thread costs some twenty times as much as to hand a job to a worker that looks for
-//! one.
+//! worker once, and a worker that finds another job after its last one does not sleep in between. That wake-up rule,
+//! not the lock, makes jobs cheap. Waking a thread costs about twenty times as much as handing a job to a worker that
+//! is already looking for one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError,
 /// Position in the queue of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuePosition {
-    /// Before all others.
+    /// Before all other jobs.
     First,
-    /// After urgent jobs, before the rest.
+    /// After all `First` jobs and earlier `High` jobs, before all other jobs.
     High,
-    /// In order of arrival.
+    /// In order of arrival, after the urgent jobs.
     Normal,
     /// After all other jobs.
     Low,
@@ -45,7 +45,7 @@ pub enum WorkerStep<T> {
     Job(T),
     /// Sleep, with this ticket for [`Jobs::sleep`].
     Sleep(u32),
-    /// End: no job will come, or there are too many workers. The worker is already removed from the count.
+    /// The worker must end: no job will come, or there are too many workers. It is already removed from the count.
     Leave,
 }
 
@@ -62,18 +62,18 @@ pub enum WorkerEvent {
     LongSleep,
 }
 
-/// Counts at one moment.
+/// Numbers of jobs and workers at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JobCounts {
-    /// Jobs that wait.
+    /// Number of waiting jobs.
     pub pending: usize,
-    /// Most jobs that may wait; 0 for no bound.
+    /// Maximum number of waiting jobs; 0 for no bound.
     pub bound: usize,
-    /// Jobs that are announced and not due yet.
+    /// Number of jobs that are announced and not due yet.
     pub expected: usize,
-    /// Workers, including those that are being started.
+    /// Number of workers, including those that are being started.
     pub workers: usize,
-    /// Workers that run a job or look for one.
+    /// Number of workers that run a job or look for one.
     pub busy: usize,
     /// Jobs accepted since the start.
     pub taken: u64,
@@ -81,15 +81,15 @@ pub struct JobCounts {
     pub wakes: u64,
 }
 
-/// Jobs in lanes, and the workers that do them.
+/// Jobs in lanes (one queue for each urgency), and the workers that run them.
 #[derive(Debug)]
 pub struct Jobs<T> {
     state: Mutex<JobsState<T>>,
-    /// Low half: changes with each wake-up of workers.
+    /// The low half of the word changes with each wake-up of workers.
     bell: WaitWord,
-    /// Low half: changes when there is room again and a thread waits for it.
+    /// The low half of the word changes when there is room again while a thread waits for room.
     room: WaitWord,
-    /// Low half: changes when all jobs are done and a thread waits for that.
+    /// The low half of the word changes when all jobs are done while a thread waits for that.
     rest: WaitWord,
 }
 
@@ -97,7 +97,7 @@ pub struct Jobs<T> {
 struct JobsState<T> {
     lanes: [VecDeque<T>; 3],
     pending: usize,
-    /// Most jobs that may wait; 0: no bound.
+    /// Maximum number of waiting jobs; 0: no bound.
     bound: usize,
     most_workers: usize,
     workers: usize,
@@ -105,7 +105,7 @@ struct JobsState<T> {
     being_woken: usize,
     waiting_for_room: usize,
     waiting_for_rest: usize,
-    /// Jobs that are announced for later; they come even after [`Jobs::close`].
+    /// Number of jobs announced for later. They are accepted even after [`Jobs::close`].
     expected: usize,
     closed: bool,
     taken: u64,
@@ -132,7 +132,7 @@ impl<T> JobsState<T> {
         self.lanes.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// Counts up to `wanted` sleepers as being woken; returns their number.
+    /// Marks up to `wanted` sleeping workers as being woken. Returns the number of workers it marked.
     fn choose_to_wake(&mut self, wanted: usize) -> usize {
         let count = wanted.min(self.asleep - self.being_woken);
         self.being_woken += count;
@@ -142,7 +142,7 @@ impl<T> JobsState<T> {
 }
 
 impl<T> Jobs<T> {
-    /// An empty queue without workers. At most `bound` jobs wait (0: no bound), for at most `most_workers` workers.
+    /// Makes an empty queue without workers, for at most `bound` waiting jobs (0: no bound) and `most_workers` workers.
     pub fn new(bound: usize, most_workers: usize) -> Self {
         let state = JobsState {
             lanes: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
@@ -166,12 +166,12 @@ impl<T> Jobs<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job, `beyond` the bound if asked to. Returns whether the caller must start a worker for it; that worker
-    /// is already counted.
+    /// Adds a job. With `beyond`, the bound is ignored. Returns whether the caller must start a worker for the job;
+    /// that worker is already counted.
     ///
     /// # Errors
     ///
-    /// The job and why it was refused.
+    /// Returns the job and why it was refused.
     #[inline]
     pub fn push(&self, job: T, place: QueuePosition, beyond: bool) -> Result<bool, (T, JobRefused)> {
         let mut state = self.state();
@@ -191,8 +191,8 @@ impl<T> Jobs<T> {
         Ok(Self::count_new_worker(&mut state))
     }
 
-    /// Adds jobs from the front of `jobs`, up to the bound. Returns how many workers the caller must start for them;
-    /// they are already counted.
+    /// Adds jobs from the front of `jobs`, up to the bound. Returns how many workers the caller must start for the
+    /// jobs; these workers are already counted.
     ///
     /// # Errors
     ///
@@ -233,7 +233,8 @@ impl<T> Jobs<T> {
         Ok(())
     }
 
-    /// Adds a job that was announced by [`Jobs::announce`]. As [`Jobs::push`], returns whether a worker must be started.
+    /// Adds a job that was announced by [`Jobs::announce`]. As [`Jobs::push`], returns whether a worker must be
+    /// started.
     pub fn push_announced(&self, job: T, place: QueuePosition) -> bool {
         let mut state = self.state();
         state.push(job, place);
@@ -285,8 +286,8 @@ impl<T> Jobs<T> {
         let mut state = self.state();
         if matches!(from, WorkerEvent::Sleep | WorkerEvent::LongSleep) {
             state.asleep -= 1;
-            // A worker that wakes for any reason uses up a pending wake-up, because it is awake now. The worker that
-            // was meant then wakes without need.
+            // A worker that wakes for any reason uses up a pending wake-up, because it is awake now. The worker for
+            // which that wake-up was intended then wakes without need.
             state.being_woken = state.being_woken.saturating_sub(1);
         }
         let too_many = state.workers > state.most_workers;
@@ -317,7 +318,7 @@ impl<T> Jobs<T> {
         state.pending == 0 && state.asleep == state.workers
     }
 
-    /// Sleeps until a worker is woken, at most for `timeout`. False: the time is over.
+    /// Sleeps until a worker is woken, at most for `timeout`. Returns false if the timeout is over.
     pub fn sleep(&self, ticket: u32, timeout: Option<Duration>) -> bool {
         self.bell.wait(ticket, timeout);
         low(self.bell.peek()) != ticket
@@ -328,8 +329,8 @@ impl<T> Jobs<T> {
     }
 
     fn notify(&self, word: &WaitWord, count: u32) {
-        // The lock orders the state, so the word needs no order. It must change: then a thread on its way to sleep,
-        // which no wake-up can reach yet, does not sleep.
+        // The lock orders the state, so the word needs no order. The word must change, so that a thread on its way to
+        // sleep, which no wake-up can reach yet, does not sleep.
         if !is_weakened("bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
@@ -383,7 +384,7 @@ impl<T> Jobs<T> {
         jobs
     }
 
-    /// Refuses jobs from now on; workers leave after the last job.
+    /// Refuses jobs from now on; workers end after the last job.
     pub fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -394,7 +395,7 @@ impl<T> Jobs<T> {
         self.notify(&self.rest, u32::MAX);
     }
 
-    /// Sets the limit of workers. Returns how many the caller must start; they are already counted.
+    /// Sets the maximum number of workers. Returns how many workers the caller must start; they are already counted.
     pub fn resize(&self, most_workers: usize) -> usize {
         let mut state = self.state();
         state.most_workers = most_workers;
@@ -408,8 +409,8 @@ impl<T> Jobs<T> {
         start
     }
 
-    /// If jobs wait without any worker, because none could be started: returns how many workers the caller must start,
-    /// already counted.
+    /// Handles jobs that wait without any worker, because no worker could be started. Returns how many workers the
+    /// caller must start; they are already counted.
     pub fn start_missing_workers(&self) -> usize {
         let mut state = self.state();
         if state.workers == 0 { Self::count_new_workers(&mut state) } else { 0 }
@@ -455,7 +456,7 @@ impl<T> Jobs<T> {
         self.wait_until(timeout, Self::is_idle)
     }
 
-    /// As [`Jobs::wait_for_rest`], and until no announced job is missing.
+    /// As [`Jobs::wait_for_rest`], and also waits until every announced job has arrived or was withdrawn.
     pub fn wait_for_end(&self, timeout: Duration) -> bool {
         self.wait_until(timeout, |state| Self::is_idle(state) && state.expected == 0)
     }
@@ -480,7 +481,7 @@ impl<T> Jobs<T> {
         self.state().closed
     }
 
-    /// Counts at this moment.
+    /// Numbers of jobs and workers at this moment.
     pub fn counts(&self) -> JobCounts {
         let state = self.state();
         JobCounts {
@@ -494,7 +495,7 @@ impl<T> Jobs<T> {
         }
     }
 
-    /// The smallest `age` over the oldest jobs of all lanes.
+    /// The smallest `age` among the oldest job of each lane.
     pub fn oldest<A: Ord>(&self, age: impl Fn(&T) -> A) -> Option<A> {
         self.state().lanes.iter().filter_map(VecDeque::front).map(age).min()
     }

@@ -1,12 +1,13 @@
 //! The parts of a thread pool that need no Python: waiting, permits, the order of jobs, the state of each job.
 //!
-//! Stop on the line: beside it; the pool runs the jobs of a program. [`logspool_sys::futex`] is the only way to wait.
-//! [`Semaphore`] counts permits. A [`Promise`] is the state of one job that a thread may wait for. [`Jobs`] holds the
-//! waiting jobs and the sleeping workers, [`Timers`] the jobs that are due later. A [`Channel`] carries values from
-//! jobs to their consumers. [`WorkerTimes`] counts how long jobs waited and ran. [`PoolReading`] holds all these numbers.
+//! Pipeline stage: none; the pool runs the jobs of a program next to the pipeline (see ARCHITECTURE.md).
+//! [`logspool_sys::futex`] is the only way to wait. [`Semaphore`] counts permits. A [`Promise`] is the state of one job
+//! that a thread may wait for. [`Jobs`] holds the waiting jobs and the sleeping workers, [`Timers`] the jobs that are
+//! due later. A [`Channel`] carries values from jobs to their consumers. [`WorkerTimes`] counts how long jobs waited
+//! and ran. [`PoolReading`] holds all these numbers.
 //!
-//! Invariants: no job is lost or run twice, and no sleeper misses its wake-up; the models of each file check it. This
-//! layer starts no thread and calls no job.
+//! Invariants: no job is lost or run twice, and no sleeping thread misses its wake-up. The loom models check these
+//! invariants. This layer starts no thread and calls no job.
 
 pub mod channel;
 pub mod jobs;

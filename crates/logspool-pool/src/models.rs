@@ -9,7 +9,7 @@ use super::jobs::{Jobs, QueuePosition, WorkerEvent, WorkerStep};
 use super::timers::{self, Clock, ClockReadings, Timers};
 use super::{JobState, Promise, Semaphore};
 
-/// Runs a model with at most three preemptions: enough for each weakened ordering, and done in seconds.
+/// Runs a model with at most three preemptions. That is enough to find each weakened ordering, and takes seconds.
 fn model(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -23,7 +23,7 @@ struct Guarded {
 
 // SAFETY: the models are the proof: loom reports every access to the cell that is not ordered.
 unsafe impl Sync for Guarded {}
-// SAFETY: nothing in it is bound to a thread.
+// SAFETY: nothing in the cell is bound to a thread.
 unsafe impl Send for Guarded {}
 
 impl Guarded {
@@ -144,7 +144,7 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
     });
 }
 
-/// Acts as a worker until it may leave; returns the sum of the jobs.
+/// Acts as a worker until [`Jobs`] tells it to end. Returns the sum of the jobs.
 fn work(jobs: &Jobs<u32>) -> u32 {
     let (mut from, mut done) = (WorkerEvent::Start, 0);
     loop {

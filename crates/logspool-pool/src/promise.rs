@@ -1,7 +1,7 @@
-//! The state of one job that a thread may wait for: pending, running, finished or cancelled, in one word.
+//! The state of one job that a thread may wait for. One word holds it: pending, running, cancelled or finished.
 //!
-//! The low half of the word holds the state and three flags. A thread that finishes a job writes the result elsewhere
-//! first; the change of the state publishes it.
+//! The low half of the word holds the state and three flags. A thread that finishes a job first writes the result to
+//! the job's own memory; the change of the state then publishes the result.
 //!
 //! - [`SLEEPERS`]: threads wait on the word and must be woken.
 //! - [`WATCHED`]: callbacks or a `Condition` must be notified of the end. The watcher sets the flag before it reads the
@@ -55,22 +55,22 @@ impl JobState {
 
 const STATE: u64 = 0b111;
 
-/// Threads wait on the word.
+/// Flag: threads sleep on the word and must be woken.
 pub const SLEEPERS: u64 = 1 << 3;
 
-/// Callbacks or a `Condition` must be notified of the end.
+/// Flag: callbacks or a `Condition` must be notified when the job ends.
 pub const WATCHED: u64 = 1 << 4;
 
-/// A thread reads or changes the data beside the word. Held for nanoseconds.
+/// Flag: a thread reads or changes the data that [`PromiseGuard`] guards. It is set for nanoseconds.
 const LOCKED: u64 = 1 << 5;
 
-/// Ordering with which a state is read: sees the result that was written before it.
+/// Ordering for loading the state: the thread also sees the result that was written before the state.
 #[inline(always)]
 fn read_state_order() -> Ordering {
     guarded("end_is_seen", Ordering::Acquire)
 }
 
-/// Ordering with which a state is set: pairs with [`read_state_order`].
+/// Ordering for storing the state; pairs with [`read_state_order`].
 #[inline(always)]
 fn set_state_order() -> Ordering {
     guarded("end_is_shown", Ordering::AcqRel)
@@ -88,7 +88,7 @@ impl Default for Promise {
     }
 }
 
-/// Exclusive access to the data beside a promise; dropping it releases the access.
+/// Exclusive access to the data that belongs to a promise, such as its callbacks. Dropping it releases the access.
 #[derive(Debug)]
 pub struct PromiseGuard<'a>(&'a Promise);
 
@@ -126,24 +126,26 @@ impl Promise {
         false
     }
 
-    /// Starts the job. False: it is not pending.
+    /// Starts the job. Returns false if the job is not pending.
     #[inline]
     pub fn start(&self) -> bool {
         self.step(JobState::Pending, JobState::Running)
     }
 
-    /// Cancels the job. False: it is not pending.
+    /// Cancels the job. Returns false if the job is not pending.
     pub fn cancel(&self) -> bool {
         self.step(JobState::Pending, JobState::Cancelled)
     }
 
-    /// Notes that the waiters of a cancelled job are notified. False: it is not [`JobState::Cancelled`].
+    /// Records that the waiters of a cancelled job are notified. Returns false if the job is not
+    /// [`JobState::Cancelled`].
     #[inline]
     pub fn note_waiters_notified(&self) -> bool {
         self.step(JobState::Cancelled, JobState::CancelledAndNotified)
     }
 
-    /// Ends the job if only sleeping threads must be notified. False: it is watched, locked or done already.
+    /// Ends the job if only sleeping threads must be notified. Returns false if the job is watched, locked or already
+    /// ended.
     #[inline]
     pub fn try_finish_unwatched(&self) -> bool {
         let mut word = self.word.peek();
@@ -168,22 +170,22 @@ impl Promise {
         }
     }
 
-    /// Ends the job, watched or not. False: it is done already. The data that `PromiseGuard` guards lists the watchers to
-    /// notify.
+    /// Ends the job, whether it is watched or not. Returns false if the job has already ended. The watchers to notify
+    /// are listed in the data that `PromiseGuard` guards.
     #[inline]
     pub fn finish(&self, _locked: &PromiseGuard<'_>) -> bool {
         self.step(JobState::Running, JobState::Finished) || self.step(JobState::Pending, JobState::Finished)
     }
 
-    /// In a forked child: ends a job that has not started, or notes that a cancelled one is notified. Every thread that
-    /// sleeps, watches, holds the lock or would notify is in the parent. False: nothing to do.
+    /// In a forked child: ends a job that has not started, or records that a cancelled one is notified. Every thread
+    /// that sleeps, watches, holds the lock or would notify is in the parent. Returns false if there was nothing to do.
     pub fn end_after_fork(&self) -> bool {
         let end = match self.state() {
             JobState::Pending => JobState::Finished,
             JobState::Cancelled => JobState::CancelledAndNotified,
             _ => return false,
         };
-        // No other thread exists here.
+        // In a forked child no other thread exists.
         self.word.word.swap(end as u64, set_state_order());
         true
     }
@@ -207,7 +209,8 @@ impl Promise {
         self.state().is_done()
     }
 
-    /// Takes exclusive access to the data beside the promise. With `watch`, the end must be notified from now on.
+    /// Takes exclusive access to the data that belongs to the promise. With `watch`, the end must be notified from now
+    /// on.
     #[inline]
     pub fn lock(&self, watch: bool) -> PromiseGuard<'_> {
         let flags = if watch { LOCKED | WATCHED } else { LOCKED };

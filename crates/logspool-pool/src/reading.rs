@@ -9,7 +9,7 @@ use crate::JobCounts;
 pub struct PoolReading {
     /// Name of the pool, different from the names of all other pools.
     pub name: String,
-    /// Jobs and workers.
+    /// Numbers of jobs and workers.
     pub counts: JobCounts,
     /// How long the oldest job has waited, in seconds.
     pub oldest_age: f64,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use logspool_sys::futex::{HIGH_ONE, WaitWord, high, low};
 use logspool_sys::sync::{Ordering, guarded};
 
-/// Most permits that can be free at a time.
+/// Maximum number of free permits.
 pub const MAX_PERMITS: u32 = i32::MAX as u32;
 
 /// The release would exceed `MAX_PERMITS`.
@@ -25,7 +25,7 @@ impl fmt::Display for TooManyPermits {
     }
 }
 
-/// Ordering for taking a permit: makes the writes of its last holder visible.
+/// Ordering for taking a permit: shows the taker what the permit's last holder wrote.
 #[inline(always)]
 fn acquire_order() -> Ordering {
     guarded("permit_is_taken", Ordering::Acquire)
@@ -55,7 +55,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// More than `MAX_PERMITS`.
+    /// `permits` is more than `MAX_PERMITS`.
     pub fn new(permits: u32) -> Result<Self, TooManyPermits> {
         if permits > MAX_PERMITS {
             return Err(TooManyPermits);
@@ -63,7 +63,7 @@ impl Semaphore {
         Ok(Self { word: WaitWord::new(permits.into()) })
     }
 
-    /// Permits free at the moment.
+    /// Number of free permits at this moment.
     #[inline]
     pub fn permits(&self) -> u32 {
         low(self.word.peek())

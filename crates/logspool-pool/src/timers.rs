@@ -1,8 +1,8 @@
 //! Values that become due later, in the order of their time, and the one thread that waits for them.
 //!
-//! Two ordered maps, one for each clock. To add a timer, to find the earliest and to remove one by its key each cost
-//! the logarithm of their number. The thread is the user's. It asks [`Timers::next`] for its next step, and only a
-//! timer that is earlier than all others of its clock wakes it.
+//! There are two ordered maps, one for each clock. Adding a timer, finding the earliest one and removing one by its key
+//! each take logarithmic time. The caller provides the thread. The thread asks [`Timers::next`] for its next step. A
+//! new timer wakes it only if it is earlier than all other timers of its clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
-/// Time after which a thread without timers ends. Chosen: longer than the pauses between the timers of a program that
-/// uses them, and short enough that an unused thread does not stay around.
+/// Time after which a thread without timers ends. Chosen: it is longer than the pauses between the timers of a program
+/// that uses them. It is short enough that an unused thread does not stay around.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Longest sleep while a timer waits for the wall clock, because setting that clock ends no sleep.
+/// Longest sleep while a timer waits for the wall clock. Setting that clock wakes no thread, so the thread must check
+/// it.
 const WALL_SLICE: Duration = Duration::from_secs(1);
 
 /// The clock that a time refers to.
@@ -53,36 +54,36 @@ impl ClockReadings {
 /// Identifies a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimerKey {
-    /// The clock that its time refers to.
+    /// The clock to which the time `at` refers.
     pub clock: Clock,
-    /// When it is due, in nanoseconds.
+    /// When the timer is due, in nanoseconds on `clock`.
     pub at: u64,
-    /// Distinguishes timers of the same moment; lower numbers are due first.
+    /// Distinguishes timers with the same time; lower numbers are due first.
     pub number: u64,
 }
 
-/// The next step of the thread.
+/// The next step of the timer thread.
 #[derive(Debug)]
 pub enum TimerStep<T> {
-    /// This value is due; ask again after it.
+    /// This value is due. Call [`Timers::next`] again after handling it.
     Due(T),
-    /// Sleep, with this ticket and for this time, by [`Timers::sleep`].
+    /// Call [`Timers::sleep`] with this ticket and this duration.
     Sleep(u32, Duration),
-    /// End: no timer waits. The thread is already removed from the state.
+    /// The thread must end, because no timer waits. It is already removed from the state.
     Leave,
 }
 
-/// Values that wait for their time.
+/// Values that wait until they are due.
 #[derive(Debug)]
 pub struct Timers<T> {
     state: Mutex<TimersState<T>>,
-    /// Low half: changes when the thread must check the timers again.
+    /// The low half of the word changes when the thread must check the timers again.
     bell: WaitWord,
 }
 
 #[derive(Debug)]
 struct TimersState<T> {
-    /// Indexed by [`Clock`].
+    /// The waiting values of each clock, indexed by [`Clock`].
     waiting: [BTreeMap<(u64, u64), T>; 2],
     numbers: u64,
     has_thread: bool,
@@ -109,7 +110,7 @@ impl<T> Timers<T> {
         TimerKey { clock, at, number: state.numbers }
     }
 
-    /// Adds a value. Returns whether the caller must start the thread; it is already noted as started.
+    /// Adds a value. Returns whether the caller must start the timer thread, which is already recorded as started.
     pub fn add(&self, key: TimerKey, value: T) -> bool {
         let mut state = self.state();
         let waiting = &mut state.waiting[key.clock as usize];
@@ -128,14 +129,14 @@ impl<T> Timers<T> {
     }
 
     fn wake_thread(&self) {
-        // The lock orders the state. The word must change, so that a thread on its way to sleep does not sleep.
+        // The lock orders the state. The word itself must change, so that a thread on its way to sleep does not sleep.
         if !is_weakened("timer_bell_changes") {
             self.bell.word.fetch_add(1, Ordering::Relaxed);
         }
         self.bell.wake(1);
     }
 
-    /// Removes a value before its time. `None`: it was due already.
+    /// Removes a value before it is due. `None`: it was already due.
     pub fn remove(&self, key: TimerKey) -> Option<T> {
         self.state().waiting[key.clock as usize].remove(&(key.at, key.number))
     }
@@ -163,7 +164,7 @@ impl<T> Timers<T> {
         taken
     }
 
-    /// The next step of the thread. `after_idling`: it just slept without a timer to wait for.
+    /// The next step of the timer thread. `after_idling`: the thread has just slept without a timer to wait for.
     pub fn next(&self, now: ClockReadings, after_idling: bool) -> TimerStep<T> {
         let mut state = self.state();
         state.asleep = false;
@@ -193,7 +194,7 @@ impl<T> Timers<T> {
         low(self.bell.peek()) == ticket
     }
 
-    /// Notes that the thread could not be started.
+    /// Records that the timer thread could not be started.
     pub fn forget_thread(&self) {
         self.state().has_thread = false;
     }

@@ -1,6 +1,6 @@
 //! How long jobs waited and ran, in histograms that cost a worker two additions a job.
 //!
-//! Each worker has its own counters, so that no two workers write to the same memory; a reader adds them up.
+//! Each worker has its own counters, so that no two workers write to the same memory. A reader adds up the counters.
 
 use std::array;
 use std::sync::OnceLock;
@@ -9,12 +9,12 @@ use logspool_sys::clock;
 use logspool_sys::histogram::HistogramCounts;
 use logspool_sys::sync::{AtomicU64, Ordering};
 
-/// Number of buckets, the one without an upper bound included.
+/// Number of buckets, including the one without an upper bound.
 pub const BUCKETS: usize = 16;
 
-/// Upper bound of the first bucket in nanoseconds, a power of two; every other bound is four times the one before.
+/// Upper bound of the first bucket in nanoseconds, a power of two. Every other bound is four times the one before.
 ///
-/// Chosen: from about a microsecond, which is the cost of handing over a job, to about four and a half minutes.
+/// Chosen: the bounds range from about a microsecond, the cost of handing over a job, to about four and a half minutes.
 const FIRST_NS: u64 = 1 << 10;
 
 /// A histogram that one thread writes.
@@ -34,7 +34,7 @@ impl WorkerHistogram {
         // A time equal to a bound belongs to the bucket below it.
         let exponent = (ns.saturating_sub(1) / FIRST_NS).checked_ilog2().map_or(0, |exponent| exponent / 2 + 1);
         let bucket = &self.buckets[(exponent as usize).min(BUCKETS - 1)];
-        // One writer: no need for an atomic addition.
+        // This thread is the only writer, so no atomic addition is needed.
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.sum_ns.store(self.sum_ns.load(Ordering::Relaxed).wrapping_add(ns), Ordering::Relaxed);
     }
@@ -86,21 +86,21 @@ impl Default for WorkerTimes {
 }
 
 impl WorkerTimes {
-    /// Empty counters. The first call in a process takes a tenth of a millisecond, to measure the length of a tick.
+    /// Makes empty counters. The first call in a process takes 0.1 ms, because it measures the length of a tick.
     pub fn new() -> Self {
         Self { wait: WorkerHistogram::new(), run: WorkerHistogram::new(), ns_per_tick: ns_per_tick() }
     }
 
-    /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. Only one thread may call it.
+    /// Counts a job that was queued, begun and ended at these [`clock::ticks`]. Only one thread may call it.
     #[inline]
     pub fn note(&self, taken: u64, begun: u64, ended: u64) {
-        // Ticks of two cores may differ by less than the time for handing over a job.
+        // The ticks of two cores may differ, by less than the time for handing over a job. A negative time counts as 0.
         let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * self.ns_per_tick) as u64;
         self.wait.note(ns(taken, begun));
         self.run.note(ns(begun, ended));
     }
 
-    /// The histograms of waiting and of running, in seconds, over several workers.
+    /// Adds up several workers: the histogram of waiting times and the histogram of run times, in seconds.
     pub fn sum<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> (HistogramCounts, HistogramCounts) {
         (WorkerHistogram::sum(all.clone().map(|each| &each.wait)), WorkerHistogram::sum(all.map(|each| &each.run)))
     }

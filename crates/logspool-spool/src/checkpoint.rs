@@ -19,8 +19,9 @@
 //! | 76..80 | zeros |
 //! | 80.. | for each consumer its id and the first number that it has not acked, 8 bytes each |
 //!
-//! A failed sync is final here too: the next checkpoint goes into a new file that is then renamed over the old one. The
-//! first checkpoint of a life does the same, because the former life's newest slot may be in the page cache alone.
+//! A failed sync is final for the checkpoint's file, too: the next checkpoint is written to a new file that is then
+//! renamed over the old one. The first checkpoint of a life does the same, because the newest slot of the former life
+//! may be only in the page cache.
 
 use std::collections::BTreeMap;
 
@@ -33,25 +34,25 @@ const NAME: &str = "checkpoint";
 const UNFINISHED_NAME: &str = "checkpoint.tmp";
 const MAGIC: &[u8; 8] = b"LSPOOLCP";
 const VERSION: u32 = 1;
-/// Bytes of a slot.
+/// Size of a slot in bytes.
 ///
-/// Chosen: disks write this much in one piece, and it has room for twice the sinks that a process can have.
+/// Chosen: disks write this much in one piece. A slot has room for twice the sinks that a process can have.
 pub const SLOT_BYTES: usize = 4096;
 const FIXED_BYTES: usize = 80;
-/// Most consumers in a slot.
+/// Maximum number of consumers in a slot.
 pub const MAX_CONSUMERS: usize = (SLOT_BYTES - FIXED_BYTES) / 16;
 
-/// Generations are below this, so a next one always exists.
+/// Generations are below this number, so a next generation always exists.
 const MAX_GENERATION: u64 = 1 << 62;
 
 /// The contents of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointState {
-    /// The state with the higher generation is newer.
+    /// Counts the states; the state with the higher generation is newer.
     pub generation: u64,
-    /// The stream.
+    /// Id of the stream.
     pub stream: Id,
-    /// The epoch: which life of the stream.
+    /// The epoch, which counts the lives of the stream.
     pub epoch: u64,
     /// The number after the last durable record.
     pub durable: u64,
@@ -109,7 +110,7 @@ fn crc_of(slot: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&slot[0..12]), &slot[16..SLOT_BYTES]))
 }
 
-/// Reads the newest state in any folder.
+/// Reads the newest valid state of all folders.
 pub fn newest<D: Disk>(disks: &[D]) -> Option<CheckpointState> {
     disks.iter().filter_map(read).max_by_key(|state| state.generation)
 }
@@ -134,11 +135,11 @@ impl<D: Disk> CheckpointWriter<D> {
         Self { file: None }
     }
 
-    /// Makes a state durable; its generation has to be one higher than the last one stored.
+    /// Makes a state durable. The state's generation must be one higher than the last generation stored.
     ///
     /// # Errors
     ///
-    /// The error of the last folder tried. The former state is still stored then.
+    /// The error of the last folder tried. In that case the former state is still stored.
     pub fn store(&mut self, disks: &[D], state: &CheckpointState) -> Result<(), DiskError> {
         let slot = state.encode();
         let first = self.file.as_ref().map_or(0, |(index, _)| *index);
@@ -163,8 +164,8 @@ impl<D: Disk> CheckpointWriter<D> {
         Err(failed.expect("a spool has a folder"))
     }
 
-    /// Makes a state durable in the former life's file, for a disk without room for another one. First the valid slot
-    /// is written again unchanged; after it is durable, the other slot.
+    /// Makes a state durable in the former life's file, for a disk without room for another file. First the valid slot
+    /// is written again unchanged. After that write is durable, the other slot is written.
     ///
     /// # Errors
     ///
@@ -200,7 +201,7 @@ fn slot_offset(state: &CheckpointState) -> u64 {
 
 /// Makes a file with one state, then renames it.
 fn replace<D: Disk>(disk: &D, state: &CheckpointState, slot: &[u8]) -> Result<D::File, DiskError> {
-    // A crash or a full disk may have left the file. If it cannot be removed, `create` fails.
+    // A crash or a full disk may have left a file with this name. If the file cannot be removed, `create` fails.
     let _ = disk.remove(UNFINISHED_NAME);
     let file = disk.create(UNFINISHED_NAME)?;
     let made = disk
@@ -210,7 +211,7 @@ fn replace<D: Disk>(disk: &D, state: &CheckpointState, slot: &[u8]) -> Result<D:
         .and_then(|()| disk.rename(UNFINISHED_NAME, NAME))
         .and_then(|()| disk.sync_folder());
     if made.is_err() {
-        // Frees its room. After the rename no file has this name.
+        // Frees the space of the unfinished file. After a successful rename no file has this name.
         let _ = disk.remove(UNFINISHED_NAME);
     }
     made.map(|()| file)
@@ -235,7 +236,7 @@ mod tests {
         let slot = state.encode();
 
         assert_eq!(Some(state), CheckpointState::parse(&slot));
-        // Miri takes minutes for all of them.
+        // Miri needs minutes to try every byte.
         for at in (0..SLOT_BYTES).step_by(if cfg!(miri) { 1021 } else { 1 }) {
             let mut changed = slot.clone();
             changed[at] ^= 1;

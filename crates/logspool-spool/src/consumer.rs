@@ -9,26 +9,26 @@ use super::item::{Consumer, Frame, GapReason, Item};
 use super::segment::{FrameRun, Segment};
 use super::spool::Spool;
 
-/// Reads of a frame that the disk may fail before the frame's records count as lost.
+/// Number of times that the disk may fail to read a frame before the frame's records count as lost.
 ///
-/// Chosen: a controller that has not recovered by the third read has a bad sector.
+/// Chosen: a disk controller that has not recovered by the third read has a bad sector.
 const READ_TRIES: u32 = 3;
 
-/// Where a record is.
+/// Where a record is stored.
 enum FrameSource {
-    /// In memory, at this index.
+    /// In memory, at this index in the list of unsynced frames.
     Memory(usize),
-    /// In this segment's run.
+    /// On disk, in this run of the segment with this index.
     Disk(usize, FrameRun),
 }
 
 impl<D: Disk> Spool<D> {
-    /// Adds a consumer, or finds the one with this id, and returns the first number that it has not acked. A new
+    /// Adds a consumer, or finds the one with this id. Returns the first number that the consumer has not acked. A new
     /// consumer begins with the oldest record in the spool. Segments are kept until every consumer has acked them.
     ///
     /// # Errors
     ///
-    /// If the checkpoint has no room for another consumer.
+    /// The checkpoint has no room for another consumer.
     pub fn add_consumer(&mut self, id: u64) -> Result<u64, SpoolError> {
         if let Some(consumer) = self.consumers.get(&id) {
             return Ok(consumer.position);
@@ -38,7 +38,7 @@ impl<D: Disk> Spool<D> {
         }
         let position = self.oldest();
         self.consumers.insert(id, Consumer::at(position));
-        // The new consumer needs records that the checkpoint had passed.
+        // The new consumer needs records that the last checkpoint had passed.
         self.saved_floor = self.saved_floor.min(position);
         Ok(position)
     }
@@ -65,13 +65,13 @@ impl<D: Disk> Spool<D> {
         self.consumers.get_mut(&id).ok_or(SpoolError::NoConsumer(id))
     }
 
-    /// Acks every number below `end` for a consumer. `end` may be above the spool's next number: a service remembers
-    /// numbers that a crash took from the spool, and they are not used again. [`Spool::checkpoint`] makes the ack
-    /// durable.
+    /// Acks every number below `end` for a consumer. `end` may be above the spool's next number: a service may remember
+    /// numbers whose records the spool lost in a crash. Those numbers are not used again. [`Spool::checkpoint`] makes
+    /// the ack durable.
     ///
     /// # Errors
     ///
-    /// If no consumer has this id.
+    /// No consumer has this id.
     pub fn ack(&mut self, id: u64, end: u64) -> Result<(), SpoolError> {
         let consumer = self.consumer(id)?;
         consumer.position = consumer.position.max(end);
@@ -87,7 +87,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// If no consumer has this id.
+    /// No consumer has this id.
     pub fn rewind(&mut self, id: u64) -> Result<(), SpoolError> {
         let consumer = self.consumer(id)?;
         consumer.cursor = consumer.position;
@@ -99,7 +99,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// If the disk cannot read. The next call tries again; after three failures the frame's records count as lost.
+    /// The disk cannot read. The next call tries again. After three failures the frame's records count as lost.
     pub fn read(&mut self, id: u64) -> Result<Option<Item>, SpoolError> {
         loop {
             let dropped_end = self.state.dropped_end;
@@ -130,7 +130,7 @@ impl<D: Disk> Spool<D> {
                             let FrameHead { first, count, codec, .. } = head;
                             return self.return_frame(id, Frame { first, count, codec, payload }, hint);
                         }
-                        // The frame was valid when the segment was scanned.
+                        // The frame was valid when the segment was scanned, so it has changed since.
                         Ok(None) => self.rescan(index)?,
                         Err(error) => {
                             self.note_error(&error);
@@ -161,8 +161,8 @@ impl<D: Disk> Spool<D> {
         Ok(Some(Item::Frame(frame)))
     }
 
-    /// The gap from `from` towards the next frame, whose first number is `first`. Numbers below `follows` were lost; those
-    /// from `follows` on were skipped on purpose.
+    /// Returns the gap from `from` to the next frame, whose first number is `first`, or to `follows`. Numbers below
+    /// `follows` were lost. Numbers from `follows` on were skipped on purpose.
     fn skip(&mut self, id: u64, from: u64, follows: u64, first: u64) -> Item {
         let (to, reason) = if follows > from { (follows, GapReason::Lost) } else { (first, GapReason::Skipped) };
         if let Ok(consumer) = self.consumer(id) {
@@ -172,7 +172,8 @@ impl<D: Disk> Spool<D> {
         Item::Gap { from, to, reason }
     }
 
-    /// Finds the record `cursor`, or else the next one present. Returns `follows` and `first` of its frame or run.
+    /// Finds the record `cursor`, or the next record that is present. Returns `follows` and `first` of its frame or
+    /// run.
     fn find(&self, cursor: u64) -> Option<(u64, u64, FrameSource)> {
         let held = self.unsynced.partition_point(|frame| frame.head.end() <= cursor);
         let mut best =
@@ -182,7 +183,7 @@ impl<D: Disk> Spool<D> {
             let Some(run) = segment.runs.get(at) else { continue };
             let is_better = best.as_ref().is_none_or(|(_, first, _)| {
                 let (run, best) = (run.first.max(cursor), (*first).max(cursor));
-                // Of two copies the later one counts: the earlier one may be left over from a failed append.
+                // Of two copies of a frame the later one counts. The earlier one may be left over from a failed append.
                 if Defect::OldCopyWins.is_planted() { run < best } else { run <= best }
             });
             if is_better {
@@ -192,7 +193,7 @@ impl<D: Disk> Spool<D> {
         best
     }
 
-    /// Scans a segment again after a frame in it changed. The frame's records are lost then.
+    /// Scans a segment again after a frame in it has changed. The records of that frame are lost.
     fn rescan(&mut self, index: usize) -> Result<(), SpoolError> {
         let segment = &mut self.segments[index];
         let disk = &self.disks[segment.disk];
@@ -200,7 +201,7 @@ impl<D: Disk> Spool<D> {
         let first = segment.runs.first().map_or(0, |run| run.first);
         let found = super::scan::scan(disk, &segment.file, segment.key, first, |head| head.end() <= end);
         if found.runs == segment.runs {
-            // A frame that reads differently each time is not dropped: the caller reads again.
+            // A frame that reads differently each time is not dropped. The caller gets this error and reads again.
             let source = std::io::Error::other("a frame changes from one reading to the next");
             let path = super::segment::segment_name(segment.number).into();
             return Err(DiskError { operation: Operation::Read, path, source }.into());
@@ -213,7 +214,7 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Missing records below `next`, for the consumer with the lowest position.
+    /// Number of missing records below `next`, for the consumer with the lowest position.
     pub(super) fn lost_records(&self) -> u64 {
         let (mut cursor, mut lost) = (self.floor(), 0);
         while cursor < self.next {
@@ -229,7 +230,7 @@ impl<D: Disk> Spool<D> {
     }
 }
 
-/// Reads the frame of a run that holds the record `cursor`, and finds where the next frame begins. `None`: it is
+/// Reads the frame of a run that holds the record `cursor`, and finds where the next frame begins. `None`: the frame is
 /// damaged.
 fn read_frame<D: Disk>(
     disk: &D,

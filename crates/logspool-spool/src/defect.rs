@@ -1,12 +1,12 @@
-//! Defects that the proof plants to show that it notices them. They exist only in this crate's own tests: elsewhere
-//! `is_planted` is a constant `false`, and the compiler removes the code that depends on it.
+//! Defects that the proof plants to show that it notices them. They exist only in this crate's own tests. In all other
+//! builds `is_planted` is a constant `false`, and the compiler removes the code that depends on it.
 
 /// A way to break the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
     /// A new segment is used before its name is durable.
     NoFolderSync,
-    /// A failed fdatasync is called a second time on the same file, and its success is believed.
+    /// After fdatasync fails, it is called a second time on the same file, and its success is believed.
     RetryFailedSync,
     /// Segments are given back before the checkpoint that passes them is durable.
     RecycleBeforeCheckpoint,
@@ -20,7 +20,7 @@ pub enum Defect {
     FreeTailBeforeCopy,
     /// The last segment of a former life is synced and trusted, not copied.
     TrustSyncOfTail,
-    /// Both slots of the checkpoint are the same slot.
+    /// The checkpoint writes every state to the same slot.
     OneSlot,
     /// The checkpoint counts as durable without a sync.
     CheckpointWithoutSync,

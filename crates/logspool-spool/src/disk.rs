@@ -1,4 +1,4 @@
-//! The seam to the disk: one folder, its files, and the calls whose order makes the spool's promises true.
+//! The interface to the disk: one folder, its files, and the calls whose order makes the spool's promises true.
 //!
 //! [`RealDisk`](super::RealDisk) calls Linux; the tests have a simulated disk that crashes at every call. Every error
 //! names the file and the operation.
@@ -54,7 +54,7 @@ impl Operation {
 pub struct DiskError {
     /// The failed operation.
     pub operation: Operation,
-    /// Its file or folder.
+    /// The file or folder on which the operation failed.
     pub path: PathBuf,
     /// Why it failed.
     pub source: io::Error,
@@ -91,7 +91,7 @@ pub trait Disk: Sized + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The operating system's error, as in every call below.
+    /// The operating system's error. All methods below return it, too.
     fn names(&self) -> Result<Vec<String>, DiskError>;
 
     /// Makes a file; fails if it exists.
@@ -106,11 +106,11 @@ pub trait Disk: Sized + fmt::Debug {
     /// Reads from `offset` until the buffer is full or the file ends; returns the number of bytes read.
     fn read_at(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError>;
 
-    /// Writes all bytes at `offset`. After an error any part of them may be written.
+    /// Writes all bytes at `offset`. After an error any part of the bytes may be written.
     fn write_at(&self, file: &Self::File, bytes: &[u8], offset: u64) -> Result<(), DiskError>;
 
-    /// Makes all writes to the file durable. After an error, writes that were not durable may be gone, and a second
-    /// call on the same file may succeed without them.
+    /// Makes all writes to the file durable. After an error, writes that were not durable before may be gone. A second
+    /// call on the same file may then succeed, although these writes are gone.
     fn sync_data(&self, file: &Self::File) -> Result<(), DiskError>;
 
     /// Renames a file, replacing a file that has the name `to`.
@@ -129,7 +129,7 @@ pub trait Disk: Sized + fmt::Debug {
     fn random_id(&self) -> [u8; 16];
 }
 
-/// Tries per read.
+/// Number of times that a read is tried.
 ///
 /// Chosen: a loose cable answers by the fifth time, a bad sector never does.
 const READ_TRIES: usize = 5;

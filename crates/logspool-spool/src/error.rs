@@ -5,30 +5,30 @@ use std::{fmt, io};
 
 use super::disk::{DiskError, Operation};
 
-/// Why a call to the spool failed. After a failed append the batch still belongs to the caller.
+/// Why a call to the spool failed. After a failed append the spool has not kept the batch.
 #[derive(Debug)]
 pub enum SpoolError {
-    /// The disk refused, in every folder that was tried.
+    /// The disk refused the operation, in every folder that was tried.
     Disk(DiskError),
-    /// The spool has reached `max_bytes` and its policy is to refuse.
+    /// The spool has reached `max_bytes`, and its policy is to refuse new batches.
     Full {
-        /// Bytes in use.
+        /// Number of bytes in use.
         bytes: u64,
-        /// Bytes allowed.
+        /// Maximum number of bytes allowed.
         max_bytes: u64,
     },
     /// The batch is empty or larger than a frame.
     Size {
-        /// Bytes of the batch.
+        /// Number of bytes of the batch.
         bytes: u64,
-        /// Bytes of the largest batch.
+        /// Maximum number of bytes of a batch.
         max_bytes: u64,
     },
     /// The batch begins at a number that was used before.
     Order {
         /// First number of the batch.
         first: u64,
-        /// The lowest number it may have.
+        /// The lowest number with which the batch may begin.
         next: u64,
     },
     /// No consumer has this id.
@@ -40,7 +40,7 @@ pub enum SpoolError {
 }
 
 impl SpoolError {
-    /// A folder that cannot be made or opened.
+    /// The error for a folder that cannot be made or opened.
     pub fn folder(path: &Path, source: io::Error) -> Self {
         Self::Disk(DiskError { operation: Operation::Open, path: path.to_owned(), source })
     }

@@ -1,4 +1,4 @@
-//! A frame: one batch in a segment, with everything that recovery needs to believe it.
+//! A frame: one batch in a segment, with everything that recovery needs to trust it.
 //!
 //! All words are little-endian. A frame begins at a multiple of 8 bytes, directly after the previous one:
 //!
@@ -14,24 +14,23 @@
 //! | 33..40 | zeros |
 //! | 40.. | payload, then zeros up to a multiple of 8 |
 //!
-//! The id makes stale frames of a recycled file invalid. The head has a checksum of its own, for three reasons: a
-//! length is verified before the payload is read, a damaged payload has a known end, and a search for the next frame
-//! costs 40 bytes per place, whatever the file holds. The masked checksum of zeros is not zero, and length 0 means no
-//! frame.
+//! The id makes stale frames of a recycled file invalid. The head has its own checksum for three reasons. A length is
+//! verified before the payload is read. A damaged payload has a known end. A search for the next frame costs 40 bytes
+//! at each offset, whatever the file holds. The masked checksum of zeros is not zero, and length 0 means no frame.
 
 use super::defect::Defect;
 use super::id::Id;
 use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
-/// Bytes before the payload.
+/// Size of the head in bytes; the payload follows it.
 pub const HEAD_BYTES: usize = 40;
 
-/// Largest payload.
+/// Maximum size of a payload in bytes.
 ///
-/// Chosen: sixty batches of the collector. It bounds the memory that recovery allocates for a false length.
+/// Chosen: it is sixty batches of the collector. It bounds the memory that recovery allocates for a wrong length.
 pub const MAX_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Frames begin at multiples of this.
+/// Offsets at which frames begin are multiples of this number of bytes.
 pub const ALIGNMENT: u64 = 8;
 
 /// Ties a frame to one use of one segment file.
@@ -95,18 +94,18 @@ impl FrameHead {
         self.first + u64::from(self.count)
     }
 
-    /// Bytes of the whole frame.
+    /// Size of the whole frame in bytes.
     pub fn frame_bytes(&self) -> u64 {
         frame_bytes(self.payload_bytes as usize)
     }
 
-    /// Whether these bytes are its payload.
+    /// Whether these bytes are the payload that belongs to this head.
     pub fn matches_payload(&self, payload: &[u8], key: FrameKey) -> bool {
         self.payload_crc == key.payload(payload) || Defect::NoCrc.is_planted()
     }
 }
 
-/// Bytes of a frame whose payload has `payload` bytes.
+/// Size in bytes of a frame whose payload has `payload` bytes.
 pub fn frame_bytes(payload: usize) -> u64 {
     ((HEAD_BYTES + payload) as u64).next_multiple_of(ALIGNMENT)
 }
@@ -114,7 +113,7 @@ pub fn frame_bytes(payload: usize) -> u64 {
 /// A frame in memory, kept until it is durable.
 #[derive(Debug, Clone)]
 pub struct UnsyncedFrame {
-    /// Its head.
+    /// The frame's head.
     pub head: FrameHead,
     bytes: Vec<u8>,
 }
@@ -147,7 +146,7 @@ impl UnsyncedFrame {
         &self.bytes[HEAD_BYTES..HEAD_BYTES + self.head.payload_bytes as usize]
     }
 
-    /// Bytes of the whole frame.
+    /// Size of the whole frame in bytes.
     pub fn len(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -5,11 +5,11 @@ use super::frame::FrameKey;
 /// How far one consumer has read and acked.
 #[derive(Debug, Clone)]
 pub(super) struct Consumer {
-    /// The first number that it has not acked.
+    /// The first number that the consumer has not acked.
     pub(super) position: u64,
-    /// The first number that it has not read.
+    /// The first number that the consumer has not read.
     pub(super) cursor: u64,
-    /// Segment and offset of the frame at the cursor, if known.
+    /// The key of the segment with the frame at the cursor, and the frame's offset; `None` if they are not known.
     pub(super) hint: Option<(FrameKey, u64)>,
     pub(super) failed_reads: u32,
 }
@@ -20,7 +20,7 @@ impl Consumer {
     }
 }
 
-/// A batch as it was appended.
+/// A batch, as the caller appended it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Number of the first record. It is below the consumer's position if the consumer acked a part of the batch.
@@ -43,18 +43,18 @@ impl Frame {
 /// Why numbers have no records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapReason {
-    /// They were never appended.
+    /// The numbers were never appended.
     Skipped,
-    /// They were dropped to make room.
+    /// The records were dropped to make room.
     Dropped,
-    /// They were appended and then lost: to a crash before their sync, to damage, or with a missing file.
+    /// The records were appended and then lost: to a crash before their sync, to damage, or with a missing file.
     Lost,
 }
 
 /// The next item for a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// Records.
+    /// A batch of records.
     Frame(Frame),
     /// Numbers without records; the consumer acks them like records.
     Gap {
@@ -62,7 +62,7 @@ pub enum Item {
         from: u64,
         /// The number after the last missing one.
         to: u64,
-        /// Why they are missing.
+        /// Why the records are missing.
         reason: GapReason,
     },
 }

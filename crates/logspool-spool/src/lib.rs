@@ -1,14 +1,14 @@
-//! The spool: checksummed segments on disk that keep batches until their sinks have them.
+//! The spool: checksummed segments on disk that keep batches until their sinks have delivered them.
 //!
-//! Stop on the line: between *collector* and *writer (sink)*, for records whose sink is stalled or away, and for those
-//! that must survive a power cut. One thread owns a [`Spool`] and may block in every call. Threads that log never call
-//! into this crate.
+//! Pipeline stage: between *collector* and *writer (sink)* (see ARCHITECTURE.md). It keeps records whose sink is
+//! stalled or unreachable, and records that must survive a power cut. One thread owns a [`Spool`] and may block in
+//! every call. Threads that log never call into this crate.
 //!
 //! A batch is *written* when [`Spool::append`] returns: it survives the process. It is *durable* when [`Spool::sync`]
-//! returns: it survives the machine. Each sink is a consumer: it [`read`](Spool::read)s in order and
-//! [`ack`](Spool::ack)s the records it has delivered. [`Spool::checkpoint`] makes the acks durable and frees files. The
-//! next life of the stream reads records again whose ack was in no durable checkpoint. A sink that remembers its own
-//! position acks up to it before its first read.
+//! returns: it survives a crash of the machine. Each sink is a consumer: it [`read`](Spool::read)s records in order and
+//! [`ack`](Spool::ack)s those it has delivered. [`Spool::checkpoint`] makes the acks durable and frees files. If a
+//! record's ack was not in a durable checkpoint, the next life of the stream reads the record again. A sink that
+//! remembers its own position acks up to that position before its first read.
 //!
 //! Rules that the rest of the crate keeps:
 //!
@@ -18,8 +18,8 @@
 //! - Files are hostile input: every length is checked against a bound before memory is allocated, and no file is
 //!   mapped.
 //!
-//! `segment.rs`, `frame.rs` and `checkpoint.rs` describe the layout on disk. `recover.rs` is the work of an opening.
-//! `proof/` is a simulated disk that crashes after every call.
+//! `segment.rs`, `frame.rs` and `checkpoint.rs` describe the layout on disk. `recover.rs` opens a spool. `proof/` tests
+//! the spool on a simulated disk that crashes after every call.
 
 mod checkpoint;
 mod consumer;

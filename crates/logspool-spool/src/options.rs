@@ -17,19 +17,21 @@ pub enum WhenFull {
 /// Sizes and policy of a spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of a new segment file.
+    /// Size of a new segment file in bytes.
     pub segment_bytes: u64,
-    /// Most bytes of all segment files together, spare files included.
+    /// Maximum number of bytes of all segment files together, including spare files.
     pub max_bytes: u64,
-    /// What happens when `max_bytes` is reached.
+    /// What happens when `max_bytes` is reached or the disk is full.
     pub when_full: WhenFull,
-    /// Most bytes of frames kept in memory until they are durable; an append that would exceed it syncs first.
+    /// Maximum number of bytes of frames kept in memory until they are durable. An append that would exceed it syncs
+    /// first.
     pub max_unsynced_bytes: u64,
 }
 
 impl Default for Options {
-    /// Chosen: a segment of 16 MiB takes some 20 ms to fill with zeros and holds ten seconds of a busy program. 1 GiB
-    /// in all outlasts a sink that is away for some minutes at full speed. 4 MiB in memory hold one second of it.
+    /// Chosen: filling a segment of 16 MiB with zeros takes about 20 ms, and the segment holds ten seconds of a busy
+    /// program. 1 GiB for all segments is enough for a sink that is unreachable for some minutes at full speed. 4 MiB
+    /// in memory hold the records of one second at full speed.
     fn default() -> Self {
         Self {
             segment_bytes: 16 * 1024 * 1024,
@@ -40,7 +42,8 @@ impl Default for Options {
     }
 }
 
-/// Segments that `max_bytes` must allow: one being written, one in reserve, one to be dropped, one being made.
+/// Minimum number of segments that `max_bytes` must allow: one being written, one in reserve, one to be dropped, one
+/// being made.
 const MIN_SEGMENTS: u64 = 4;
 
 impl Options {
@@ -55,7 +58,7 @@ impl Options {
         Ok(())
     }
 
-    /// Bytes of the largest frame that fits into a segment.
+    /// Maximum size in bytes of a frame that fits into a segment.
     pub(super) fn max_frame_bytes(&self) -> u64 {
         self.segment_bytes - HEADER_BYTES
     }

@@ -1,12 +1,12 @@
-//! Payloads longer than a frame: their parts in order. The codec of each frame says which part it is.
+//! Payloads longer than a frame are stored as parts, in order. The codec of each frame says which part it holds.
 
-/// A whole payload.
+/// Codec of a frame with a whole payload.
 const WHOLE: u8 = 1;
-/// The first part.
+/// Codec of the first part.
 const BEGIN: u8 = 2;
-/// A part between the first and the last.
+/// Codec of a part between the first and the last.
 const MIDDLE: u8 = 3;
-/// The last part.
+/// Codec of the last part.
 const END: u8 = 4;
 
 /// The codec of part `index` of `parts` parts.
@@ -24,7 +24,7 @@ pub fn begins(codec: u8) -> bool {
     matches!(codec, WHOLE | BEGIN)
 }
 
-/// Joins parts. A payload with a missing part is skipped.
+/// Joins parts to payloads. A payload with a missing part is skipped.
 #[derive(Debug, Default)]
 pub struct Joiner {
     begun: Option<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! The places of a process's spools. The process has a folder below the user's folder, with one subfolder for each
-//! sink. A file beside the process's segment in shared memory names that folder for recovery. A file in each sink's
+//! The paths of a process's spools. The process has a folder below the user's folder, with one subfolder for each sink.
+//! A file next to the process's segment in shared memory names the process's folder for recovery. A file in each sink's
 //! folder names the destination of its records, the machine's boot id and the path of the segment. The spool survives a
 //! reboot or the end of a container; the segment does not.
 
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use logspool_sys::folder::Folder;
 
-/// Longest path read, in bytes.
+/// Maximum length in bytes of a path that is read.
 const MAX_PATH_BYTES: u64 = 4096;
-/// Longest target file read, in bytes: the boot id and two paths.
+/// Maximum length in bytes of a target file that is read: the boot id and two paths.
 const MAX_TARGET_BYTES: u64 = 2 * MAX_PATH_BYTES + 64;
 
 /// Name of the folder of a sink.
@@ -29,7 +29,7 @@ pub fn sink_of(folder: &str) -> Option<u32> {
 /// Name of the file with the destination of a spool's records, and its name while it is being written.
 const TARGET_NAME: &str = "target";
 const UNFINISHED_TARGET_NAME: &str = "target.tmp";
-/// Bytes of the boot id.
+/// Length of the boot id in bytes.
 const BOOT_BYTES: usize = 36;
 
 /// The destination of a spool's records.
@@ -37,19 +37,19 @@ const BOOT_BYTES: usize = 36;
 pub struct SpoolTarget {
     /// The path of a file or the address of a service. `None`: the destination ended with the process.
     pub place: Option<PathBuf>,
-    /// Whether the segment in shared memory is gone.
+    /// Whether the segment in shared memory is gone, so that only the spool is left.
     pub is_alone: SegmentPresence,
 }
 
-/// Whether the spool is all that a process left.
+/// Whether the process's segment is gone, so that the spool holds all that is left of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentPresence {
-    /// The segment may exist; it holds more.
+    /// The segment may still exist. It holds more than the spool.
     No,
-    /// The machine was restarted since.
+    /// The segment is gone, because the machine was restarted since.
     SinceStart,
-    /// The segment is not at its path. A container ended, its memory was cleared, or it is in a container that is not
-    /// visible from here.
+    /// The segment is not at its path. A container ended, its memory was cleared, or the segment is in a container that
+    /// is not visible to this process.
     NotSeen,
 }
 
@@ -70,11 +70,11 @@ pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>
     text.push(b'\n');
     text.extend_from_slice(place.unwrap_or_default().as_bytes());
     if let Some(segment) = segment {
-        // A path cannot contain this byte.
+        // Separates the fields with a zero byte, which no path can contain.
         text.push(0);
         text.extend_from_slice(segment.as_os_str().as_bytes());
     }
-    // Left over from an earlier try on a full disk: only a complete file gets the name `target`.
+    // A file may be left over from an earlier try on a full disk. Only a complete file gets the name `target`.
     folder.remove(UNFINISHED_TARGET_NAME)?;
     let mut file = folder.create(UNFINISHED_TARGET_NAME)?;
     file.write_all(&text)?;
@@ -122,7 +122,8 @@ pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
 }
 
 fn is_missing(path: &Path) -> bool {
-    // A relative path would be relative to another folder here.
+    // Only absolute paths count: this process may have another working directory, so a relative path would name another
+    // file.
     path.is_absolute() && path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
@@ -131,7 +132,7 @@ pub fn file_name(process: &str) -> String {
     format!("{process}.spool")
 }
 
-/// Writes the path of a process's spools beside its segment.
+/// Writes the path of a process's spools to a file next to the process's segment.
 ///
 /// # Errors
 ///
@@ -161,7 +162,7 @@ pub fn read(folder: &Folder, process: &str) -> io::Result<Option<PathBuf>> {
 ///
 /// # Errors
 ///
-/// The operating system's error. Another call can remove the rest.
+/// The operating system's error. Another call can remove what is left.
 pub fn remove(folder: &Folder, process: &str) -> io::Result<()> {
     if let Some(path) = read(folder, process)? {
         remove_spools(&path)?;

@@ -1,4 +1,4 @@
-//! The disk on Linux: a private folder, files opened below its descriptor, pread, pwrite and fdatasync.
+//! The disk on Linux: a private folder, files opened relative to its descriptor, and pread, pwrite and fdatasync.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +9,14 @@ use logspool_sys::folder::Folder;
 
 use super::disk::{Disk, DiskError, Operation};
 
-/// Lock file of the folder's owner.
+/// Name of the lock file that the owner of the folder holds.
 const LOCK_NAME: &str = "owner.lock";
 
 /// A folder that belongs to this user alone and is used by one process at a time.
 #[derive(Debug)]
 pub struct RealDisk {
     folder: Folder,
-    /// Held while the folder is used; a child folder relies on its parent's lock.
+    /// Held while the folder is used. `None` in a child folder, which relies on its parent's lock.
     _lock: Option<File>,
 }
 
@@ -28,7 +28,7 @@ pub struct RealFile {
 }
 
 impl RealDisk {
-    /// Opens the folder, with mode 0700 if it is new, and takes its lock.
+    /// Opens the folder and takes its lock. A new folder gets mode 0700.
     ///
     /// The lock is a record lock: it ends with the process and forked children do not inherit it. It does not prevent a
     /// process from opening its own folder twice, which would write two streams into one folder.
@@ -74,7 +74,7 @@ impl Disk for RealDisk {
 
     fn open(&self, name: &str) -> Result<RealFile, DiskError> {
         let file = self.folder.open_file(name).map_err(self.fail(Operation::Open, name))?;
-        // A FIFO or a device instead of a file might never end.
+        // Reading a FIFO or a device instead of a file might never end.
         let is_file = file.metadata().map_err(self.fail(Operation::Measure, name))?.is_file();
         let kind = || io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
         if is_file {

@@ -30,12 +30,13 @@ use super::segment::{FileKind, Header, Segment, aside_name, file_kind, segment_n
 use super::spool::{SpareFile, Spool};
 use super::undeliverable::UndeliverableCopies;
 
-/// Most unreadable segments kept for inspection.
+/// Maximum number of unreadable segments kept for inspection.
 const MAX_ASIDE: usize = 4;
 
-/// Most bytes copied of a damaged end, which is mainly zeros or frames of a former use of the file.
+/// Maximum number of bytes copied of a segment's damaged end, which is mainly zeros or frames of a former use of the
+/// file.
 ///
-/// Chosen: a quarter of the largest frame; a person reads only its beginning.
+/// Chosen: it is a quarter of the largest frame. A person reads only the beginning of the copy.
 const MAX_TAIL_BYTES: u64 = 1024 * 1024;
 
 /// A segment file with a valid header.
@@ -54,11 +55,12 @@ pub(super) struct DamagedRange {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Opens the spool in these folders, or begins a new one. The first folder is used until it fails, then the others.
+    /// Opens the spool in these folders, or begins a new one. The first folder is used until it fails, then the others
+    /// in turn.
     ///
     /// # Errors
     ///
-    /// If the options are invalid, or no folder can be listed.
+    /// The options are invalid, or no folder can be listed.
     pub fn open(disks: Vec<D>, options: Options) -> Result<Self, SpoolError> {
         options.check()?;
         let inherited = checkpoint::newest(&disks);
@@ -137,7 +139,7 @@ impl<D: Disk> Spool<D> {
                         }
                     }
                     FileKind::Unfinished(number) => {
-                        // If it cannot be removed it does no harm: the next segment has another number.
+                        // A file that cannot be removed does no harm, because the next segment gets another number.
                         self.next_segment = self.next_segment.max(number.unwrap_or(0));
                         let _ = self.disks[disk].remove(&name);
                     }
@@ -150,7 +152,7 @@ impl<D: Disk> Spool<D> {
         {
             return Err(error.into());
         }
-        // By epoch first: a file that a crash brings back may have a number that was used again.
+        // Sorts by epoch first: a file that a crash brings back may have a number that was used again.
         found.sort_by_key(|segment| (segment.header.epoch, segment.header.number));
         Ok(found)
     }
@@ -163,7 +165,7 @@ impl<D: Disk> Spool<D> {
         let bytes = folder.bytes(&file)?;
         match Header::read(folder, &file)? {
             Some(header) if header.number == number => Ok(Some(FoundSegment { disk, file, bytes, header })),
-            // A crash undid the renames of a file that was to be used again. The file has not been written since.
+            // A crash undid the renames of a file that was to be used again. The file has not been written since then.
             Some(header) if header.number > number => {
                 drop(file);
                 folder.rename(&name, &spare_name(number))?;
@@ -190,12 +192,13 @@ impl<D: Disk> Spool<D> {
         if self.spares.len() < MAX_SPARES && bytes.is_ok_and(|bytes| bytes == self.options.segment_bytes) {
             self.spares.push(SpareFile { disk, number });
         } else {
-            // If it cannot be removed, the next opening tries again.
+            // If the file cannot be removed, the next opening tries again.
             let _ = folder.remove(&name);
         }
     }
 
-    /// Continues the checkpoint's stream, else the newest segment's, else begins a new one; always with a new epoch.
+    /// Continues the stream of the checkpoint, or else of the newest segment, or else begins a new one. The epoch is
+    /// always new.
     fn adopt_stream(&mut self, found: &[FoundSegment<D>]) {
         if self.inherited.is_none() {
             let newest = found.last().map(|segment| segment.header.stream);
@@ -221,7 +224,7 @@ impl<D: Disk> Spool<D> {
         damages
     }
 
-    /// Restores the consumers' positions and sets the next number so that none is used twice.
+    /// Restores the consumers' positions, and sets the next number so that no number is used twice.
     fn restore_positions(&mut self) {
         let ends = self.segments.iter().flat_map(|segment| &segment.runs).map(|run| run.end).max().unwrap_or(0);
         let acked = self.state.positions.values().copied().max().unwrap_or(0);
@@ -251,19 +254,20 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<FoundSegment<D>>) -> (Ve
     let mut damages = Vec::new();
     let mut bounds = BelievedEnds::default();
     let mut taken_over = CoveredNumbers::default();
-    // From newest to oldest: the believed frames of a segment end where any later segment begins.
+    // Goes from the newest to the oldest segment: the believed frames of a segment end where any later segment begins.
     for FoundSegment { disk, file, bytes, header } in found.into_iter().rev() {
         let key = FrameKey::new(&header.id);
         let bound = bounds.of(&header);
         let may_be_taken = bounds.lowest >= last_first;
-        // Frames that the last segment was to take over. A frame across its first number is not among them.
+        // A frame that begins before the last segment's first number is believed if it ends at or before `bound`. Any
+        // other frame is believed only if the last segment was to take it over.
         let is_believed = |head: &FrameHead| {
             if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
         };
         let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
         let end = scanned.runs.last().map_or(header.first, |run| run.end);
         damages.extend(scanned.damages.into_iter().map(|damage| DamagedRange { number: header.number, damage, end }));
-        // A segment with a successor was synced to its end.
+        // A segment with a later segment was synced to its end.
         if let Some(tail) = scanned.tail
             && bound != u64::MAX
             && end < bound
@@ -281,7 +285,8 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<FoundSegment<D>>) -> (Ve
             runs: scanned.runs,
             offset: 0,
             first: header.first,
-            // Frames not believed because of a later segment may be durable here alone until they are taken over.
+            // Frames that are not believed because of a later segment may be durable only in this segment, until they
+            // are taken over.
             keeps_unsynced: scanned.has_leftovers,
             is_failed: false,
             has_leftovers: scanned.has_leftovers,
@@ -294,12 +299,12 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<FoundSegment<D>>) -> (Ve
 struct BelievedEnds {
     /// The lowest first record of all later segments.
     lowest: u64,
-    /// The same for the later segments outside the group in `takes_over`.
+    /// The lowest first record of the later segments outside the group in `takes_over`.
     others: u64,
-    /// Epoch and first record of the newest group of segments, which took over the frames of one earlier segment
-    /// together.
+    /// Epoch and first record of the newest group of segments. Together these took over the frames of one earlier
+    /// segment.
     takes_over: (u64, u64),
-    /// The lowest first number of that group.
+    /// The lowest number with which a segment of that group itself begins.
     begins: u64,
 }
 
@@ -310,7 +315,8 @@ impl Default for BelievedEnds {
 }
 
 impl BelievedEnds {
-    /// The number from which on `header`'s segment is not believed. All added segments must be later ones.
+    /// The number from which on the frames of `header`'s segment are not believed. All segments added before must be
+    /// later ones.
     fn of(&self, header: &Header) -> u64 {
         if self.takes_over == (header.epoch, header.first) { self.others.min(self.begins) } else { self.lowest }
     }
@@ -325,15 +331,15 @@ impl BelievedEnds {
     }
 }
 
-/// The numbers, from the last segment's first on, that frames of later segments cover.
+/// The numbers that frames of later segments cover, from the last segment's first number on.
 #[derive(Default)]
 struct CoveredNumbers {
-    /// For each frame its first number and the number after its last record.
+    /// Maps the first number of each frame to the number after its last record.
     ends: BTreeMap<u64, u64>,
 }
 
 impl CoveredNumbers {
-    /// Adds a frame; `false` if a later segment's frame covers some of its numbers.
+    /// Adds a frame. `false`: a frame of a later segment covers some of its numbers.
     fn take(&mut self, head: &FrameHead) -> bool {
         let before = self.ends.range(..head.end()).next_back();
         let is_free = before.is_none_or(|(_, end)| *end <= head.first) || Defect::OldCopyWins.is_planted();

@@ -1,8 +1,8 @@
 //! How segment files are made, used again and freed, within the bound on bytes.
 //!
 //! A segment is safe to use after these steps, in this order: zeros and header, fdatasync, rename, fsync of the folder.
-//! Only then the first frame is written. A segment loses its name only after a checkpoint that passes it is durable.
-//! One spare file is kept in reserve, so that frames whose sync failed find a place on a full disk.
+//! Only then is the first frame written. A segment loses its name only after a checkpoint that passes it is durable.
+//! One spare file is kept in reserve, so that frames whose sync failed have a place on a full disk.
 
 use super::checkpoint::CheckpointState;
 use super::defect::Defect;
@@ -14,12 +14,12 @@ use super::options::WhenFull;
 use super::segment::{HEADER_BYTES, Header, Segment, segment_name, spare_name, unfinished_name};
 use super::spool::{SpareFile, Spool};
 
-/// Bytes of zeros per write.
+/// Number of zero bytes in one write.
 ///
-/// Chosen: a larger piece makes no disk faster, and half of it makes no visible difference.
+/// Chosen: a larger write makes no disk faster, and halving the size makes no visible difference.
 const ZERO_BYTES: usize = 1024 * 1024;
 
-/// Most spare files kept: the reserve, and one for the next segment.
+/// Maximum number of spare files kept: the reserve, and one for the next segment.
 pub(super) const MAX_SPARES: usize = 2;
 
 /// The record numbers that a segment begins with; see [`Header`].
@@ -65,30 +65,30 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Makes a segment for frames whose sync failed; it may use the reserve. `first` is the first number of all frames
-    /// to take over, `begins` the first number that goes into this segment.
+    /// Makes a segment for frames whose sync failed. It may use the reserve. `first` is the first number of all frames
+    /// to take over. `begins` is the first number that is written into this segment.
     pub(super) fn begin_reserved(&mut self, first: u64, begins: u64) -> Result<(), SpoolError> {
         self.make_epoch_durable()?;
         Ok(self.make_segment(SegmentStart { first, begins }, 0)?)
     }
 
-    /// Makes the epoch durable before its first segment. Two lives with one epoch would leave the order of segments
-    /// unclear.
+    /// Makes the epoch durable before its first segment is made. If two lives had the same epoch, the order of segments
+    /// would be unclear.
     fn make_epoch_durable(&mut self) -> Result<(), SpoolError> {
         if self.saved.is_none() { self.save() } else { Ok(()) }
     }
 
-    /// Bytes of all segments in use, without the spare files.
+    /// Number of bytes of all segments in use, without the spare files.
     fn used_bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Bytes of all segment files.
+    /// Number of bytes of all segment files, including spare files.
     pub fn bytes(&self) -> u64 {
         self.used_bytes() + self.spares.len() as u64 * self.options.segment_bytes
     }
 
-    /// Tries each folder in turn, a spare file before a new one. Leaves `keep` spare files unused.
+    /// Makes a segment. Tries each folder in turn, and a spare file before a new one. Leaves `keep` spare files unused.
     fn make_segment(&mut self, start: SegmentStart, keep: usize) -> Result<(), DiskError> {
         let mut failed = None;
         for offset in 0..self.disks.len() {
@@ -120,14 +120,14 @@ impl<D: Disk> Spool<D> {
         Err(failed.expect("a spool has a folder"))
     }
 
-    /// Removes spare files, down to `keep`, while a new file would exceed `max_bytes`.
+    /// Removes spare files while a new file would exceed `max_bytes`, but keeps `keep` of them.
     fn remove_spares(&mut self, keep: usize) {
         while self.spares.len() > keep && self.bytes() + self.options.segment_bytes > self.options.max_bytes {
             self.remove_spare();
         }
     }
 
-    /// Removes one spare file; `false` if there is none.
+    /// Removes one spare file. `false`: there is none.
     pub(super) fn remove_spare(&mut self) -> bool {
         let Some(spare) = self.spares.pop() else { return false };
         if let Err(error) = self.disks[spare.disk].remove(&spare_name(spare.number)) {
@@ -170,7 +170,8 @@ impl<D: Disk> Spool<D> {
             .and_then(|()| folder.rename(name, &segment_name(number)))
             .and_then(|()| if Defect::NoFolderSync.is_planted() { Ok(()) } else { folder.sync_folder() });
         if made.is_err() {
-            // After a crash either name may exist. A segment without frames does no harm: its header is true.
+            // After a crash the file may have either name. A segment without frames does no harm, because its header is
+            // correct.
             let _ = folder.remove(name);
             let _ = folder.remove(&segment_name(number));
         }
@@ -209,8 +210,8 @@ impl<D: Disk> Spool<D> {
         Ok(file)
     }
 
-    /// Keeps a spare file ready for frames whose sync may fail. If it cannot be made, no record is lost: a later rescue
-    /// uses the room there is then.
+    /// Keeps a spare file ready for frames whose sync may fail. If the file cannot be made, no record is lost: a later
+    /// rescue uses the room that is left then.
     fn prepare_reserve(&mut self) {
         if !self.spares.is_empty() {
             return;
@@ -246,7 +247,7 @@ impl<D: Disk> Spool<D> {
         if !Defect::DropWithoutCheckpoint.is_planted()
             && let Err(error) = self.save()
         {
-            // The count is not durable, so nothing is dropped.
+            // The new count is not durable, so the segment is not dropped.
             self.state.dropped_records = before.dropped_records;
             self.state.dropped_end = before.dropped_end;
             return Err(error);
@@ -283,7 +284,7 @@ impl<D: Disk> Spool<D> {
         }
     }
 
-    /// Frees one segment: makes it a spare or removes it. `false` if the disk refuses; a later call tries again.
+    /// Frees one segment: makes it a spare file or removes it. `false`: the disk refuses, and a later call tries again.
     fn free_segment(&mut self, index: usize) -> bool {
         let segment = &self.segments[index];
         let folder = &self.disks[segment.disk];

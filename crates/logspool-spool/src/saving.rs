@@ -1,4 +1,4 @@
-//! Makes acks durable and frees the segments they pass.
+//! Makes acks durable, and frees the segments whose records are all acked.
 
 use super::disk::Disk;
 use super::error::SpoolError;
@@ -9,7 +9,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// If no folder takes the checkpoint. The acks are then lost if the process ends.
+    /// No folder takes the checkpoint. The acks since the last checkpoint are lost if the process ends.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         let is_saved = self.saved.as_ref().is_some_and(|saved| {
             let positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position));
@@ -35,9 +35,9 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Stores the state as it is now.
+    /// Stores the present state in a checkpoint.
     pub(super) fn save(&mut self) -> Result<(), SpoolError> {
-        // Also after a failed save: no two states may have the same generation.
+        // Increases the generation even after a failed save: no two states may have the same generation.
         self.state.generation += 1;
         self.state.durable = self.durable();
         self.state.positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position)).collect();
@@ -45,7 +45,7 @@ impl<D: Disk> Spool<D> {
         if stored.as_ref().is_err_and(|error| error.is_full())
             && let Some(before) = &self.inherited
         {
-            // The other slot: the valid slot stays untouched until the new one is durable.
+            // Selects the other slot, so that the valid slot stays unchanged until the new one is durable.
             self.state.generation += u64::from(self.state.generation % 2 == before.generation % 2);
             stored = self.keeper.store_in_place(&self.disks, before, &self.state);
         }

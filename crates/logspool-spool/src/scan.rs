@@ -9,11 +9,12 @@ use super::disk::{Disk, read_patiently};
 use super::frame::{ALIGNMENT, FrameHead, FrameKey, HEAD_BYTES};
 use super::segment::{FrameRun, HEADER_BYTES, MAX_SEGMENT_BYTES};
 
-/// Bytes per read.
+/// Number of bytes in one read.
 ///
-/// Chosen: from this size on reading costs a tenth of checking. Double gains nothing, half costs more calls.
+/// Chosen: from this size on, reading costs a tenth of checking. Doubling it gains nothing, and halving it costs more
+/// system calls.
 const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes skipped together where a disk cannot read.
+/// Number of bytes that are skipped at once if the disk cannot read them.
 const BLOCK_BYTES: usize = 4096;
 
 /// Bytes in a segment that are not a frame.
@@ -32,14 +33,14 @@ pub struct Scan {
     pub runs: Vec<FrameRun>,
     /// Damage between frames.
     pub damages: Vec<Damage>,
-    /// Bytes after the last frame: torn, left by a former use of the file, or never written.
+    /// The bytes after the last frame: torn, left by a former use of the file, or never written.
     pub tail: Option<Damage>,
     /// Whether the file holds whole frames that are not believed.
     pub has_leftovers: bool,
 }
 
-/// Scans the file of a segment. Frames with numbers below `first` are not this segment's. `is_believed` selects which
-/// of the other frames count.
+/// Scans the file of a segment. Frames with numbers below `first` do not belong to this segment. `is_believed` selects
+/// which of the other frames count.
 pub fn scan<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -82,7 +83,7 @@ pub fn scan<D: Disk>(
     found
 }
 
-/// A piece of the file in memory. Blocks that the disk cannot read are zeros in it, which are no frame.
+/// A piece of the file in memory. A block that the disk cannot read is filled with zeros, which are not a frame.
 struct ReadWindow<'a, D: Disk> {
     disk: &'a D,
     file: &'a D::File,
@@ -97,7 +98,7 @@ impl<'a, D: Disk> ReadWindow<'a, D> {
         Self { disk, file, length, start: 0, buffer: Vec::new() }
     }
 
-    /// The bytes at `offset`; `None` if the file is shorter.
+    /// The bytes at `offset`. `None`: the file is too short.
     fn bytes(&mut self, offset: u64, count: usize) -> Option<&[u8]> {
         let end = offset.checked_add(count as u64).filter(|end| *end <= self.length)?;
         if offset < self.start || end > self.start + self.buffer.len() as u64 {
@@ -120,7 +121,7 @@ impl<'a, D: Disk> ReadWindow<'a, D> {
         self.start = offset;
         self.buffer.clear();
         self.buffer.resize(wanted, 0);
-        // After a short read the file has become shorter; its missing bytes are zeros.
+        // After a short read the file has become shorter. Its missing bytes count as zeros.
         if self.disk.read_at(self.file, &mut self.buffer, offset).is_ok() {
             return;
         }

@@ -5,7 +5,7 @@
 //! that are really written, so that a later write cannot fail on a full disk. A file used again keeps its old frames,
 //! which its new id makes invalid.
 //!
-//! The header stands twice, at byte 0 and at byte 512, so that one bad sector does not cost a segment; frames
+//! The header is stored twice, at byte 0 and at byte 512, so that one bad sector does not cost a segment. Frames
 //! (`frame.rs`) begin at byte 1024. All words are little-endian:
 //!
 //! | bytes | what |
@@ -23,44 +23,44 @@
 //!
 //! A first record N in a header says that every record below N was durable before the segment got its name. Frames from
 //! N on in earlier segments are left over from a failed sync; a reader that has this segment ignores them. If the
-//! frames to take over from N on need several segments, all of these have N as first record. Each has its own number at
-//! bytes 80..88, and the earlier ones are believed up to that number.
+//! frames to take over from N on need several segments, all these segments have N as first record. In addition, each
+//! has its own number at bytes 80..88, and the earlier segments of the group are believed up to that number.
 
 use super::disk::{Disk, DiskError, read_patiently};
 use super::frame::{FrameHead, FrameKey, HEAD_BYTES};
 use super::id::Id;
 use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
-/// Where frames begin.
+/// Offset of the first frame.
 pub const HEADER_BYTES: u64 = 1024;
 /// Offset of the second copy of the header.
 const COPY_BYTES: usize = 512;
-/// Bytes of a header that are used.
+/// Number of bytes of a header that are used.
 const USED_BYTES: usize = 88;
 const MAGIC: &[u8; 8] = b"LSPOOL\r\n";
 const VERSION: u32 = 1;
 
-/// Largest segment that is read.
+/// Maximum size in bytes of a segment that is read.
 ///
-/// Chosen: four times the usual length; no spool writes a longer one.
+/// Chosen: it is four times the usual size, and no spool writes a longer segment.
 pub const MAX_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The stream.
+    /// Id of the stream.
     pub stream: Id,
     /// The epoch: which life of the stream wrote the segment.
     pub epoch: u64,
-    /// Its place in the order of segments.
+    /// The segment's place in the order of segments of one epoch.
     pub number: u64,
-    /// Number of the first record. Segments that together take over frames share it.
+    /// Number of the first record. Segments that take over frames together have the same number here.
     pub first: u64,
     /// Number of the first record that this segment itself holds.
     pub begins: u64,
     /// Id of the segment, new for each use of the file.
     pub id: Id,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -128,9 +128,9 @@ pub struct FrameRun {
     pub first: u64,
     /// The number after the last record.
     pub end: u64,
-    /// Where the first frame begins.
+    /// Offset of the first frame.
     pub offset: u64,
-    /// Where the last frame ends.
+    /// Offset after the last frame.
     pub stop: u64,
 }
 
@@ -155,28 +155,29 @@ impl FrameRun {
 /// A segment of an open spool.
 #[derive(Debug)]
 pub struct Segment<D: Disk> {
-    /// Its place in the order.
+    /// The segment's place in the order of segments.
     pub number: u64,
-    /// Index of its folder among the spool's folders.
+    /// Index of the segment's folder in the spool's list of folders.
     pub disk: usize,
-    /// The file.
+    /// The segment's file.
     pub file: D::File,
-    /// The key that its frames are checked with.
+    /// The key with which its frames are checked.
     pub key: FrameKey,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// The frames that are durable and believed.
     pub runs: Vec<FrameRun>,
-    /// Offset of the next frame; only valid for the segment being written.
+    /// Offset of the next frame. It is valid only for the segment being written.
     pub offset: u64,
-    /// Number of its first record, by its header.
+    /// Number of the first record, from the segment's header.
     pub first: u64,
-    /// It holds frames that are otherwise only in memory: it is kept until they are durable in another segment.
+    /// Whether it holds frames that are otherwise only in memory. If so, it is kept until they are durable in another
+    /// segment.
     pub keeps_unsynced: bool,
-    /// A sync or a write failed: the file is not used again.
+    /// Whether a sync or a write failed. If so, the file is not used again.
     pub is_failed: bool,
-    /// It may hold frames that are not believed because of a later segment's first number. That segment must not be
-    /// freed before this one.
+    /// Whether it may hold frames that are not believed because of a later segment's first number. If so, that later
+    /// segment must not be freed before this one.
     pub has_leftovers: bool,
 }
 
@@ -210,7 +211,7 @@ impl<D: Disk> Segment<D> {
     }
 }
 
-/// Segment numbers are below this, whatever is in a folder, so a next number always exists.
+/// Segment numbers are below this number, whatever is in a folder, so a next number always exists.
 const MAX_NUMBER: u64 = 1 << 62;
 
 /// The kind of a file, by its name.
@@ -220,11 +221,11 @@ pub enum FileKind {
     Segment(u64),
     /// A segment that waits to be used again.
     Spare(u64),
-    /// A file that was being made: a segment, or one without a number.
+    /// A file whose making was not finished: a segment, or a file without a number.
     Unfinished(Option<u64>),
     /// A segment that was set aside.
     SetAside(u64),
-    /// Something else.
+    /// Any other file.
     Other,
 }
 

@@ -1,6 +1,6 @@
 //! The spool itself: its state, and the path of a batch from `append` to durable.
 //!
-//! One thread owns it; every call may block on the disk. Invariants:
+//! One thread owns the spool, and every call may block on the disk. Invariants:
 //!
 //! - Frames that are not durable are also in memory (`unsynced`), so a file whose sync failed is never needed.
 //! - Only the segment being written holds frames that are not durable: a full one is synced before the next is made.
@@ -40,7 +40,7 @@ pub(super) struct SpareFile {
     pub(super) number: u64,
 }
 
-/// Append-only segments on disk, a checkpoint of all consumers, and the frames that are not durable yet.
+/// The spool: append-only segments on disk, a checkpoint of all consumers, and the frames that are not durable yet.
 #[derive(Debug)]
 pub struct Spool<D: Disk> {
     pub(super) disks: Vec<D>,
@@ -50,7 +50,7 @@ pub struct Spool<D: Disk> {
     /// State for the next checkpoint, except `durable` and the positions, which `save` fills in.
     pub(super) state: CheckpointState,
     pub(super) keeper: CheckpointWriter<D>,
-    /// The former life's state, until this life has stored its first.
+    /// The former life's state, until this life has stored its first state.
     pub(super) inherited: Option<CheckpointState>,
     /// The last state that is durable.
     pub(super) saved: Option<CheckpointState>,
@@ -58,17 +58,17 @@ pub struct Spool<D: Disk> {
     pub(super) saved_floor: u64,
     /// Segments in the order of their numbers.
     pub(super) segments: VecDeque<Segment<D>>,
-    /// Whether the last segment takes frames.
+    /// Whether the last segment accepts further frames.
     pub(super) is_writing: bool,
     pub(super) spares: Vec<SpareFile>,
     pub(super) next_segment: u64,
     /// Frames that no sync has made durable, in order.
     pub(super) unsynced: VecDeque<UnsyncedFrame>,
     pub(super) unsynced_bytes: u64,
-    /// First record number of the segment that is to replace files with frames that are not durable. It does not change
-    /// until the replacement is complete: an unfinished try must not make the next one look complete.
+    /// First record number of the segment that will replace files with frames that are not durable. The number does not
+    /// change until the replacement is complete. Otherwise an unfinished try would make the next one look complete.
     pub(super) takes_over_from: Option<u64>,
-    /// The number after the last record.
+    /// The number after the last record, which the next batch may use.
     pub(super) next: u64,
     pub(super) consumers: BTreeMap<u64, Consumer>,
     pub(super) undeliverable: UndeliverableCopies<D>,
@@ -78,7 +78,7 @@ pub struct Spool<D: Disk> {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Id of the stream: made once for a folder, kept as long as its files.
+    /// Id of the stream. It is made once for a folder, and kept as long as the folder's files.
     pub fn stream(&self) -> Id {
         self.state.stream
     }
@@ -93,7 +93,7 @@ impl<D: Disk> Spool<D> {
         self.next
     }
 
-    /// Every record below this number is durable, delivered, or counted as gone.
+    /// Every record below this number is durable, delivered, or counted as lost or dropped.
     pub fn durable(&self) -> u64 {
         self.unsynced.front().map_or(self.next, |frame| frame.head.first)
     }
@@ -103,8 +103,8 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// After an error the batch is not kept. The caller may append it again, or drop it and use its numbers for
-    /// another.
+    /// After an error the batch is not kept. The caller may append it again, or drop it and use its numbers for another
+    /// batch.
     pub fn append(&mut self, batch: &Batch<'_>) -> Result<u64, SpoolError> {
         let bytes = self.check(batch)?;
         if self.unsynced_bytes + bytes > self.options.max_unsynced_bytes {
@@ -130,7 +130,7 @@ impl<D: Disk> Spool<D> {
         Ok(self.next)
     }
 
-    /// Bytes of the largest payload that a frame of this spool holds.
+    /// Maximum number of bytes of a payload that fits into a frame of this spool.
     pub fn max_payload_bytes(&self) -> usize {
         (self.options.max_frame_bytes() - HEAD_BYTES as u64).min(MAX_PAYLOAD_BYTES as u64) as usize
     }
@@ -161,7 +161,7 @@ impl<D: Disk> Spool<D> {
             } else {
                 self.note_durable();
             }
-            // The sync may have gone to a new segment.
+            // The sync may have continued in a new segment, which has more room.
             if self.has_room(bytes) {
                 return Ok(());
             }
@@ -185,7 +185,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// If no folder takes the frames. They stay in memory, and the next call tries another file.
+    /// No folder takes the frames. They stay in memory, and the next call tries another file.
     pub fn sync(&mut self) -> Result<u64, SpoolError> {
         if self.unsynced.is_empty() {
             return Ok(self.next);
@@ -227,7 +227,7 @@ impl<D: Disk> Spool<D> {
         self.unsynced_bytes = 0;
     }
 
-    /// Stops writing to the last segment after an error. Its frames that are not durable are in memory.
+    /// Stops writing to the last segment after an error. Its frames that are not durable are also in memory.
     fn abandon_segment(&mut self) {
         self.is_writing = false;
         self.takes_over_from = self.takes_over_from.or(self.unsynced.front().map(|frame| frame.head.first));
@@ -244,7 +244,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// The error of the last try. Frames that became durable before it are no longer in memory.
+    /// The error of the last try. Frames that became durable before the error are no longer in memory.
     pub(super) fn rescue(&mut self) -> Result<(), SpoolError> {
         if Defect::RescueForgets.is_planted() {
             self.unsynced.clear();
@@ -252,14 +252,15 @@ impl<D: Disk> Spool<D> {
         }
         let mut tries = 2 * self.disks.len();
         while let Some(first) = self.unsynced.front().map(|frame| frame.head.first) {
-            // A segment filled by an earlier round has no room for the rest.
+            // The segment that an earlier round filled has no room for the remaining frames.
             self.is_writing = false;
             self.begin_reserved(self.takes_over_from.unwrap_or(first), first)?;
             if Defect::FreeTailBeforeCopy.is_planted() {
                 self.free_copied_segments();
             }
             match self.fill_segment() {
-                // The rest keeps the same first number: from there on, earlier files hold those frames too.
+                // The remaining frames keep the same first number, because earlier files also hold frames from that
+                // number on.
                 Ok(count) => self.note_durable_front(count),
                 Err(error) => {
                     self.note_failed_sync(&error);
@@ -275,7 +276,7 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Writes frames from the front into the empty last segment until it is full, and syncs it.
+    /// Writes frames from the front of the queue into the empty last segment until it is full, and syncs the segment.
     fn fill_segment(&mut self) -> Result<usize, DiskError> {
         let segment = self.segments.back_mut().expect("a segment was begun");
         let disk = &self.disks[segment.disk];
@@ -292,7 +293,7 @@ impl<D: Disk> Spool<D> {
         Ok(count)
     }
 
-    /// Records that the first `count` frames in memory are durable in the last segment, which holds no others.
+    /// Records that the first `count` frames in memory are durable in the last segment, which holds no other frames.
     fn note_durable_front(&mut self, count: usize) {
         let rest = self.unsynced.split_off(count);
         let rest_bytes = rest.iter().map(UnsyncedFrame::len).sum();
@@ -302,7 +303,7 @@ impl<D: Disk> Spool<D> {
         self.unsynced_bytes = rest_bytes;
     }
 
-    /// Frees the segments that were kept for frames in memory.
+    /// Frees the segments that were kept because of frames in memory.
     pub(super) fn free_copied_segments(&mut self) {
         self.takes_over_from = None;
         for segment in &mut self.segments {

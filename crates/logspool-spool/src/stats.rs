@@ -8,28 +8,28 @@ use super::spool::Spool;
 /// Counters and sizes at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolStats {
-    /// Bytes of all segment files.
+    /// Number of bytes of all segment files.
     pub bytes: u64,
-    /// Segments with frames, and the segment being written.
+    /// Number of segments with frames, including the segment being written.
     pub segments: usize,
     /// The number after the last record.
     pub next: u64,
-    /// Every record below this number is durable, delivered, or counted as gone.
+    /// Every record below this number is durable, delivered, or counted as lost or dropped.
     pub durable: u64,
-    /// Bytes of frames that are not durable yet.
+    /// Number of bytes of frames that are not durable yet.
     pub unsynced_bytes: u64,
-    /// Records missing for the consumer with the lowest position. Each consumer gets them as a gap; they are no longer
-    /// counted when all consumers have acked them.
+    /// Number of records that are missing for the consumer with the lowest position. Each consumer gets them as a gap.
+    /// After all consumers have acked the gap, its records are no longer counted.
     pub lost_records: u64,
-    /// Records dropped to make room, since the stream began.
+    /// Number of records dropped to make room, since the stream began.
     pub dropped_records: u64,
-    /// Damaged places found in this life of the spool; copies are in `quarantine/`.
+    /// Number of damaged places found in this life of the spool. Copies are in `quarantine/`.
     pub quarantined_frames: u64,
-    /// Batches that a sink refused permanently, in this life; copies are in `dead/`.
+    /// Number of batches that a sink refused permanently in this life. Copies are in `dead/`.
     pub dead_frames: u64,
-    /// Failed syncs of segments in this life. Each made a file unusable; no record was lost.
+    /// Number of failed syncs of segments in this life. Each one made a file unusable; no record was lost.
     pub failed_syncs: u64,
-    /// Calls to a disk that failed in this life.
+    /// Number of disk calls that failed in this life.
     pub disk_errors: u64,
     /// Whether records wait in memory because no folder takes a new segment.
     pub is_degraded: bool,
@@ -62,7 +62,7 @@ impl<D: Disk> Spool<D> {
     ///
     /// # Errors
     ///
-    /// If no consumer has this id. A copy that cannot be made is counted in the statistics.
+    /// No consumer has this id. If the copy cannot be made, the failure is only counted in the statistics.
     pub fn reject(&mut self, consumer: u64, frame: &Frame) -> Result<(), SpoolError> {
         self.ack(consumer, frame.end())?;
         if let Err(error) = self.undeliverable.copy_refused(&self.disks[0], consumer, frame) {

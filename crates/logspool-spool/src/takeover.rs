@@ -1,8 +1,9 @@
-//! Takes over the former life's last segment: reads its frames, writes them into a new segment and syncs that.
+//! Takes over the former life's last segment: reads its frames, writes them into a new segment and syncs the new
+//! segment.
 //!
 //! The pages of the last segment may be in the cache alone, and a sync that failed in the former life would not fail
-//! again. A segment that was to replace one with a failed sync may hold only some of its frames. So every frame from
-//! the last segment's first number on is taken over, from whichever segment holds it.
+//! again. If the last segment was to replace another segment whose sync failed, it may hold only some of the frames of
+//! that segment. So every frame from the last segment's first number on is taken over, from any segment that holds it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::frame::{FrameHead, UnsyncedFrame};
 use super::segment::{FrameRun, MAX_SEGMENT_BYTES, Segment};
 use super::spool::Spool;
 
-/// Most bytes that one life takes over in memory. A spool's own last segment is a quarter of it at most.
+/// Maximum number of bytes that one life takes over in memory. The last segment of a spool has at most a quarter of it.
 const MAX_TAKEN_BYTES: u64 = 4 * MAX_SEGMENT_BYTES;
 
 /// Segment and offset of a frame.
@@ -35,8 +36,8 @@ impl<D: Disk> Spool<D> {
         places.retain(|_, place| place.head.end() > self.saved_floor);
         let (mut held_bytes, mut left) = (0, Vec::new());
         for place in places.into_values() {
-            // A frame that has become unreadable, or exceeds `MAX_TAKEN_BYTES`, which no spool does, stays in its
-            // segment.
+            // The frame stays in its segment if it has become unreadable, or if `MAX_TAKEN_BYTES` would be exceeded. No
+            // spool writes that many bytes.
             match (held_bytes < MAX_TAKEN_BYTES).then(|| self.load(&place)) {
                 Some(Ok(Some(frame))) => {
                     held_bytes += frame.len();
@@ -45,7 +46,7 @@ impl<D: Disk> Spool<D> {
                 _ => left.push(place),
             }
         }
-        // Frames taken over are read from memory only; frames that overlap them are not read.
+        // The frames taken over are read from memory only. Frames on disk that overlap them are not read.
         for segment in &mut self.segments {
             drop_frames_from(segment, from);
         }

@@ -1,5 +1,6 @@
-//! Copies of data that cannot be delivered, for inspection: damaged bytes in `quarantine/`, batches that a sink refuses
-//! permanently in `dead/`. Both are best effort and bounded; beyond the bound the data is only counted.
+//! Copies of data that cannot be delivered, for inspection: damaged bytes in `quarantine/`, and batches that a sink
+//! refuses permanently in `dead/`. Making a copy is best effort, and each folder has a limit. Beyond the limit the data
+//! is only counted.
 //!
 //! `quarantine/SEGMENT-OFFSET.bad` are raw bytes of a segment. `dead/CONSUMER-FIRST.frame` is one frame (`frame.rs`)
 //! whose checksums are made with an id of zeros.
@@ -10,11 +11,11 @@ use super::id::Id;
 use super::item::Frame;
 use super::scan::Damage;
 
-/// Most bytes in a folder of copies.
+/// Maximum number of bytes in a folder of copies.
 ///
-/// Chosen: more than a person reads. A failing disk must not fill up with copies of its own damage.
+/// Chosen: it is more than a person reads. A failing disk must not fill up with copies of its own damage.
 const MAX_REMAINS_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes per copied piece.
+/// Number of bytes that are copied at once.
 const PIECE_BYTES: u64 = 256 * 1024;
 
 /// A folder of copies, opened when the first copy is made.
@@ -25,7 +26,7 @@ struct CopyFolder<D: Disk> {
 }
 
 impl<D: Disk> CopyFolder<D> {
-    /// Makes a file and fills it, unless it exists or the bound is reached.
+    /// Makes a file and fills it, unless the file exists or the limit is reached.
     fn add_copy(
         &mut self,
         parent: &D,
@@ -50,14 +51,14 @@ impl<D: Disk> CopyFolder<D> {
     }
 }
 
-/// Both folders, and the counts of this life of the spool.
+/// The folders `quarantine/` and `dead/`, and the counts of this life of the spool.
 #[derive(Debug)]
 pub(super) struct UndeliverableCopies<D: Disk> {
     quarantine: CopyFolder<D>,
     dead: CopyFolder<D>,
-    /// Damaged places found.
+    /// Number of damaged places found.
     pub(super) quarantined_frames: u64,
-    /// Batches that a sink refused permanently.
+    /// Number of batches that a sink refused permanently.
     pub(super) dead_frames: u64,
 }
 

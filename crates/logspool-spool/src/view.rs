@@ -1,7 +1,7 @@
 //! Reads a spool whose owner is gone: its frames in order, without changing anything.
 //!
-//! It believes the frames that an opening would believe (`recover.rs`) and ignores acks. Recovery learns from the
-//! process's segment in shared memory how far its sinks came, or calls [`View::acked`].
+//! A view believes the frames that an opening would believe (`recover.rs`), and ignores acks. Recovery reads how far
+//! the sinks got from the process's segment in shared memory, or calls [`View::acked`].
 
 use super::checkpoint;
 use super::disk::{Disk, DiskError, read_patiently};
@@ -9,10 +9,10 @@ use super::frame::{FrameHead, HEAD_BYTES};
 use super::recover::{FoundSegment, believed};
 use super::segment::{FileKind, FrameRun, Header, Segment, file_kind, segment_name};
 
-/// A frame and its place.
+/// A frame, and where it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewedFrame {
-    /// Number of its first record.
+    /// Number of the frame's first record.
     pub first: u64,
     /// Number of records.
     pub count: u32,
@@ -29,12 +29,12 @@ impl ViewedFrame {
     }
 }
 
-/// A read-only view of a spool; see the file head.
+/// A read-only view of a spool; see the module documentation.
 #[derive(Debug)]
 pub struct View<D: Disk> {
     disk: D,
     segments: Vec<Segment<D>>,
-    /// Bytes of damage between frames.
+    /// Number of bytes between frames that are not a frame.
     damaged_bytes: u64,
     acked: u64,
 }
@@ -44,7 +44,7 @@ impl<D: Disk> View<D> {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed or a file cannot be read.
+    /// The folder cannot be listed, or a file cannot be read.
     pub fn open(disk: D) -> Result<Self, DiskError> {
         let mut found = Vec::new();
         for name in disk.names()? {
@@ -70,7 +70,7 @@ impl<D: Disk> View<D> {
         self.acked
     }
 
-    /// Bytes between frames that are not a frame.
+    /// Number of bytes between frames that are not a frame.
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Bytes of memory that this process can take without swapping: the smaller of the machine's available
-/// memory and the room left in its control group. `u64::MAX` if neither is known.
+/// Bytes of memory that this process can take without swapping: the minimum of the machine's available memory and the
+/// room left in the process's control group. `u64::MAX` if neither number is known.
 pub fn available_memory() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_in_machine(&text));
     let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| available_in_cgroup(&text));
@@ -15,11 +15,11 @@ fn available_in_machine(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Room in a control group of version 2; a container sees its own group.
+/// Bytes left in a control group of version 2. A container sees its own group.
 fn available_in_cgroup(cgroup: &str) -> Option<u64> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = Path::new("/sys/fs/cgroup").join(own);
-    // Without a limit the file contains "max".
+    // If the group has no limit, the file contains "max".
     let number = |name: &str| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }

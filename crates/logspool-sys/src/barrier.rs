@@ -1,11 +1,11 @@
-//! A store-load barrier that costs the frequent side nothing; the rare side pays for both.
+//! A store-load barrier that costs the frequent side nothing; the rare side pays for both sides.
 //!
-//! Two threads each store a word and then load the other's; they must not both load the old one (Dekker 1965). With
-//! [`light`] between store and load on one side and [`heavy`] on the other, at least one thread loads the new word.
-//! `light` only keeps the compiler from reordering. `heavy` makes every running thread of the process pass a full
-//! barrier, by `membarrier(2)` (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14).
+//! Two threads each store a word and then load the other thread's word; they must not both load the old value (Dekker
+//! 1965). With [`light`] between store and load on one side and [`heavy`] on the other side, at least one thread loads
+//! the new value. `light` only keeps the compiler from reordering. `heavy` makes every running thread of the process
+//! pass a full barrier, by `membarrier(2)` (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14).
 
-/// The frequent side of the barrier, as the models see it.
+/// The frequent side of the barrier in model runs: a full fence.
 #[cfg(loom)]
 pub fn light() {
     if !crate::sync::is_weakened("light") {
@@ -13,7 +13,7 @@ pub fn light() {
     }
 }
 
-/// The rare side of the barrier, as the models see it.
+/// The rare side of the barrier in model runs: a full fence.
 #[cfg(loom)]
 pub fn heavy() {
     if !crate::sync::is_weakened("heavy") {
@@ -25,7 +25,7 @@ pub fn heavy() {
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light() {
-    // Ordering: a compiler fence, which loom does not know; the models see the full fence above in its place.
+    // Ordering: loom does not know compiler fences. The models use the full fence in the function above instead.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
@@ -43,8 +43,9 @@ pub fn heavy() {
                 && expedited()
     };
     if !done {
-        // An old kernel, or a container that forbids the call. A processor empties its store buffer in less than a
-        // microsecond, and a thread that is not running passed a barrier when it was stopped.
+        // The kernel is too old, or a container forbids the call, so this thread waits instead. A processor empties its
+        // store buffer in less than a microsecond, and a thread that is not running passed a barrier when it was
+        // stopped.
         crate::sleep::sleep_interruptibly(Duration::from_millis(1));
     }
 }

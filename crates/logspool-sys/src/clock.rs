@@ -1,8 +1,8 @@
-//! One clock per segment: cheap ticks at the call, wall time later.
+//! One clock per segment: a log call only reads cheap ticks, which are converted to wall time later.
 //!
-//! Ticks are the TSC if the kernel itself keeps time by it (then it is invariant and synchronous across cores), else
-//! CLOCK_MONOTONIC in nanoseconds. An append-only list of calibration points converts ticks to wall time. The last
-//! point at or before a record's stamp converts it, and later points never change the result.
+//! Ticks are the TSC if the kernel itself keeps time by it (the TSC is then invariant and synchronous across cores).
+//! Otherwise they are CLOCK_MONOTONIC in nanoseconds. An append-only list of calibration points converts ticks to wall
+//! time. The last point at or before a record's stamp converts that stamp, and later points never change the result.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,11 +16,12 @@ pub enum ClockKind {
     Tsc = 2,
 }
 
-/// 0 until the first use; then a [`ClockKind`]. A process has one clock for all its segments.
+/// Kind of this process's clock: a [`ClockKind`], or 0 before the first use. All segments of a process use the same
+/// clock.
 static KIND: AtomicU32 = AtomicU32::new(0);
 
 impl ClockKind {
-    /// The kind with the number from a header.
+    /// The kind with this number, which is stored in a segment's header.
     pub fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Monotonic),
@@ -30,7 +31,7 @@ impl ClockKind {
     }
 }
 
-/// The kind of this process, decided at the first call.
+/// The kind of this process's clock, chosen at the first call.
 pub fn kind() -> ClockKind {
     match ClockKind::from_number(KIND.load(Ordering::Relaxed)) {
         Some(kind) => kind,
@@ -86,11 +87,11 @@ pub fn wall_ns() -> i64 {
     read_clock(libc::CLOCK_REALTIME)
 }
 
-/// One calibration: at `ticks` the wall clock read `wall_ns`; from here a tick lasts `ns_per_tick`.
+/// One calibration: at `ticks` the wall clock read `wall_ns`. From this point on a tick lasts `ns_per_tick`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct CalibrationPoint {
-    /// The clock.
+    /// Reading of this process's clock, in ticks.
     pub ticks: u64,
     /// Nanoseconds since the epoch at `ticks`.
     pub wall_ns: i64,
@@ -107,7 +108,8 @@ impl CalibrationPoint {
     }
 }
 
-/// Index of the point that converts `ticks`: the last one at or before it, or the first one for older ticks.
+/// Index of the point that converts `ticks`: the last point at or before it. For ticks before the first point it is the
+/// first.
 pub fn point_index(points: &[CalibrationPoint], ticks: u64) -> usize {
     match points.last() {
         Some(last) if last.ticks > ticks => points.partition_point(|point| point.ticks <= ticks).saturating_sub(1),
@@ -115,7 +117,7 @@ pub fn point_index(points: &[CalibrationPoint], ticks: u64) -> usize {
     }
 }
 
-/// Reads both clocks as close together as the machine allows.
+/// Reads the ticks and the wall clock as close together as the machine allows.
 fn sample() -> (u64, i64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..4 {
@@ -137,7 +139,8 @@ pub fn first_point() -> CalibrationPoint {
     }
     let (ticks_before, _) = sample();
     let start = monotonic_ns();
-    // Chosen: 100 us bound the error of the rate to about 0.1 %, which is 1 us until the next point after 1 ms.
+    // Chosen: 100 us bound the error of the rate to about 0.1 %. That is 1 us at the next point, which follows after 1
+    // ms.
     while monotonic_ns() - start < 100_000 {
         std::hint::spin_loop();
     }
@@ -158,11 +161,13 @@ pub struct Calibrator {
 
 /// First interval between checks. It is multiplied by 4 after each check, up to [`MAX_INTERVAL_NS`].
 const FIRST_INTERVAL_NS: u64 = 1_000_000;
-/// Chosen: at 50 ppm of slew one second is 50 us, half the resolution anyone reads in a log.
-const MAX_INTERVAL_NS: u64 = 1_000_000_000;
-/// A prediction off by less than this adds no point.
+/// Longest interval between checks, in nanoseconds.
 ///
-/// Chosen: far below the millisecond that formats show, far above the noise of one reading (50 ns).
+/// Chosen: at a slew of 50 ppm the clock drifts by 50 us in one second, half the resolution that anyone reads in a log.
+const MAX_INTERVAL_NS: u64 = 1_000_000_000;
+/// Error of a predicted wall time, in nanoseconds, below which no new point is added.
+///
+/// Chosen: it is far below the millisecond that formats show, and far above the noise of one reading (50 ns).
 const TOLERATED_NS: i64 = 5_000;
 
 impl Calibrator {

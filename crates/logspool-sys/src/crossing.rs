@@ -1,9 +1,10 @@
 //! Two threads that each store a word and then load the other's (Dekker 1965): at least one sees the other's store.
 //!
-//! [`barrier`](crate::barrier) does this for a side that runs with every record. The pairs here are rare on both sides,
-//! so each side has a full fence between its store and its load. Without a fence a processor may load before its store
-//! is visible, and both threads see the old values. [`RunningFlag`] needs no fence: both sides exchange one word, and the later
-//! exchange sees what the thread of the earlier one did before.
+//! [`barrier`](crate::barrier) does this for a side that runs with every record. The pairs in this module are rare on
+//! both sides, so each side has a full fence between its store and its load. Without a fence a processor may load
+//! before its store is visible, and both threads see the old values. [`RunningFlag`] needs no fence, because both sides
+//! exchange the same word. The thread of the later exchange sees everything that the thread of the earlier one did
+//! before.
 //!
 //! | side | stores | loads | weakened by | model |
 //! |---|---|---|---|---|
@@ -41,60 +42,64 @@ impl RunningFlag {
         Self(AtomicBool::new(false))
     }
 
-    /// Whether the thread runs. After a `false` everything that it did is visible.
+    /// Whether the thread runs. After a `false`, the caller sees everything that the thread did.
     #[inline]
     pub fn is_running(&self) -> bool {
         self.0.observe()
     }
 
-    /// The same, for a caller that looks at nothing that the thread did.
+    /// As `is_running`, for a caller that reads nothing that the thread wrote.
     #[inline]
     pub fn is_running_relaxed(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether the caller has to start the thread: it did not run. Clear the word that keeps it away before.
+    /// Marks the thread as running. Returns true if it did not run: then the caller must start it. Before this call,
+    /// clear the word that tells the thread to stop.
     pub fn try_start(&self) -> bool {
-        // Release: `stop_unless` sees that the word was cleared. Acquire: this thread sees what the last one did.
+        // Release: `stop_unless` sees that the word was cleared. Acquire: this thread sees what the last native thread
+        // did.
         !self.0.swap(true, guarded("flag_start", Ordering::AcqRel))
     }
 
-    /// The thread could not be started, or it ended.
+    /// Records that the thread could not be started, or that it ended.
     pub fn end(&self) {
         self.0.leave();
     }
 
-    /// The thread leaves. Returns whether it must go on instead, because `is_to_leave` is no longer true and no other
-    /// thread was started.
+    /// Marks the thread as stopped. Returns true if the thread must continue instead, because `is_to_leave` now returns
+    /// false and no other thread was started.
     pub fn stop_unless(&self, is_to_leave: impl FnOnce() -> bool) -> bool {
-        // Release: whoever starts the next thread sees what this one did. Acquire pairs with the Release in `try_start`.
+        // Release: the caller that starts the next thread sees what this thread did. Acquire pairs with the Release in
+        // `try_start`.
         self.0.swap(false, guarded("flag_stop", Ordering::AcqRel));
         !is_to_leave() && self.0.try_enter()
     }
 }
 
-/// A pause during which no work begins. The caller that begins it waits for the work under way.
+/// A pause during which no work begins. The caller that begins the pause waits for the work that is already under way.
 #[derive(Debug, Default)]
 pub struct WorkPause {
     works: AtomicBool,
-    /// End of the pause, nanoseconds on the monotonic clock.
+    /// End of the pause, in nanoseconds on the monotonic clock.
     paused_until: AtomicU64,
 }
 
 impl WorkPause {
-    /// Marks work as begun. Returns whether it may go on: `now` is in no pause. Call [`WorkPause::end_work`] in both cases.
+    /// Marks work as begun. Returns true if the work may continue, because `now` is not in a pause. Call
+    /// [`WorkPause::end_work`] in both cases.
     pub fn begin_work(&self, now: u64) -> bool {
         self.works.store(true, Ordering::Relaxed);
         full_fence("work_before_look");
         !self.is_paused_at(now)
     }
 
-    /// The work is done.
+    /// Marks the work as done.
     pub fn end_work(&self) {
         self.works.publish(false);
     }
 
-    /// Whether `now` is in a pause.
+    /// Whether the time `now` is in a pause.
     pub fn is_paused_at(&self, now: u64) -> bool {
         now < self.paused_until.load(Ordering::Relaxed)
     }
@@ -105,59 +110,62 @@ impl WorkPause {
         full_fence("pause_before_look");
     }
 
-    /// Whether work is under way. After a `false` everything that it did is visible.
+    /// Whether work is under way. After a `false`, the caller sees everything that the work did.
     pub fn is_working(&self) -> bool {
         self.works.observe()
     }
 }
 
-/// A shutdown that waits for the threads inside. No thread goes in after the shutdown has begun.
+/// A shutdown that waits for the threads that have entered. No thread enters after the shutdown has begun.
 #[derive(Debug)]
 pub struct Shutdown {
     inside: AtomicU32,
-    /// The thread that ends; 0 before the end.
+    /// Number of the thread that runs the shutdown; 0 before the shutdown.
     ender: AtomicU64,
 }
 
 impl Shutdown {
-    /// Before the end, with no thread inside.
+    /// State before the shutdown, with no thread inside.
     #[cfg(not(loom))]
     #[allow(clippy::new_without_default, reason = "it is made for a static")]
     pub const fn new() -> Self {
         Self { inside: AtomicU32::new(0), ender: AtomicU64::new(0) }
     }
 
-    /// Before the end, with no thread inside.
+    /// State before the shutdown, with no thread inside.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self { inside: AtomicU32::new(0), ender: AtomicU64::new(0) }
     }
 
-    /// Goes inside. Call [`Shutdown::ender`] after it: if another thread ends, go out again with [`Shutdown::leave`].
+    /// Counts the calling thread as inside. Call [`Shutdown::ender`] after it: if another thread runs the shutdown,
+    /// call [`Shutdown::leave`].
     pub fn enter(&self) {
         self.inside.fetch_add(1, Ordering::Relaxed);
         full_fence("enter_before_look");
     }
 
-    /// Goes out.
+    /// Stops counting the calling thread as inside.
     pub fn leave(&self) {
         self.inside.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The thread that ends; 0 before the end.
+    /// Number of the thread that runs the shutdown; 0 before the shutdown.
     #[inline]
     pub fn ender(&self) -> u64 {
         self.ender.load(Ordering::Relaxed)
     }
 
-    /// Begins the end. Returns the number of threads inside, which did not see it.
+    /// Begins the shutdown. Returns the number of threads that are inside and entered before they could see the
+    /// shutdown.
     pub fn begin(&self, ender: u64) -> u32 {
         self.ender.store(ender, Ordering::Relaxed);
         full_fence("end_before_look");
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// In a forked child: the threads inside do not exist here, and the end is the parent's.
+    /// In a forked child: resets the state. The threads inside do not exist in the child, and the shutdown is the
+    /// parent's.
     pub fn forget(&self) {
         self.inside.store(0, Ordering::Relaxed);
         self.ender.store(0, Ordering::Relaxed);

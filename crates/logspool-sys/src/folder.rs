@@ -16,7 +16,7 @@ use super::available::available_memory;
 use super::handover::Handover;
 use super::memory_files::MemoryFiles;
 
-/// An open folder of segments. A clone is the same open folder.
+/// An open folder of segments. A clone refers to the same open folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
     place: FolderPlace,
@@ -29,9 +29,9 @@ pub struct Folder {
 /// Where the files of a folder are.
 #[derive(Debug, Clone)]
 enum FolderPlace {
-    /// In a folder of a file system.
+    /// The files are in a directory of a file system.
     Directory(Arc<File>),
-    /// In memory, held by descriptors.
+    /// The files are in memory and have no path; descriptors keep them alive.
     Memory(Arc<MemoryFiles>),
 }
 
@@ -50,11 +50,11 @@ fn c_string(text: &str) -> io::Result<CString> {
 }
 
 impl Folder {
-    /// Opens the folder; a missing one is made with mode 0700.
+    /// Opens the folder. A missing folder is made with mode 0700.
     ///
     /// # Errors
     ///
-    /// It is no folder, a symbolic link, owned by another user, or accessible to others.
+    /// The path is not a folder, or is a symbolic link. The folder is owned by another user, or accessible to others.
     pub fn open(path: &Path) -> io::Result<Self> {
         let name = c_string(&path.to_string_lossy())?;
         // SAFETY: `name` is a valid C string.
@@ -111,7 +111,7 @@ impl Folder {
         }
     }
 
-    /// The same folder, opened again by its path if it has one: it may have been removed and made again.
+    /// Opens the same folder again by its path, if it has one. The folder may have been removed and made again.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Folder {
         }
     }
 
-    /// The files of a folder in memory.
+    /// The files of a folder in memory. `None`: the folder is a directory.
     pub fn memory_files(&self) -> Option<&MemoryFiles> {
         match &self.place {
             FolderPlace::Directory(_) => None,
@@ -131,12 +131,11 @@ impl Folder {
         }
     }
 
-    /// Opens a folder that any user may own, as far as this process may: only the superuser may open other users'
-    /// folders.
+    /// Opens a folder that may belong to any user. Only the superuser may open other users' folders.
     ///
     /// # Errors
     ///
-    /// As [`Folder::open_existing`]; also when the name belongs to another user's folder.
+    /// As [`Folder::open_existing`]. Also fails if the folder is named after one user and belongs to another.
     pub fn open_of_any_user(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
@@ -167,7 +166,7 @@ impl Folder {
         Ok(Self { place, path: path.to_owned(), made_here: false, owner, device_and_inode })
     }
 
-    /// Device and inode; they identify the folder whatever its path.
+    /// Device and inode number. They identify the folder even if its path changes.
     pub fn device_and_inode(&self) -> (u64, u64) {
         self.device_and_inode
     }
@@ -177,7 +176,7 @@ impl Folder {
         self.owner
     }
 
-    /// Whether the user of this process owns it.
+    /// Whether the folder belongs to the user of this process.
     pub fn is_own(&self) -> bool {
         // SAFETY: geteuid has no preconditions and cannot fail.
         self.owner == unsafe { libc::geteuid() }
@@ -196,7 +195,7 @@ impl Folder {
         &self.path
     }
 
-    /// Whether it is on memory (tmpfs or ramfs), which is never written back to a disk.
+    /// Whether the folder is on tmpfs or ramfs, whose files are in memory and never written back to a disk.
     pub fn is_memory(&self) -> io::Result<bool> {
         if self.memory_files().is_some() {
             return Ok(true);
@@ -206,7 +205,7 @@ impl Folder {
         Ok(matches!(status.f_type as u64, 0x0102_1994 | 0x8584_58f6))
     }
 
-    /// Free bytes of its file system, or of the machine's memory for a folder in memory.
+    /// Free bytes of the folder's file system. For a folder in memory: free bytes of the machine's memory.
     pub fn free_bytes(&self) -> io::Result<u64> {
         if self.memory_files().is_some() {
             return Ok(available_memory());
@@ -215,7 +214,7 @@ impl Folder {
         Ok(status.f_bavail.saturating_mul(status.f_bsize as u64))
     }
 
-    /// Size of its file system in bytes, used or free.
+    /// Size of the folder's file system in bytes, both used and free.
     pub fn total_bytes(&self) -> io::Result<u64> {
         let status = self.statfs()?;
         Ok(status.f_blocks.saturating_mul(status.f_bsize as u64))
@@ -239,7 +238,7 @@ impl Folder {
         if !self.is_own() {
             use std::os::unix::fs::MetadataExt;
             let status = file.metadata()?;
-            // The owner may put anything there, even files of other users.
+            // The owner of the folder may put anything there, even links to files of other users.
             if status.uid() != self.owner || !status.is_file() {
                 let why = "it is no file of the user whose folder it lies in";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -256,8 +255,8 @@ impl Folder {
         }
     }
 
-    /// As [`Folder::create`], for a file that this process opens only now: a folder in memory keeps no descriptor of
-    /// it.
+    /// As [`Folder::create`], for a file that this process opens only once, now. A folder in memory keeps no descriptor
+    /// of this file.
     pub fn create_once(&self, name: &str) -> io::Result<File> {
         match self.memory_files() {
             Some(held) => held.create(name, false),
@@ -265,7 +264,7 @@ impl Folder {
         }
     }
 
-    /// Opens a file, or makes it.
+    /// Opens a file; a missing file is made.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
         match self.memory_files() {
             Some(held) => held.open_or_create(name),
@@ -281,9 +280,10 @@ impl Folder {
         }
     }
 
-    /// Takes the lock file `name`; a missing file is made. `None`: another process has it.
+    /// Takes the lock file `name`; a missing file is made. `None`: another process holds the lock.
     ///
-    /// Whoever removes a lock file holds its lock. So a lock is valid only while the name refers to the locked file.
+    /// A process that removes a lock file holds its lock. So a lock is valid only while the name refers to the locked
+    /// file.
     pub fn take_lock(&self, name: &str) -> io::Result<Option<File>> {
         loop {
             let lock = self.open_or_create(name)?;
@@ -293,7 +293,8 @@ impl Folder {
             if self.is_named(name, &lock)? {
                 return Ok(Some(lock));
             }
-            // Its last holder removed it between the two steps: try again with the file that has the name now.
+            // The last holder removed the file between opening and locking. Try again with the file that has the name
+            // now.
         }
     }
 
@@ -322,7 +323,7 @@ impl Folder {
         Ok(status)
     }
 
-    /// Times of the last change of names and of the last access, in nanoseconds since the epoch.
+    /// Time of the last change of names in the folder and time of the last access, in nanoseconds since the epoch.
     pub fn times(&self) -> io::Result<Times> {
         use std::os::unix::fs::MetadataExt;
         let FolderPlace::Directory(handle) = &self.place else { return Ok(Times::default()) };
@@ -333,7 +334,7 @@ impl Folder {
         })
     }
 
-    /// Bytes of the directory itself; 0 for a folder in memory.
+    /// Size of the directory itself in bytes; 0 for a folder in memory.
     pub fn size(&self) -> io::Result<u64> {
         match &self.place {
             FolderPlace::Directory(handle) => Ok(handle.metadata()?.len()),
@@ -409,7 +410,7 @@ impl Folder {
         if let Some(held) = self.memory_files() {
             return Ok(held.names());
         }
-        // The descriptor, not the path, so that the folder that was checked is the one that is read.
+        // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
         let path = format!("/proc/self/fd/{}", self.descriptor());
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
@@ -421,12 +422,12 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether the files survive this process. For files in memory that is true only while the keeper runs.
+    /// Whether the files survive this process. Files in memory survive only while the keeper runs.
     pub fn outlives_process(&self) -> bool {
         self.memory_files().is_none_or(|held| held.keeper().is_some_and(Handover::is_kept))
     }
 
-    /// Ends the keeper of files in memory: no further file will be made in the folder.
+    /// Tells the keeper of files in memory that no further file will be made in the folder.
     pub fn finish(&self) {
         if let Some(keeper) = self.memory_files().and_then(MemoryFiles::keeper) {
             keeper.end();
@@ -444,7 +445,8 @@ impl Folder {
     }
 }
 
-/// Age in nanoseconds that the time of a new change may have: the kernel takes it from a clock with ticks.
+/// The kernel takes the time of a change from a clock with coarse ticks. So the time of a new change may be this old,
+/// in nanoseconds.
 pub const CLOCK_TICK_NS: i64 = 20_000_000;
 
 /// Times of a file or folder, in nanoseconds since the epoch.
@@ -457,7 +459,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times in the result of stat(2).
+    /// Takes the times from the result of stat(2).
     pub fn of(status: &libc::stat) -> Self {
         Self {
             modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
@@ -470,10 +472,10 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// Takes the exclusive record lock of a file. `Ok(false)`: another process has it.
+/// Takes the exclusive record lock of a file. `Ok(false)`: another process holds the lock.
 ///
 /// Record locks (`F_SETLK`) end with the process and are not inherited by forked children. But closing any descriptor
-/// of the file in the process drops them: open a lock file once per process and keep it open.
+/// of the file in this process drops the process's locks on it. So open a lock file once per process and keep it open.
 pub fn try_lock(descriptor: RawFd) -> io::Result<bool> {
     let lock = whole_file();
     // SAFETY: the descriptor is open and `lock` lives through the call.
@@ -484,8 +486,8 @@ pub fn try_lock(descriptor: RawFd) -> io::Result<bool> {
     }
 }
 
-/// Whether another process has the record lock of a file. Takes no lock. Closing the file drops a lock that this
-/// process has on it.
+/// Whether another process has the record lock of a file. The check takes no lock. Closing `descriptor` afterwards
+/// drops a lock that this process has on the file.
 pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
     let mut lock = whole_file();
     // SAFETY: the descriptor is open and `lock` lives through the call.

@@ -1,12 +1,13 @@
-//! A lock that a forked child can take although its holder is a thread of the parent.
+//! A lock that a forked child can take even if its holder is a thread of the parent.
 //!
-//! The native threads are asked to stop before a fork, but a thread in a long or stuck call stays. A `Mutex` held by it
-//! would stay locked in the child for ever. A [`ForkSafeLock`] stores its holder's process number (`generation.rs`) instead.
-//! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
-//! changed, so a `ForkSafeLock` holds plain data only. [`PerProcess`] is for everything else.
+//! The native threads are asked to stop before a fork, but a thread in a long or stuck call does not stop. A `Mutex`
+//! held by such a thread would stay locked in the child for ever. A [`ForkSafeLock`] stores its holder's process number
+//! (`generation.rs`) instead. Unlike a process id, a process number is never used again by a child or grandchild. A
+//! child may find the data half changed, so a `ForkSafeLock` holds plain data only. [`PerProcess`] is for all other
+//! data.
 //!
-//! Orderings: `lock_order` when a thread takes the lock pairs with `unlock_order` in `ForkSafeGuard::drop`, and makes the last
-//! holder's writes visible (model: `a_lock_shows_what_its_last_holder_did`).
+//! Orderings: `lock_order`, when a thread takes the lock, pairs with `unlock_order` in `ForkSafeGuard::drop`. The pair
+//! makes the last holder's writes visible (model: `a_lock_shows_what_its_last_holder_did`).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -16,8 +17,8 @@ use crate::generation;
 use crate::sleep::sleep_interruptibly;
 use crate::sync::{AtomicU64, Ordering, guarded};
 
-/// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery takes as long as
-/// its files take, and a poll every 2 ms costs nothing.
+/// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery holds the lock for
+/// as long as its files take, and a poll every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const MAX_PAUSE: Duration = Duration::from_millis(2);
 
@@ -27,7 +28,7 @@ fn lock_order() -> Ordering {
     guarded("lock_is_taken", Ordering::Acquire)
 }
 
-/// Release: whoever takes the lock next sees what this holder wrote.
+/// Release: the thread that takes the lock next sees what this holder wrote.
 #[inline(always)]
 fn unlock_order() -> Ordering {
     guarded("lock_is_released", Ordering::Release)
@@ -73,7 +74,8 @@ impl<T: Copy> ForkSafeLock<T> {
         }
     }
 
-    /// Takes the lock and waits for it without a limit. A thread that already holds it would wait for ever.
+    /// Takes the lock, and waits for it without a limit. A thread that calls this while it holds the lock waits for
+    /// ever.
     pub fn lock(&self) -> ForkSafeGuard<'_, T> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -143,7 +145,7 @@ impl<T: Default + Send> PerProcess<T> {
         Self(ForkSafeLock::new(ValuePlace { process: 0, value: std::ptr::null_mut() }))
     }
 
-    /// Runs `work` on this process's value. A thread already inside `with` would wait for ever.
+    /// Runs `work` on this process's value. A thread that calls this inside `work` waits for ever.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut place = self.0.lock();
         let process = generation::process();

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Two halves of 32 bits in one atomic word; threads wait on the low one.
+/// Two halves of 32 bits in one atomic word; threads wait on the low half.
 ///
-/// The user defines the meaning of the halves. One word holds both so that a change of the low half sees, in the same
-/// atomic operation, whether the high half reports waiting threads: no fence, no needless wake-up.
+/// The user defines the meaning of the halves. Both halves are in one word, so that a change of the low half sees in
+/// the same atomic operation whether threads wait (high half). So no fence is needed, and no wake-up is sent without
+/// need.
 #[derive(Debug)]
 pub struct WaitWord {
-    /// Users of the methods change it with any atomic operation.
+    /// The word itself. Users of the methods may change it with any atomic operation.
     pub word: AtomicU64,
     #[cfg(loom)]
     sleepers: (loom::sync::Mutex<()>, loom::sync::Condvar),
@@ -28,7 +29,7 @@ pub const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// One in the high half.
+/// The word's value for a 1 in the high half.
 pub const HIGH_ONE: u64 = 1 << 32;
 
 impl WaitWord {
@@ -49,7 +50,8 @@ impl WaitWord {
 impl WaitWord {
     /// Waits while the low half is `expected`, at most for `timeout`; with `None` without limit.
     ///
-    /// May return early, after this thread handled a signal or without a reason: check the word again.
+    /// May return early, after this thread handled a signal or without a reason, so the caller must check the word
+    /// again.
     #[inline]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| libc::timespec {
@@ -80,7 +82,7 @@ impl WaitWord {
 
 #[cfg(loom)]
 impl WaitWord {
-    /// As in the kernel, the check and the step to sleep are one operation for threads that wake.
+    /// As in the kernel, the check and the start of the sleep are one operation, as seen by the threads that wake.
     #[inline]
     pub fn wait(&self, expected: u32, _timeout: Option<Duration>) {
         let mut kept = self.sleepers.0.lock().unwrap();
@@ -90,7 +92,7 @@ impl WaitWord {
         drop(kept);
     }
 
-    /// Wakes all threads; that is allowed.
+    /// Wakes all threads, which the contract of `wait` allows: a waiting thread may return early.
     #[inline]
     pub fn wake(&self, _count: u32) {
         drop(self.sleepers.0.lock().unwrap());
@@ -99,7 +101,7 @@ impl WaitWord {
 }
 
 impl WaitWord {
-    /// The word, seen without any order to other memory.
+    /// Loads the word without ordering other memory.
     #[inline]
     pub fn peek(&self) -> u64 {
         self.word.load(Ordering::Relaxed)

@@ -4,8 +4,8 @@
 //! calls in forked children wipes it too: some kernels lack the advice, and user-mode emulators accept it without
 //! effect. The page holds two numbers:
 //!
-//! - The *generation* also moves when the native threads stop before a fork and when a segment is dropped. A producer whose
-//!   generation differs from the page's takes the slow path once.
+//! - The *generation* also changes when the native threads stop before a fork, and when a segment is dropped. If it
+//!   differs from a producer's generation, that producer takes the slow path once.
 //! - The *process number* stays the same for the life of a process. It is unique among a process, its ancestors and its
 //!   descendants, while a grandchild may get an earlier process id again.
 //!
@@ -25,7 +25,7 @@ struct Page {
     pid: AtomicU32,
 }
 
-/// The page, once it is made; never unmapped.
+/// Address of the page, null before the page is made. The page is never unmapped.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Called by the C library in forked children.
@@ -93,25 +93,28 @@ pub fn current() -> u64 {
     page().generation.load(Ordering::Relaxed)
 }
 
-/// As [`current`]; makes visible what was done before that generation began.
+/// As [`current`]. Also makes visible what other threads did before that generation began.
 #[inline]
 pub fn observed() -> u64 {
     page().generation.observe()
 }
 
-/// Begins the next generation: every producer takes the slow path once. Ends the wiped state of a child.
+/// Begins the next generation, so that every producer takes the slow path once. In a forked child this ends the wiped
+/// state.
 pub fn advance() -> u64 {
-    // Before the generation: `wipe` leaves the page unchanged if this process has its number.
+    // Take the process number before the generation changes: `wipe` leaves the page unchanged if this process has its
+    // number.
     process();
-    // Outside the page: a child continues its parent's count, so no generation occurs twice.
+    // The counter is outside the page: a child continues its parent's count, so no generation occurs twice.
     static LAST: AtomicU64 = AtomicU64::new(1);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // Pairs with `observed` in `make_room`: a producer that sees this generation also sees whether the process is dying.
+    // Pairs with `observed` in `make_room`: a producer that sees this generation also sees whether the process is
+    // dying.
     page().generation.publish(next);
     next
 }
 
-/// The number of this process, see the file head. Async-signal-safe once the page is made.
+/// The number of this process, see the module documentation. Async-signal-safe once the page is made.
 #[inline]
 pub fn process() -> u64 {
     let page = page();
@@ -123,7 +126,7 @@ pub fn process() -> u64 {
 
 #[cold]
 fn number_process(page: &Page) -> u64 {
-    // A child continues its parent's count.
+    // A child continues its parent's count, so no number occurs twice.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     page.pid.store(std::process::id(), Ordering::Relaxed);

@@ -1,11 +1,12 @@
-//! Sends the files of a queue to its keeper, through a socket (SOCK_SEQPACKET): one message for each file that is made
-//! or removed.
+//! Sends the files of a queue to its keeper process, through a socket (SOCK_SEQPACKET). There is one message for each
+//! file that is made or removed.
 //!
-//! A message is one byte, `+` or `-`, and the name; with `+` comes the file's descriptor. The keeper reads until all
-//! copies of the program's end are closed: then the program has ended, or has executed another one.
+//! A message is one byte, `+` or `-`, and the file's name. A `+` message also carries the file's descriptor. The keeper
+//! reads until all copies of the program's end of the socket are closed. Then the program has ended, or has executed
+//! another program.
 //!
-//! Nothing here blocks. While the socket is full (the keeper has not started yet, or is stopped), messages wait in
-//! memory and are sent before the next one.
+//! No function of this module blocks. While the socket is full (the keeper has not started yet, or is stopped),
+//! messages wait in memory. They are sent before the next message.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -15,23 +16,23 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Most files that wait in memory for a keeper that does not read.
+/// Maximum number of files that wait in memory for a keeper that does not read.
 ///
-/// Chosen: their descriptors count against the program's limit, which is often 1,024. The socket itself holds some 270
-/// messages, and a keeper that starts has room for both.
+/// Chosen: the descriptors of these files count against the program's limit, which is often 1,024. The socket itself
+/// holds some 270 messages. A keeper that starts has room for the files in memory and in the socket.
 const MAX_WAITING: usize = 128;
 
-/// Longest name in bytes, as in a folder.
+/// Maximum length of a name in bytes, the same as in a file system.
 const NAME_BYTES: usize = 255;
 
-/// A message of the program.
+/// A message from the program to the keeper.
 #[derive(Debug)]
 pub enum Message {
     /// A file of this name was made.
     Added(String, File),
     /// The file of this name was removed.
     Removed(String),
-    /// A message of another version.
+    /// A message of an unknown kind, from another version of the library.
     Unknown,
 }
 
@@ -39,7 +40,8 @@ pub enum Message {
 #[derive(Debug)]
 pub struct Handover {
     socket: OwnedFd,
-    /// Inode of the socket: after a program closes all descriptors, the number may belong to another file.
+    /// Inode of the socket. It detects that a program has closed all descriptors and the number now belongs to another
+    /// file.
     inode: u64,
     waiting: Mutex<VecDeque<Message>>,
     /// Files that could not be sent to the keeper.
@@ -68,7 +70,7 @@ impl Handover {
         Ok((Self { socket, inode, waiting: Mutex::default(), missed: AtomicU64::new(0) }, other))
     }
 
-    /// Registers this end, so that forked children can close their copy, see [`close_inherited`].
+    /// Registers this end of the connection, so that forked children can close their copy, see [`close_inherited`].
     pub fn note_for_children(&self) {
         NEWEST.store(u64::from(std::process::id()) << 32 | self.socket.as_raw_fd() as u64, Ordering::Relaxed);
     }
@@ -125,7 +127,7 @@ impl Handover {
         }
     }
 
-    /// Only system calls and the stack: it may run in a signal handler.
+    /// Uses only system calls and the stack, because it may run in a signal handler.
     fn send(&self, kind: u8, name: &[u8], file: Option<&File>) -> io::Result<()> {
         let socket = self.socket.as_raw_fd();
         if inode_of(socket) != Some(self.inode) {
@@ -148,7 +150,7 @@ impl Handover {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether the keeper runs and has every file, or is about to receive it.
+    /// Whether the keeper runs, and has every file or is about to receive it.
     pub fn is_kept(&self) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
@@ -171,7 +173,7 @@ fn full() -> io::Result<()> {
     Err(ErrorKind::WouldBlock.into())
 }
 
-/// Whether a message can be sent later. ETOOMANYREFS: this user has too many descriptors in flight.
+/// Whether a message that failed can be sent later. ETOOMANYREFS: this user has too many descriptors in flight.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -196,7 +198,7 @@ pub fn close_inherited() {
     }
 }
 
-/// Room for one descriptor that is sent with a message.
+/// Buffer for one descriptor that is sent with a message.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -315,7 +317,7 @@ mod tests {
             handover.add(&format!("{added:04}"), &file);
             added += 1;
         }
-        // A file that waits is removed before its message was sent.
+        // Removes a file that still waits, before its message was sent.
         handover.remove(&format!("{:04}", added - 1));
         handover.remove("0000");
         assert!(handover.is_kept());

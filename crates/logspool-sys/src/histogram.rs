@@ -1,6 +1,6 @@
 //! Histograms that any thread may add to, and their counts at one moment.
 //!
-//! Relaxed atomics: a reader may see one counter a moment older than another.
+//! The atomics are relaxed, so a reader may see one counter that is a moment older than another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,12 +13,12 @@ pub struct Histogram<const N: usize> {
     sum_millionths: AtomicU64,
 }
 
-/// A [`Histogram`] at one moment.
+/// The counts of a [`Histogram`] at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramCounts {
-    /// Upper bound and number of observations at or below it, cumulative.
+    /// Each bucket's upper bound, with the number of observations at or below it (cumulative).
     pub cumulative: Vec<(f64, u64)>,
-    /// All observations.
+    /// Number of all observations.
     pub count: u64,
     /// Sum of all observations.
     pub sum: f64,
@@ -42,7 +42,7 @@ impl<const N: usize> Histogram<N> {
         self.sum_millionths.fetch_add((value * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// The counts now.
+    /// The counts at this moment.
     pub fn counts(&self, bounds: &[f64; N]) -> HistogramCounts {
         let mut count = 0;
         let cumulative = bounds

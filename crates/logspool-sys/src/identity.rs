@@ -1,4 +1,4 @@
-//! The process that made a segment: the parts of the NAME in the names of its files.
+//! The process that made a segment, and the NAME that its files have in common.
 //!
 //! NAME is `<pid namespace>-<pid>-<process start>-<image>`. Each forked child has another process id. The image is a
 //! hash of random bytes that the kernel gives a program at exec, so it differs after exec. The start distinguishes two
@@ -8,12 +8,12 @@ use std::fmt;
 
 use crate::fork_safe_lock::PerProcess;
 
-/// A process, as identified by the names of its files.
+/// A process, as its NAME in the file names identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIdentity {
     /// Inode of its pid namespace.
     pub namespace: u64,
-    /// Its process id in that namespace.
+    /// Its process id in that pid namespace.
     pub pid: u32,
     /// When it started, in clock ticks since boot.
     pub start: u64,
@@ -49,9 +49,9 @@ impl ProcessIdentity {
         parts.next().is_none().then_some(Self { namespace, pid, start, image })
     }
 
-    /// Whether it is this process. The start is not compared, because another copy of the library in this process may
-    /// have read another value. So this process also spares the files of an earlier child of its parent with the
-    /// same process id.
+    /// Whether this is the calling process. The start is not compared, because another copy of the library in this
+    /// process may have read another value. So the process also spares the files of an earlier child of its parent that
+    /// had the same process id.
     pub fn is_current(&self) -> bool {
         let this = Self::current();
         (self.namespace, self.pid, self.image) == (this.namespace, this.pid, this.image)
@@ -60,7 +60,8 @@ impl ProcessIdentity {
     /// Whether a process with this id and start runs in the pid namespace of this process.
     pub fn is_running(&self) -> bool {
         let pid = self.pid;
-        // Not /proc/PID/stat first: user-mode emulators answer that one themselves, and only for their own process.
+        // /proc/PID/stat is not read first. User-mode emulators answer that path themselves, and only for their own
+        // process.
         let start =
             start_in(&format!("/proc/{pid}/task/{pid}/stat")).or_else(|| start_in(&format!("/proc/{pid}/stat")));
         start == Some(self.start)
@@ -94,7 +95,7 @@ fn program_image() -> u64 {
     }
     // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
     let bytes = unsafe { *address };
-    // FNV-1a: the bytes seed the stack protector, so they must not be in a file name themselves.
+    // FNV-1a hash. The bytes seed the stack protector, so they must not be visible in a file name.
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

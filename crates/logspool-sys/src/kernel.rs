@@ -1,10 +1,11 @@
 //! Probes the system calls that guarantees depend on, once per process.
 //!
 //! An emulator, a sandbox or a container's filter may refuse a call that the host's kernel supports. Each such call has
-//! a weaker replacement. [`missing`] lists the missing calls and their effects, for `health()` and `doctor`.
+//! a weaker replacement. [`missing`] lists the refused calls and the effects of their loss, for `health()` and
+//! `doctor`.
 //!
-//! Atomics outside `queue` and `stats`: one word for each call with the result of its probe. Two threads that probe at the
-//! same time find the same result, and a forked child keeps it.
+//! Atomics outside `queue` and `stats`: one word for each call with the result of its probe. Two threads that probe at
+//! the same time find the same result, and a forked child keeps it.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -27,20 +28,20 @@ pub enum SystemCall {
     Memfd,
 }
 
-/// A system call that does not work here.
+/// A system call that does not work in this environment.
 #[derive(Debug, Clone, Copy)]
 pub struct MissingCall {
     /// The call.
     pub call: SystemCall,
     /// The call with its arguments, as a user would look it up.
     pub name: &'static str,
-    /// The guarantee that is weaker without it.
+    /// The guarantee that is weaker without this call.
     pub weaker: &'static str,
-    /// How to repair it.
+    /// How the user can make the call work.
     pub remedy: &'static str,
-    /// Whether a killed program may lose records without it.
+    /// Whether a killed program may lose records without this call.
     pub costs_records: bool,
-    /// The error of the call.
+    /// The error number that the call returned.
     pub errno: i32,
 }
 
@@ -53,7 +54,7 @@ const CALLS: [SystemCall; 6] = [
     SystemCall::Memfd,
 ];
 
-/// Result of each call: [`UNKNOWN`], [`WORKS`], or the error number.
+/// Result of the probe of each call: [`UNKNOWN`], [`WORKS`], or the error number.
 static RESULTS: [AtomicI32; CALLS.len()] = [const { AtomicI32::new(UNKNOWN) }; CALLS.len()];
 const UNKNOWN: i32 = -1;
 const WORKS: i32 = 0;
@@ -76,7 +77,7 @@ pub fn has_memfd() -> bool {
     errno_of(SystemCall::Memfd) == WORKS
 }
 
-/// The calls that do not work here, each with its effect.
+/// The calls that do not work in this environment, each with its effect.
 pub fn missing() -> Vec<MissingCall> {
     let missing = |call: &SystemCall| Some(describe(*call, errno_of(*call))).filter(|missing| missing.errno != WORKS);
     CALLS.iter().filter_map(missing).collect()
@@ -176,7 +177,7 @@ fn describe(call: SystemCall, errno: i32) -> MissingCall {
 
 /// The error number of a system call, or [`WORKS`] if it succeeded.
 fn errno(result: libc::c_long) -> i32 {
-    // Some sandboxes fail without an error number; that counts as a failure too.
+    // Some sandboxes fail without setting an error number. That counts as a failure, too.
     if result >= 0 { WORKS } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS).max(1) }
 }
 
@@ -195,7 +196,7 @@ fn make_memfd() -> Result<File, i32> {
 }
 
 fn probe_record_locks() -> i32 {
-    // A file used only here: closing it releases no record lock of other code.
+    // The file is used by this probe only, so closing it releases no record lock of other code.
     let file = make_memfd().ok().or_else(|| File::open("/proc/self/exe").ok());
     let Some(file) = file else { return WORKS };
     let whole = |kind: libc::c_int| libc::flock {
@@ -241,7 +242,7 @@ fn probe_advice(advice: libc::c_int) -> i32 {
 fn probe_futex() -> i32 {
     let word = 0_u32;
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word lives through the call, which returns at once: the word is not 1.
+    // SAFETY: the word lives through the call. The call returns at once, because the word is not 1.
     let result = unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 1, std::ptr::null::<u8>()) };
     match errno(result) {
         libc::EAGAIN => WORKS,

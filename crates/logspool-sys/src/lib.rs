@@ -1,9 +1,10 @@
 //! Services of the operating system for the other layers: atomics and futex, clock, folders, fork, native threads.
 //!
-//! Stop on the line: below it; every other layer of the core uses this one.
+//! Pipeline stage: none; every other layer of the core uses this one (see ARCHITECTURE.md).
 //!
-//! Invariants: nothing here knows records, and only the C library is used. A forked child may meet a lock whose thread
-//! does not exist there, or a mapping that it does not have; [`fork_safe_lock`] and [`generation`] handle both.
+//! Invariants: nothing in this layer knows records, and only the C library is used. A forked child may find a lock
+//! whose holder does not exist in the child, or a mapping that it does not have. [`fork_safe_lock`] and [`generation`]
+//! handle these two cases.
 //!
 //! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 
@@ -15,10 +16,10 @@ pub mod fork_safe_lock;
 pub mod futex;
 #[cfg(not(loom))]
 pub mod generation;
-/// The models know one process.
+/// Process numbers in model runs, which have one process only.
 #[cfg(loom)]
 pub mod generation {
-    /// Its number.
+    /// The process number.
     pub fn process() -> u64 {
         1
     }

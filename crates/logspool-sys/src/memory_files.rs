@@ -1,9 +1,10 @@
-//! Files of a queue without a folder: memory (memfd_create(2)) under a name.
+//! Files of a queue without a folder. Each file is memory (memfd_create(2)) with a name.
 //!
-//! The program makes them and sends each to its keeper (`handover.rs`), which has them under the same names. So both
-//! sides have a [`Folder`](super::folder::Folder) that the rest of the core uses like a folder on tmpfs.
+//! The program makes the files and sends each of them to its keeper (`handover.rs`), which stores them under the same
+//! names. So program and keeper each have a [`Folder`](super::folder::Folder) that the other parts of the core use like
+//! a folder on tmpfs.
 //!
-//! Record locks work on these files as on others: they belong to the inode, which both processes share.
+//! Record locks work on these files as on other files: the locks belong to the inode, which both processes share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,10 +14,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::handover::{Handover, Message};
 
-/// The named files of one process; see the file head.
+/// The named files of one process; see the module documentation.
 #[derive(Debug, Default)]
 pub struct MemoryFiles {
-    /// `None` for a file that is opened once: its descriptor is not kept here.
+    /// The files by name. The value is `None` for a file that is opened only once, whose descriptor is not kept.
     files: Mutex<BTreeMap<String, Option<File>>>,
     /// The connection to the keeper; `None` in the keeper itself.
     keeper: Option<Handover>,
@@ -37,7 +38,7 @@ impl MemoryFiles {
         self.keeper.as_ref()
     }
 
-    /// Applies a message of the program.
+    /// Applies a message from the program: adds or removes a file.
     pub fn apply(&self, message: Message) {
         match message {
             Message::Added(name, file) => _ = self.files().insert(name, Some(file)),
@@ -132,7 +133,8 @@ impl MemoryFiles {
 ///
 /// The error of memfd_create(2).
 pub fn memory_file() -> io::Result<File> {
-    // Not executable: Linux 6.3 and later expect this flag (0x8), older kernels do not know it.
+    // The first try makes the file not executable. Linux 6.3 and later expect this flag (0x8); older kernels do not
+    // know it.
     let made = [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC].map(|flags| {
         // SAFETY: a valid C string.
         move || unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) }

@@ -1,4 +1,5 @@
-//! Loom models of `published`, `crossing`, `barrier`, `fork_safe_lock` and `progress`: each fails when what it guards is weakened.
+//! Loom models of `published`, `crossing`, `barrier`, `fork_safe_lock` and `progress`. Each fails when the ordering it
+//! guards is weakened.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -11,7 +12,7 @@ use crate::progress::Steps;
 use crate::published::{Counted, Entered, Published};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// A word and data that it is about.
+/// A word, and the data that the word publishes.
 struct About<W> {
     word: W,
     data: [UnsafeCell<u32>; 2],
@@ -38,7 +39,7 @@ impl<W> About<W> {
     }
 }
 
-/// Runs a model and checks that at least one interleaving reached the state that it is about.
+/// Runs a model and checks that at least one interleaving reached the state that the model is about.
 fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = reached.clone();
@@ -50,7 +51,7 @@ fn reach(reached: &std::sync::atomic::AtomicBool) {
     reached.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// One thread writes the data and then calls `show`; the other one reads the data where `sees` is true.
+/// One thread writes the data and then calls `show`. The other thread reads the data if `sees` returns true.
 fn data_is_seen<W: Send + Sync + 'static>(
     word: fn() -> W,
     show: impl Fn(&W) + Copy + Send + Sync + 'static,
@@ -142,7 +143,7 @@ fn a_bit_shows_what_it_is_about() {
     data_is_seen(|| AtomicU64::new(1), |word| word.add_bits(4), |word| word.observe() & 4 != 0);
 }
 
-/// Two threads that go in add to the data; nobody waits.
+/// Two threads that enter add to the data; neither of them waits.
 fn one_at_a_time<W: Entered + Send + Sync + 'static>(word: fn() -> W) {
     model_that_reaches(move |reached| {
         let about = About::new(word());

@@ -1,8 +1,8 @@
 //! Callers that wait for the native threads sleep here, and every step that may end a wait wakes them.
 //!
 //! The whole process uses one word. A caller reads the count of steps, checks whether it must wait, and sleeps only
-//! while the count is unchanged; so it misses no step between the check and the sleep. Steps cost one atomic operation
-//! if no caller sleeps. Async-signal-safe.
+//! while the count is unchanged. So it misses no step between the check and the sleep. A step costs one atomic
+//! operation if no caller sleeps. All functions are async-signal-safe.
 //!
 //! The word is an atomic, because the collector must not take a lock to wake a caller.
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::futex::{HIGH_ONE, WaitWord, high, low};
 use crate::sync::{Ordering, guarded};
 
-/// Ordering of a step: a caller that sees the step sees what was done in it (model:
+/// Ordering of a step: a caller that sees the step also sees everything that was done before it (model:
 /// `a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it`).
 #[inline(always)]
 fn step_order() -> Ordering {
@@ -29,7 +29,7 @@ fn seen_order() -> Ordering {
 /// A count of steps that threads sleep on.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// Low half: steps, modulo 2^32. High half: sleeping callers.
+    /// Low half: number of steps, modulo 2^32. High half: number of sleeping callers.
     word: WaitWord,
 }
 
@@ -63,11 +63,11 @@ impl Steps {
     }
 }
 
-/// The steps of this process.
+/// The step counter of this process.
 #[cfg(not(loom))]
 static STEPS: Steps = Steps::new();
 
-/// Notes a step, and wakes the callers that sleep.
+/// Counts a step, and wakes the callers that sleep.
 #[cfg(not(loom))]
 pub fn note() {
     STEPS.note();
@@ -79,7 +79,7 @@ pub fn steps() -> u32 {
     STEPS.steps()
 }
 
-/// Waits for a step after `seen` without sleeping, until `end`. Returns whether it came.
+/// Waits for a step after `seen` without sleeping, until the time `end`. Returns whether a step came.
 #[cfg(not(loom))]
 pub fn spin_until_step(seen: u32, end: Instant) -> bool {
     while Instant::now() < end {
@@ -97,7 +97,7 @@ pub fn sleep(seen: u32, time: Duration) {
     STEPS.sleep(seen, time);
 }
 
-/// In a forked child: the parent's sleeping threads do not exist here.
+/// In a forked child: resets the number of sleeping threads, because the parent's threads do not exist in the child.
 #[cfg(not(loom))]
 pub fn forget_sleepers() {
     STEPS.word.word.store(0, Ordering::Relaxed);

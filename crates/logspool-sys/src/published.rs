@@ -1,8 +1,9 @@
 //! Atomic words by which one thread shows another what it has done: the orderings of the whole project, by method.
 //!
-//! A thread writes data, then calls a method of the left column. A thread that calls the method of the right column and
-//! reads that value, or a later one, also sees the data. The words themselves are plain atomics, in a static, a struct
-//! or a shared mapping. Code that needs an ordering calls these methods; `Relaxed` code uses the atomics directly.
+//! A thread writes data, then calls a method of the first column. Another thread calls a method of the "pairs with"
+//! column. If it reads the value of the first thread, or a later value, it also sees the data. The words themselves are
+//! plain atomics, in a static, a struct or a shared mapping. Code that needs an ordering calls these methods; `Relaxed`
+//! code uses the atomics directly.
 //!
 //! | method | its ordering | pairs with | weakened by | model |
 //! |---|---|---|---|---|
@@ -21,7 +22,7 @@ use crate::sync::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Orderi
 
 /// A word that publishes data written before it.
 pub trait Published {
-    /// What the word holds.
+    /// Type of the value that the word holds.
     type Value: Copy;
 
     /// Stores `value`. A thread that observes it sees everything that this thread did before.
@@ -30,14 +31,14 @@ pub trait Published {
     /// Loads the value, and makes visible what its writer did before it published the value.
     fn observe(&self) -> Self::Value;
 
-    /// Stores `value` and returns the value before it: a `publish` and an `observe` in one step.
+    /// Stores `value` and returns the old value: a `publish` and an `observe` in one step.
     fn exchange(&self, value: Self::Value) -> Self::Value;
 
     /// Publishes `value` if the word holds `expected`.
     ///
     /// # Errors
     ///
-    /// The value that the word holds instead; what its writer did before is visible.
+    /// Returns the value that the word holds instead. What the writer of that value did before is visible.
     fn publish_over(&self, expected: Self::Value, value: Self::Value) -> Result<(), Self::Value>;
 }
 
@@ -46,22 +47,24 @@ pub trait Counted: Published {
     /// Adds one and returns the new value. A thread that observes it sees what this thread did before.
     fn advance(&self) -> Self::Value;
 
-    /// As [`Counted::advance`], and makes visible what the thread of the number before did.
+    /// As [`Counted::advance`]. In addition, the caller sees everything that the thread that stored the previous number
+    /// did before it.
     fn advance_both_ways(&self) -> Self::Value;
 
-    /// Makes the word at least `value`.
+    /// Raises the word to `value` if it is smaller, and publishes what this thread did before.
     fn raise(&self, value: Self::Value);
 
-    /// Sets the bits of `mask`.
+    /// Sets the bits of `mask`, and publishes what this thread did before.
     fn add_bits(&self, mask: Self::Value);
 }
 
 /// A flag that lets one thread at a time in, without waiting.
 pub trait Entered {
-    /// Sets the flag. Returns whether it was clear: then the caller is inside and sees what the one before it did there.
+    /// Sets the flag. Returns whether it was clear. If so, the caller is inside and sees what the previous thread did
+    /// inside.
     fn try_enter(&self) -> bool;
 
-    /// Clears the flag. Only a thread that is inside calls it.
+    /// Clears the flag and publishes what this thread did inside. Only a thread that is inside may call it.
     fn leave(&self);
 }
 

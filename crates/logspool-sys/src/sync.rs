@@ -15,8 +15,7 @@ pub use std::{
     sync::{Condvar, Mutex, MutexGuard},
 };
 
-/// Returns `strong`. In a model run whose `LOGSPOOL_WEAKEN` is `name` it returns `Relaxed`, so that the model turns
-/// red.
+/// Returns `strong`. In a model run whose `LOGSPOOL_WEAKEN` is `name` it returns `Relaxed`, so that the model fails.
 #[inline(always)]
 pub fn guarded(name: &str, strong: Ordering) -> Ordering {
     if is_weakened(name) { Ordering::Relaxed } else { strong }
@@ -25,13 +24,13 @@ pub fn guarded(name: &str, strong: Ordering) -> Ordering {
 /// Whether this model run leaves out the ordering or fence `name`.
 #[cfg(loom)]
 pub fn is_weakened(name: &str) -> bool {
-    // A lock of the standard library: the models must not see it.
+    // Uses a lock of the standard library, because the models must not see it.
     static WEAKENED: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| std::env::var("LOGSPOOL_WEAKEN").unwrap_or_default());
     *WEAKENED == name
 }
 
-/// Outside of model runs nothing is weakened.
+/// Always false: outside of model runs nothing is weakened.
 #[cfg(not(loom))]
 #[inline(always)]
 pub const fn is_weakened(_name: &str) -> bool {

@@ -19,7 +19,7 @@ use logspool_sys::barrier;
 use logspool_sys::crossing::full_fence;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering, guarded};
 
-/// Release: whoever sees the new `head` also sees the bytes before it.
+/// Release: a thread that sees the new `head` also sees the bytes before that position.
 #[inline(always)]
 fn publish_order() -> Ordering {
     guarded("publish", Ordering::Release)
@@ -31,7 +31,7 @@ fn observe_order() -> Ordering {
     guarded("observe", Ordering::Acquire)
 }
 
-/// Release: whoever sees the new `tail` may overwrite what lies before it.
+/// Release: a thread that sees the new `tail` may overwrite the bytes before that position.
 #[inline(always)]
 fn release_order() -> Ordering {
     guarded("release", Ordering::Release)
@@ -43,7 +43,7 @@ fn reuse_order() -> Ordering {
     guarded("reuse", Ordering::Acquire)
 }
 
-/// Release: the next owner of the lane sees where this one stopped.
+/// Release: the next owner of the lane sees the `head` at which the previous owner stopped.
 #[inline(always)]
 fn hand_over_order() -> Ordering {
     guarded("hand_over", Ordering::Release)
@@ -55,7 +55,7 @@ fn claim_order() -> Ordering {
     guarded("claim", Ordering::Acquire)
 }
 
-/// Release: whoever sees that a window is closed sees the record that it published.
+/// Release: a thread that sees that the window is closed also sees the record published in it.
 #[inline(always)]
 fn close_order() -> Ordering {
     guarded("close", Ordering::Release)
@@ -70,14 +70,14 @@ fn await_order() -> Ordering {
 /// Value of [`ProducerCursor::switch`] while a lane has only its first ring.
 pub const NOT_GROWN: u64 = u64::MAX;
 
-/// The producer's line of a lane.
+/// The producer's cache line of a lane.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ProducerCursor {
     /// Position after the last published record. Moved by the producer only.
     pub head: AtomicU64,
-    /// Position at which the second ring begins, or [`NOT_GROWN`]. Set once by the producer, before the
-    /// first record of the second ring is published: seen by whoever sees a `head` beyond it.
+    /// Position at which the second ring begins, or [`NOT_GROWN`]. The producer sets it once, before it publishes the
+    /// first record of the second ring. So a thread that sees a `head` beyond this position also sees the position.
     pub switch: AtomicU64,
     /// Set between reserve and publish. A call that finds it set has interrupted that window.
     pub busy: AtomicU32,
@@ -85,7 +85,7 @@ pub struct ProducerCursor {
     pub shared_lock: AtomicU32,
 }
 
-/// The consumer's line of a lane.
+/// The consumer's cache line of a lane.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ConsumerCursor {
@@ -95,7 +95,7 @@ pub struct ConsumerCursor {
     pub batched: AtomicU64,
 }
 
-/// States of a lane, in [`LaneState::word`]. 0: it has no ring yet and cannot be claimed.
+/// States of a lane, in [`LaneState::word`]. State 0: the lane has no ring yet and cannot be claimed.
 pub mod state {
     /// One thread writes it.
     pub const OWNED: u32 = 1;
@@ -109,7 +109,7 @@ pub mod state {
 #[derive(Debug)]
 #[repr(C)]
 pub struct LaneState {
-    /// One of [`state`].
+    /// The lane's state, one of the constants in [`state`].
     pub word: AtomicU32,
     /// Number of owners, past and present; breaks ties in the order of a batch.
     pub incarnation: AtomicU32,
@@ -157,10 +157,11 @@ impl ProducerCursor {
         self.busy.load(Ordering::Relaxed) != 0
     }
 
-    /// Opens the window in which a record is written, unless `may` says no then.
+    /// Opens the window in which a record is written, unless `may` returns false inside it.
     ///
-    /// Who makes `may` say no, passes `barrier::heavy` and then finds no window open ([`Self::has_no_window`]) knows
-    /// that no further record is published (model: `no_record_comes_behind_a_shut_door`).
+    /// A thread that wants to end all pushes makes `may` return false, passes `barrier::heavy`, and waits until no
+    /// window is open ([`Self::has_no_window`]). After that no further record is published (model:
+    /// `no_record_comes_behind_a_shut_door`).
     #[inline]
     pub fn open_window(&self, may: impl FnOnce() -> bool) -> bool {
         self.busy.store(1, Ordering::Relaxed);
@@ -199,15 +200,16 @@ impl ProducerCursor {
         self.head.load(observe_order())
     }
 
-    /// Makes the second ring begin at the current head. The next `publish` makes it known.
+    /// Makes the second ring begin at the current head. The next `publish` makes this position visible to the consumer.
     #[inline]
     pub fn grow_at(&self, head: u64) {
-        // Relaxed: ordered before the next `publish`, which is the only way to a position beyond it
-        // (model: `growth_is_seen`).
+        // Relaxed: the next `publish` orders this store, and no thread reaches a position beyond `head` without that
+        // `publish` (model: `growth_is_seen`).
         self.switch.store(head, Ordering::Relaxed);
     }
 
-    /// Start of the second ring. Valid for every position below a `published` head loaded before.
+    /// Start of the second ring. The value is valid for every position below a head that was loaded with `published`
+    /// before.
     #[inline]
     pub fn switch(&self) -> u64 {
         self.switch.load(Ordering::Relaxed)
@@ -247,8 +249,8 @@ impl Default for ConsumerCursor {
     }
 }
 
-/// The collector is about to sleep: look for requests after this call. A thread that makes a request, passes a fence and
-/// then finds no sleeping collector knows that the collector sees the request.
+/// Announces that the collector is about to sleep. The collector must check for requests after this call. A thread that
+/// makes a request, passes a fence and then finds no sleeping collector knows that the collector sees the request.
 pub fn announce_sleep(sleeping: &AtomicU32) {
     sleeping.store(1, Ordering::Relaxed);
     full_fence("sleep_before_look");

@@ -1,8 +1,8 @@
-//! The order of a batch: one pure function of (stamp, lane incarnation, place in the list).
+//! The order of a batch: one pure function of (stamp, lane incarnation, place in the list of lanes).
 //!
-//! The collector orders records by it when it makes a batch. The recoverer uses it to make the same batch again from a
-//! manifest, so both render the same bytes. Lanes without a record in a batch do not affect its order, so a manifest
-//! need not name them.
+//! The collector orders the records by this function when it makes a batch. The recoverer uses the same function to
+//! make the batch again from a manifest, so both render the same bytes. Lanes without a record in a batch do not affect
+//! its order, so a manifest need not name them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,7 +45,7 @@ pub fn in_order<'a>(
     while let Some(Reverse((_, _, index))) = order.pop() {
         let next = order.peek().map(|Reverse((ticks, incarnation, _))| (*ticks, *incarnation));
         let share = &mut shares[index];
-        // A run: records of this lane until another lane has an earlier one.
+        // Takes a run: all records of this lane until another lane has an earlier one.
         while let Some(peeked) = share.reader.peek() {
             let stamp = peeked.head.ticks;
             if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {

@@ -1,9 +1,9 @@
 //! Lanes: one byte ring per logging thread, in memory that outlives the process.
 //!
-//! Stop on the line: *queue*, between capture and collector.
-//! [`cursor`] and [`ring`] are the algorithm without the storage; the models check both. The layout in the segment is
-//! `segment::layout::LaneHead`. [`producer`] is the calling thread's side, [`reader`] the side of the collector and the
-//! recoverer, [`merge`] the order in which both take records.
+//! Pipeline stage: *queue*, between capture and collector (see ARCHITECTURE.md). [`cursor`] and [`ring`] are the
+//! algorithm without the storage; the models check both modules. The layout in the segment is
+//! `segment::layout::LaneHead`. [`producer`] is the side of the thread that logs. [`reader`] is the side of the
+//! collector and the recoverer, and [`merge`] the order in which these two take records.
 
 pub mod cursor;
 #[cfg(all(loom, test))]

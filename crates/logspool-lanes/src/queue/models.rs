@@ -13,7 +13,7 @@ use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state}
 use super::ring::{ReadPosition, RecordOffsets, Ring, RingError, WritePosition};
 use crate::segment::layout::LaneHead;
 
-/// A lane of two one-record rings.
+/// A lane with two rings, each with room for one record.
 struct Lane {
     producer: ProducerCursor,
     consumer: ConsumerCursor,
@@ -24,7 +24,7 @@ struct Lane {
 
 // SAFETY: the models are the proof: loom reports every access to the cells that is not ordered.
 unsafe impl Sync for Lane {}
-// SAFETY: as above; nothing in it is bound to a thread.
+// SAFETY: as for `Sync`; nothing in the lane is bound to a thread.
 unsafe impl Send for Lane {}
 
 impl Lane {
@@ -186,7 +186,7 @@ fn no_record_comes_behind_a_shut_door() {
     });
 }
 
-/// Words of the first ring of the models below, and of the one that it grows by.
+/// Words of the first ring of the models below, and of the second ring that the lane grows by.
 const FIRST_WORDS: usize = 8;
 const SECOND_WORDS: usize = 16;
 
@@ -202,7 +202,7 @@ struct Rings {
 
 // SAFETY: the models are the proof: loom reports every access to the cells that is not ordered.
 unsafe impl Sync for Rings {}
-// SAFETY: nothing in it is bound to a thread.
+// SAFETY: nothing in the rings is bound to a thread.
 unsafe impl Send for Rings {}
 
 impl Rings {
@@ -257,7 +257,7 @@ impl Rings {
         place.push(&self.head, 8 * WORDS as u64, 0, || true, write)
     }
 
-    /// Takes every record that is published, and frees its bytes. Returns the values.
+    /// Takes every published record, and frees its bytes. Returns the values of the records.
     fn drain(&self) -> Vec<u64> {
         let mut values = Vec::new();
         let Some((mut place, _)) = ReadPosition::look_up(&self.head) else { return values };
@@ -287,7 +287,7 @@ fn records_of_a_ring_that_wraps_are_whole_and_in_order() {
             thread::spawn(move || {
                 let (mut place, _) = WritePosition::look_up(&rings.head, 0);
                 assert_eq!(Ok(()), rings.push(&mut place, 1));
-                // The second record goes to the start of the ring, once the first one is read.
+                // The second record is written to the start of the ring, after the first record is read.
                 (0..2).any(|_| rings.push(&mut place, 2).is_ok())
             })
         };

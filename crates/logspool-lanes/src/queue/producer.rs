@@ -1,9 +1,9 @@
 //! The calling thread's side of its lane: reserve, fill, publish.
 //!
-//! From reserve to publish there are only stores. Anything that can run foreign code, allocate or release the
+//! From reserve to publish there are only stores. Anything that can run user Python code, allocate or release the
 //! interpreter lock happens before. A `Producer` belongs to one thread and one generation of the process (see
-//! `generation.rs`). Under another generation it pushes nothing. In a forked child, where the segment is not mapped, its
-//! methods do nothing.
+//! `generation.rs`). Under another generation it pushes nothing. In a forked child, where the segment is not mapped,
+//! its methods do nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,15 +20,15 @@ use super::ring::{RingError, WritePosition};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
-/// Share of a ring that only ERROR and above may use: 1/8.
+/// The last 1/8 of a ring is reserved for records of level ERROR and above. This constant is the divisor.
 pub const RESERVED_SHARE: u64 = 8;
-/// A record longer than this share of its ring travels in a file of its own.
+/// A record longer than a quarter of its ring is stored in a separate file. This constant is the divisor.
 const INLINE_SHARE: u64 = 4;
-/// First level of the reserved share.
+/// Lowest level that may use the reserved share of a ring.
 pub const ERROR: u16 = 40;
 
-/// Interval of reading the collector's wake-up word on systems without futex. Chosen: a flush that waits for the
-/// collector takes up to that long; half would double the cost for a program that logs nothing.
+/// Pause between two reads of the collector's wake-up word, on systems without futex. Chosen: a flush waits for the
+/// collector for up to this pause. Halving the pause would double the number of wake-ups of an idle program.
 const WAKE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
@@ -38,11 +38,11 @@ pub struct LargeRecord {
     pub number: u64,
     /// Address to which the values are written.
     pub place: *mut u8,
-    /// Number of bytes there.
+    /// Number of bytes at `place`.
     pub bytes: usize,
 }
 
-/// One thread's writing end of a lane.
+/// The writing end of one lane, used by one thread.
 #[derive(Debug)]
 pub struct Producer {
     /// Generation of the process in which this producer was last checked.
@@ -56,11 +56,11 @@ pub struct Producer {
     place: WritePosition,
     wake_at: u64,
     shared: bool,
-    /// Every id of this segment is larger.
+    /// All ids of this segment are larger than this number.
     first_id: u32,
     /// Whether the last push was refused because of its ids.
     stale_ids: bool,
-    /// [`generation::process`] at creation: the segment is mapped in no other process.
+    /// [`generation::process`] at creation. The segment is mapped in that process only.
     process: u64,
     large: Option<LargeRecord>,
     /// Index of the lane in its segment.
@@ -152,7 +152,7 @@ impl Producer {
         self.shared
     }
 
-    /// The obstacle for a record of `needed` bytes, if there is one.
+    /// The reason why a record of `needed` bytes cannot be pushed; `None` if it can be pushed.
     pub fn push_error(&mut self, needed: u64, level: u16) -> Option<PushError> {
         let Some(lane) = self.lane() else { return Some(PushError::StaleGeneration) };
         if self.shared {
@@ -167,7 +167,7 @@ impl Producer {
         (!self.place.has_room(needed, self.reserved(level))).then_some(PushError::Full)
     }
 
-    /// Bytes that a record of this level must leave free.
+    /// Bytes of the ring that must stay free after a record of this level is pushed.
     #[inline]
     fn reserved(&self, level: u16) -> u64 {
         if level >= ERROR { 0 } else { self.place.bytes / RESERVED_SHARE }
@@ -185,7 +185,7 @@ impl Producer {
         self.look_up_ring(segment);
     }
 
-    /// Most bytes of a record that goes into the ring.
+    /// Maximum number of bytes of a record that is stored in the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
         self.place.bytes / INLINE_SHARE
@@ -196,7 +196,7 @@ impl Producer {
         self.place.bytes
     }
 
-    /// Gives the next push a place for its values.
+    /// Sets the place to which the next push writes its values.
     pub fn set_large(&mut self, large: LargeRecord) {
         self.large = Some(large);
     }
@@ -218,19 +218,19 @@ impl Producer {
         }
     }
 
-    /// Writes one record or returns the obstacle.
+    /// Writes one record, or returns why it cannot be written.
     ///
-    /// `fill` gets the address of exactly `value_bytes` bytes; it may do nothing but store them.
+    /// `fill` gets the address of exactly `value_bytes` bytes, and may only store to them.
     ///
     /// # Errors
     ///
-    /// The [`PushError`]; then `fill` was not called.
+    /// The [`PushError`]. `fill` was not called in that case.
     #[inline]
     pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
         if !self.is_current() {
             return Err(PushError::StaleGeneration);
         }
-        // A record without a site has site 0, which wraps to a number above all ids here.
+        // A record without a site has site 0. The subtraction wraps it to a number above all ids of the segment.
         if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
             self.stale_ids = true;
             return Err(PushError::StaleIds);
@@ -325,8 +325,8 @@ impl Producer {
         if self.place.head >= self.wake_at {
             self.refresh();
             let used = self.place.bytes - (self.place.limit - self.place.head);
-            // Chosen: check again after another eighth, so that a burst does not load the collector's cache line for
-            // every record.
+            // Chosen: the next check follows after another eighth of the ring. So a burst does not load the collector's
+            // cache line for every record.
             self.wake_at = self.place.head
                 + if used >= self.place.bytes / 2 { self.place.bytes / 8 } else { self.place.bytes / 2 - used };
             if used < self.place.bytes / 2 && level < ERROR {
@@ -338,10 +338,10 @@ impl Producer {
     }
 }
 
-/// Wakes the collector if it sleeps. One load when it does not.
+/// Wakes the collector if it sleeps. If it does not sleep, the call costs one load.
 ///
-/// There is no fence between a publish and this load: a wake-up can be missed, and then the collector's
-/// own timeout (at most 5 ms) finds the record.
+/// There is no fence between a publish and this load, so a wake-up can be missed. The collector then finds the record
+/// when its own timeout (at most 5 ms) is over.
 #[inline]
 pub fn wake_collector(sleeping: &AtomicU32) {
     if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
@@ -353,8 +353,8 @@ pub fn wake_collector(sleeping: &AtomicU32) {
 
 /// Sleeps until woken or until `nanoseconds` have passed. The caller has set `sleeping` to 1.
 ///
-/// The segment is shared memory, but only threads of this process sleep and wake. So the operation is the private one,
-/// which costs the kernel less. On systems without futex the word is polled.
+/// The segment is shared memory, but only threads of this process sleep on the word and wake each other. So the futex
+/// operation is the private one, which costs the kernel less. On systems without futex the word is polled.
 pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     if kernel::has_futex() {
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);

@@ -1,4 +1,4 @@
-//! The reading side of a lane: walk over whole records, without copying.
+//! The reading side of a lane: walks over whole records without copying them.
 //!
 //! The collector reads its own segment, a recoverer the copied rings of a dead process. Every length is checked in both
 //! cases: an impossible length ends the walk of that lane before it leaves the ring.
@@ -20,7 +20,7 @@ pub struct LaneReader<'a> {
     rings: PhantomData<&'a [u8]>,
 }
 
-/// Copies of the rings of one lane; a ring that is not needed may be empty.
+/// Copies of the rings of one lane. The copy of a ring that is not needed may be empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Rings<'a> {
     /// The first ring.
@@ -31,21 +31,21 @@ pub struct Rings<'a> {
     pub switch: u64,
 }
 
-/// Larger numbers are no positions: at 1 GiB a second a lane reaches this one after a hundred years.
+/// Larger numbers are not valid positions. At 1 GiB a second a lane reaches this number after a hundred years.
 const MAX_POSITION: u64 = 1 << 62;
 
 /// A record that is still in its lane.
 #[derive(Debug, Clone, Copy)]
 pub struct PeekedRecord<'a> {
-    /// Its head.
+    /// The record's head.
     pub head: Head,
-    /// Its tagged values.
+    /// The record's tagged values.
     pub values: &'a [u8],
 }
 
 impl<'a> LaneReader<'a> {
-    /// A reader of lane `index` from the batched position to the published one. `None`: there is no record between
-    /// them.
+    /// A reader of lane `index`, from the batched position to the published position. `None`: there is no record
+    /// between these positions.
     pub fn new(segment: &'a Segment, index: usize) -> Option<Self> {
         let (place, offsets) = ReadPosition::look_up(segment.lane(index))?;
         let at = |offset: u64| if offset == 0 { std::ptr::null() } else { segment.at(offset).cast_const() };
@@ -67,7 +67,7 @@ impl<'a> LaneReader<'a> {
         Some(Self { first: first.as_ptr(), second: second.as_ptr(), place, rings: PhantomData })
     }
 
-    /// Bytes that were skipped because they are no record.
+    /// Number of bytes that were skipped because they are not a valid record.
     #[inline]
     pub fn unread(&self) -> u64 {
         self.place.unread
@@ -79,7 +79,7 @@ impl<'a> LaneReader<'a> {
         self.place.position
     }
 
-    /// The next record; the reader stays before it. Filler is skipped.
+    /// Returns the next record without moving past it. Filler is skipped.
     #[inline]
     pub fn peek(&mut self) -> Option<PeekedRecord<'a>> {
         let (first, second) = (self.first, self.second);
@@ -87,9 +87,9 @@ impl<'a> LaneReader<'a> {
             Ring::First => first.wrapping_add(offset as usize),
             Ring::Second => second.wrapping_add(offset as usize),
         };
-        // SAFETY: `ReadPosition` gives offsets with room for a head before the end of a ring that is there. The producer
-        // published these bytes (`head` was loaded with Acquire) and does not overwrite them before `tail` passes them.
-        // A copied ring may have any address, so the read must not ask for alignment; it costs the same.
+        // SAFETY: `ReadPosition` gives offsets with room for a head before the end of a ring that is there. The
+        // producer published these bytes (`head` was loaded with Acquire) and does not overwrite them before `tail`
+        // passes them. A copied ring may have any address, so the read must not ask for alignment; it costs the same.
         let read = |ring, offset| unsafe { at(ring, offset).cast::<Head>().read_unaligned() };
         let (ring, offset, head) = self.place.peek(read)?;
         let len = head.len as usize - HEAD_BYTES;

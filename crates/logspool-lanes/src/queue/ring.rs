@@ -1,10 +1,13 @@
-//! The algorithm of a lane's rings, without their bytes: where the next record goes, and where the next one is read.
+//! The algorithm of a lane's rings, without their bytes: where the next record is written, and where the next one is
+//! read.
 //!
-//! [`WritePosition`] is the producer's, [`ReadPosition`] the reader's. Both work on the positions of a [`LaneHead`] and give
-//! offsets in a ring to a closure that stores or loads the bytes there. `producer.rs` and `reader.rs` pass closures over
-//! the mapping; the models pass closures over cells that the model checker watches. The closures are inlined.
+//! [`WritePosition`] is the producer's, [`ReadPosition`] the reader's. Both work on the positions of a [`LaneHead`] and
+//! give offsets in a ring to a closure that stores or loads the bytes there. `producer.rs` and `reader.rs` pass
+//! closures over the mapping; the models pass closures over cells that the model checker watches. The closures are
+//! inlined.
 //!
-//! A record never straddles the end of its ring: the rest of the ring is filler then, with a head if one fits.
+//! A record never crosses the end of its ring. If it does not fit before the end, the remaining bytes become filler,
+//! which has a head if there is room for one.
 
 use logspool_record::{HEAD_BYTES, Head, advance, flags};
 use logspool_sys::sync::Ordering;
@@ -30,7 +33,7 @@ pub struct WritePosition {
 pub struct RecordOffsets {
     /// Where the record begins.
     pub record: u64,
-    /// Where filler begins that needs a head, and its bytes.
+    /// Offset and length of filler that needs a head; `None` if no such filler is needed.
     pub filler: Option<(u64, u64)>,
 }
 
@@ -39,12 +42,12 @@ pub struct RecordOffsets {
 pub enum RingError {
     /// The ring has no room.
     Full,
-    /// The window was refused.
+    /// The caller's `may` returned false inside the window.
     Shut,
 }
 
 impl WritePosition {
-    /// The position after `head` of a lane, and the offset of its ring in the segment.
+    /// Finds the ring for the position `head` of a lane. Also returns the offset of that ring in the segment.
     pub fn look_up(lane: &LaneHead, head: u64) -> (Self, u64) {
         let switch = lane.producer.switch();
         let (start, offset, bytes) = if switch == NOT_GROWN {
@@ -57,14 +60,14 @@ impl WritePosition {
         (place, offset)
     }
 
-    /// Continues in a second ring, which becomes visible with the next record. Look the place up again after it.
+    /// Adds a second ring, which becomes visible with the next record. Call [`Self::look_up`] again after this call.
     pub fn grow(&self, lane: &LaneHead, offset: u64, bytes: u64) {
         lane.second_offset.store(offset, Ordering::Relaxed);
         lane.second_bytes.store(bytes, Ordering::Relaxed);
         lane.producer.grow_at(self.head);
     }
 
-    /// Reads the reader's position. Returns the free bytes.
+    /// Loads the reader's position from the lane. Returns the number of free bytes.
     #[inline]
     pub fn refresh(&mut self, lane: &LaneHead) -> u64 {
         self.limit = lane.consumer.released().max(self.start) + self.bytes;
@@ -92,11 +95,11 @@ impl WritePosition {
 
     /// Pushes a record of `needed` bytes, a multiple of 8, that leaves `reserved` bytes free.
     ///
-    /// `may` is asked inside the window; `write` stores the record's bytes and the head of the filler.
+    /// `may` is called inside the window. `write` stores the record's bytes and the head of the filler.
     ///
     /// # Errors
     ///
-    /// [`RingError`]; nothing was stored then.
+    /// The [`RingError`]. Nothing was stored in that case.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -112,8 +115,8 @@ impl WritePosition {
                 return Err(RingError::Full);
             }
         }
-        // The window: a signal handler that logs on this thread must find it marked, and the thread that ends this generation
-        // waits for its end.
+        // The window must be marked as open. A signal handler that logs on this thread checks the mark, and the thread
+        // that ends this generation waits until the window is closed.
         if !lane.producer.open_window(may) {
             return Err(RingError::Shut);
         }
@@ -151,13 +154,13 @@ pub struct ReadPosition {
     pub position: u64,
     /// Position after the last record.
     pub head: u64,
-    /// Bytes that were dropped because they make no record.
+    /// Bytes that were skipped because they are not a valid record.
     pub unread: u64,
 }
 
 impl ReadPosition {
-    /// The place after the batched records of a lane, and the offsets of its rings in the segment; 0 for no ring.
-    /// `None`: nothing is published after them.
+    /// Finds the position after the batched records of a lane. Also returns the offsets of its two rings in the
+    /// segment, 0 for a missing ring. `None`: no record is published after the batched ones.
     pub fn look_up(lane: &LaneHead) -> Option<(Self, [u64; 2])> {
         let position = lane.consumer.batched.load(Ordering::Relaxed);
         let head = lane.producer.published();
@@ -176,9 +179,9 @@ impl ReadPosition {
         Some((place, [first.0, second.0]))
     }
 
-    /// The next record: its ring, its offset there and its head. Filler is skipped; the reader stays before the record.
+    /// Finds the next record without moving past it: its ring, its offset in the ring and its head. Filler is skipped.
     ///
-    /// `read` loads the head at an offset; that many bytes are in the ring.
+    /// `read` loads the head at an offset. The ring has at least the bytes of a head from that offset on.
     #[inline]
     pub fn peek(&mut self, read: impl Fn(Ring, u64) -> Head) -> Option<(Ring, u64, Head)> {
         loop {
@@ -202,8 +205,8 @@ impl ReadPosition {
             let head = read(ring, offset);
             let step = advance(head.len as usize) as u64;
             if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
-                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
-                // writer. The loss shows as a difference of positions.
+                // These bytes are not a valid record, so the remaining bytes of this lane cannot be read. This never
+                // happens while the lane's code is the only writer. The loss shows as a difference of positions.
                 return self.stop_reading();
             }
             if head.flags & flags::PAD != 0 {

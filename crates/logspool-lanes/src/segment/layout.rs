@@ -37,7 +37,7 @@ use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor}
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOGSPOOL");
 /// Version of the layout; a reader of another major version cannot read it.
 pub const MAJOR: u32 = 1;
-/// Additions that an older reader may ignore.
+/// Minor version of the layout. It grows with additions that an older reader may ignore.
 pub const MINOR: u32 = 0;
 
 /// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
@@ -47,48 +47,49 @@ pub const REFUSALS: usize = 4;
 /// Number of reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
 
-/// Class of a stdlib level.
+/// Index of the level class for a level number of the Python standard library.
 #[inline]
 pub const fn level_class(level: u16) -> usize {
     let class = (level / 10) as usize;
     if class >= LEVEL_CLASSES { LEVEL_CLASSES - 1 } else { class }
 }
 
-/// Lanes of a segment. Chosen: from the 257th thread on, threads share lanes.
+/// Maximum number of lanes in a segment. Chosen: from the 257th thread on, threads share lanes.
 pub const MAX_LANES: usize = 256;
-/// Sinks that a process has open at one time. Further handlers stay synchronous.
+/// Maximum number of sinks that a process has open at one time. Further handlers stay synchronous.
 pub const MAX_SINKS: usize = 128;
-/// Call sites with an id; further ones travel in the record.
+/// Maximum number of call sites with an id. A record of a further call site contains the site itself.
 pub const MAX_SITES: usize = 8192;
-/// Routes to open sinks; a logger beyond this number takes the stock path.
+/// Maximum number of routes (a logger's set of open sinks). A logger beyond this number uses the standard library's
+/// code.
 pub const MAX_ROUTES: usize = 2048;
-/// Formats with an id.
+/// Maximum number of log formats that get an id in one segment.
 pub const MAX_FORMATS: usize = 256;
-/// Calibration points kept.
+/// Maximum number of calibration points in a segment; the newest ones are kept.
 pub const MAX_POINTS: usize = 512;
-/// Bytes of the manifest ring.
+/// Size of the manifest ring in bytes.
 pub const MANIFEST_BYTES: u64 = 256 * 1024;
 /// Bytes at the start of the manifest ring that always have memory: enough for the longest manifest.
 pub const FIRST_MANIFEST_BYTES: u64 = 8 * 1024;
-/// Bytes of all definitions.
+/// Size of the area for all definitions in bytes.
 pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
 
-/// The first page.
+/// The first page of a segment.
 #[repr(C, align(64))]
 pub struct Header {
     /// [`MAGIC`], stored last when the segment is made: without it a segment is unfinished.
     pub magic: AtomicU64,
-    /// [`MAJOR`].
+    /// Layout version, see [`MAJOR`].
     pub major: u32,
-    /// [`MINOR`].
+    /// Layout version, see [`MINOR`].
     pub minor: u32,
-    /// Bytes of the file.
+    /// Size of the segment file in bytes.
     pub segment_bytes: u64,
     /// Random identity; part of checksums, and the stream id of exactly-once delivery.
     pub uuid: [u8; 16],
     /// Process id in its own namespace. Diagnostics only: the lock shows whether the owner lives.
     pub pid: u32,
-    /// A `clock::ClockKind`.
+    /// The clock that stamps records: the number of a `clock::ClockKind`.
     pub clock: u32,
     /// Start time of the process, clock ticks since boot.
     pub process_start: u64,
@@ -96,31 +97,31 @@ pub struct Header {
     pub pid_namespace: u64,
     /// Wall time of creation, nanoseconds since the epoch.
     pub created_ns: i64,
-    /// Process id of the collector's owner, 0 for none. Claimed by compare-and-swap.
+    /// Process id of the process whose collector reads the segment, 0 for none. Claimed by compare-and-swap.
     pub collector: AtomicU32,
     /// Number of calibration points ever appended; point `i` is in slot `i % MAX_POINTS`.
     pub points: AtomicU32,
-    /// Rounds of the collector; while it does not run the value does not change.
+    /// Number of rounds of the collector. The value does not change while the collector is stopped.
     pub heartbeat: AtomicU64,
-    /// Ids handed out.
+    /// Number of call site ids handed out.
     pub sites: AtomicU32,
-    /// Ids handed out.
+    /// Number of route ids handed out.
     pub routes: AtomicU32,
-    /// Ids handed out.
+    /// Number of format ids handed out.
     pub formats: AtomicU32,
-    /// Ids handed out.
+    /// Number of sink ids handed out.
     pub sinks: AtomicU32,
-    /// Lane heads ever used; the collector reads only these.
+    /// Number of lane heads that were ever used. The collector reads only these heads.
     pub lanes: AtomicU32,
     /// 1 while the collector sleeps and must be woken.
     pub sleeping: AtomicU32,
-    /// Bytes of definitions taken.
+    /// Number of bytes in use in the area for definitions.
     pub definition_bytes: AtomicU64,
     /// Offset after the last ring.
     pub ring_end: AtomicU64,
-    /// Bytes written into the manifest ring, ever.
+    /// Total number of bytes that were ever written into the manifest ring.
     pub manifest_head: AtomicU64,
-    /// Bytes of manifests that are no longer needed, ever.
+    /// Total number of bytes of manifests that are no longer needed.
     pub manifest_tail: AtomicU64,
     /// Number of the last batch.
     pub batch: AtomicU64,
@@ -130,7 +131,7 @@ pub struct Header {
     pub batched: [AtomicU64; LEVEL_CLASSES],
     /// Records refused outside any lane, per reason and level class.
     pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
-    /// Records that arrived after a record with a later stamp was already batched.
+    /// Number of late records: a record with a later stamp was already in a batch when they arrived.
     pub late_records: AtomicU64,
     /// Number of the last blob file.
     pub blobs: AtomicU64,
@@ -159,9 +160,9 @@ pub struct LaneHead {
     pub second_offset: AtomicU64,
     /// Bytes of the second ring, a power of two.
     pub second_bytes: AtomicU64,
-    /// The producer's line.
+    /// The producer's cache line.
     pub producer: ProducerCursor,
-    /// The consumer's line.
+    /// The consumer's cache line.
     pub consumer: ConsumerCursor,
     /// Records refused by the owner, per reason and level class. Written by the owner only.
     pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
@@ -181,7 +182,7 @@ impl LaneHead {
 pub struct SinkHead {
     /// Last batch that is completely written.
     pub batch: AtomicU64,
-    /// Bytes written of the chunk of batch `writing`.
+    /// Number of bytes written so far of the chunk of batch `writing`.
     pub offset: AtomicU64,
     /// Last batch whose chunk is in an overflow file.
     pub overflowed_batch: AtomicU64,
@@ -191,22 +192,23 @@ pub struct SinkHead {
     pub errors: AtomicU64,
     /// 1 after the sink was closed with everything written, or a recoverer has delivered every record.
     pub closed: AtomicU64,
-    /// Batch whose chunk `offset` refers to.
+    /// Batch to whose chunk `offset` refers.
     pub writing: AtomicU64,
-    /// Records of batches that go to this sink.
+    /// Records that the collector put into batches for this sink, per level class.
     pub accepted: [AtomicU64; LEVEL_CLASSES],
-    /// Records handed to the kernel.
+    /// Records handed to the kernel, per level class.
     pub written: [AtomicU64; LEVEL_CLASSES],
-    /// Records dropped, per reason.
+    /// Records dropped, per reason and level class.
     pub dropped: [[AtomicU64; LEVEL_CLASSES]; DROPS],
     /// Id of the sink's stream, its low half first.
     pub stream: [AtomicU64; 2],
     /// Epoch of the stream. 0: the sink sends no stream, or the process does not record it.
     pub epoch: AtomicU64,
-    /// Stream number of the last record up to a batch. Of the two, the entry whose batch equals `batch` is valid.
+    /// Two entries with the stream number of the last record up to a batch. The entry whose batch equals `batch` is
+    /// valid.
     pub numbered: [BatchNumber; 2],
-    /// Last batch that was sent to the service with one record more than its lanes hold: a message of logspool itself,
-    /// after all others. Everything before it had arrived by then.
+    /// Last batch that was sent to the service with one additional record: a message of logspool itself, after the
+    /// records from the lanes. Everything before that batch had arrived when it was sent.
     pub message_batch: AtomicU64,
 }
 
@@ -219,13 +221,13 @@ pub struct BatchNumber {
     pub number: AtomicU64,
 }
 
-/// Value of [`BatchNumber::batch`] that no batch has.
+/// Value of [`BatchNumber::batch`] in an entry that is not used.
 pub const NO_BATCH: u64 = u64::MAX;
 
 impl SinkHead {
     /// Resets the head for another sink, whose first batch follows `batch`.
     ///
-    /// At no moment does the head report a batch up to `batch` as unwritten.
+    /// During the reset, the head never reports a batch up to `batch` as unwritten.
     pub fn reset_for_next_sink(&self, batch: u64) {
         self.epoch.publish(0);
         self.note_arrival(batch, 0);
@@ -245,7 +247,7 @@ impl SinkHead {
         self.closed.publish(0);
     }
 
-    /// Records which stream the sink sends. Call it before a record of the stream goes anywhere.
+    /// Records which stream the sink sends. Call it before any record of the stream is sent.
     pub fn begin_stream(&self, id: u128, epoch: u64) {
         self.stream[0].publish(id as u64);
         self.stream[1].publish((id >> 64) as u64);
@@ -253,10 +255,10 @@ impl SinkHead {
         self.epoch.publish(epoch);
     }
 
-    /// Records that all batches up to `batch` have arrived, the last record of them under `number`.
+    /// Records that all batches up to `batch` have arrived, and that their last record has the stream number `number`.
     ///
-    /// The pair goes to the entry that is not valid now. The store to `batch` makes it valid, and the other entry
-    /// invalid.
+    /// The pair is stored in the entry that is not valid now. The store to `batch` makes this entry valid and the other
+    /// one invalid.
     pub fn note_arrival(&self, batch: u64, number: u64) {
         for (word, value) in self.steps_of_arrival(batch, number) {
             word.publish(value);
@@ -271,11 +273,11 @@ impl SinkHead {
     }
 }
 
-/// A manifest in its ring; `lanes` ranges follow. Entries never straddle the end of the ring.
+/// Head of a manifest in its ring; `lanes` ranges follow it. Entries never cross the end of the ring.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ManifestHead {
-    /// Bytes of the entry, this head included; 0 marks filler up to the end of the ring.
+    /// Bytes of the entry, including this head. 0 marks filler up to the end of the ring.
     pub bytes: u32,
     /// Number of ranges.
     pub lanes: u32,
@@ -299,20 +301,20 @@ pub struct LaneRange {
     pub incarnation: u32,
     /// First position.
     pub from: u64,
-    /// Position after the last.
+    /// Position after the last record.
     pub to: u64,
 }
 
 /// The four tables of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// `SiteDefinition`.
+    /// Call sites, each encoded as a `SiteDefinition`.
     Sites,
-    /// `RouteDefinition`.
+    /// Routes, each encoded as a `RouteDefinition`.
     Routes,
-    /// `FormatSpec`.
+    /// Formats, each encoded as a `FormatSpec`.
     Formats,
-    /// `SinkDefinition`.
+    /// Sinks, each encoded as a `SinkDefinition`.
     Sinks,
 }
 
@@ -366,7 +368,7 @@ pub const POINTS: u64 = 4096;
 pub const LANES: u64 = POINTS + 16 * 1024;
 /// Offset of the sink heads.
 pub const SINKS: u64 = LANES + (MAX_LANES * 512) as u64;
-/// Offset of the indexes.
+/// Offset of the four index tables, which hold the offset of each definition.
 pub const INDEXES: u64 = SINKS + (MAX_SINKS * 512) as u64;
 /// Offset of the manifest ring.
 pub const MANIFESTS: u64 =

@@ -40,7 +40,7 @@ fn define(segment: &Segment, table: Table, bytes: usize) -> Option<u32> {
 fn defines_until_full(table: Table, bytes: usize) -> usize {
     let segment = on_tmpfs();
     if table != Table::Formats {
-        // So that ids run out before the space for definitions.
+        // Reserves enough space for definitions, so that the ids run out first.
         assert!(segment.ensure(layout::DEFINITIONS, 64 * 1024));
     }
     segment.set_full(true);

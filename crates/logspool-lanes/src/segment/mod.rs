@@ -1,9 +1,10 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
-//! Stop on the line: *queue*. [`layout`] defines the layout, and [`logspool_sys::folder`] the access rights, names and
-//! locks of the folder. `pages.rs` knows which parts have memory, `rings.rs` hands out lanes and rings. This file
-//! makes, maps and removes segments and stores definitions. The mapping is not inherited by fork (MADV_DONTFORK): a
-//! child that touched it would die, so every hot path compares the process generation first (see `generation.rs`).
+//! Pipeline stage: *queue* (see ARCHITECTURE.md). [`layout`] defines the layout, and [`logspool_sys::folder`] the
+//! access rights, names and locks of the folder. `pages.rs` knows which parts have memory, `rings.rs` hands out lanes
+//! and rings. This file makes, maps and removes segments and stores definitions. The mapping is not inherited by fork
+//! (MADV_DONTFORK). A child that touched it would die, so every hot path compares the process generation first (see
+//! `generation.rs`).
 
 pub mod layout;
 #[cfg(all(test, not(miri)))]
@@ -45,11 +46,11 @@ pub struct Segment {
     ring_bytes: AtomicU64,
     /// Held while a shared lane gets its ring.
     opening: Mutex<()>,
-    /// Offset and bytes of the places of definitions that are no longer used.
+    /// Offset and length of each freed place in the area for definitions.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Number of overflow files made.
     overflows: AtomicU32,
-    /// Every id of this segment is larger; a multiple of the capacity of each table.
+    /// All ids of this segment are larger than this number, a multiple of the capacity of each table.
     first_id: u32,
 }
 
@@ -77,7 +78,9 @@ unsafe impl Sync for Segment {}
 ///
 /// Chosen: 32 KiB hold about 500 records. Two such rings are most of the memory of a process that logs little.
 pub const FIRST_RING_BYTES: u64 = 32 * 1024;
-/// Chosen: limits the share of one process in a common tmpfs; 64 MiB is 220 fully grown lanes.
+/// Maximum number of bytes of all rings together.
+///
+/// Chosen: it limits the share of one process in a common tmpfs. 64 MiB are 220 fully grown lanes.
 pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 
 /// The lower half of a word: in an index the offset of a definition, in a definition its length.
@@ -92,8 +95,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be used, or has no room for the first pages and the first shared lane.
-    /// `AlreadyExists`: another copy of this library in the process has its segment there.
+    /// The folder cannot be used, or has no room for the first pages and the first shared lane. `AlreadyExists`:
+    /// another copy of this library in the process has its segment in that folder.
     #[cfg(test)]
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
         Self::create_in(Folder::open(path)?, ring_limit)
@@ -103,8 +106,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// No room for the first pages and the first shared lane; errors of the system calls. `AlreadyExists`: another copy
-    /// of this library in the process has its segment there.
+    /// There is no room for the first pages and the first shared lane, or a system call failed. `AlreadyExists`:
+    /// another copy of this library in the process has its segment in that folder.
     pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
@@ -120,7 +123,7 @@ impl Segment {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             pages.begin(&file)?;
-            // For the first shared lane: a thread without a lane of its own always finds that one.
+            // The ring of the first shared lane: a thread without a lane of its own can always use this lane.
             pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
@@ -202,7 +205,7 @@ impl Segment {
         header.next_seq.store(1, Ordering::Relaxed);
         header.collector.store(std::process::id(), Ordering::Relaxed);
         self.push_point(clock::first_point());
-        // Last: whoever sees the magic sees a finished header.
+        // Last store: a thread or process that sees the magic number sees a finished header.
         header.magic.publish(layout::MAGIC);
     }
 
@@ -247,7 +250,7 @@ impl Segment {
         self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
     }
 
-    /// Folder and NAME, if the segment has a file.
+    /// The folder and the NAME of the segment's file; `None` if the segment has no file.
     pub fn home(&self) -> Option<(&Folder, &str)> {
         self.home.as_ref().map(|home| (&home.folder, home.name.as_str()))
     }
@@ -263,11 +266,11 @@ impl Segment {
     /// id is recognised by its size. Call it before the first definition.
     pub fn begin_ids(&mut self) {
         let largest = LARGEST_ID.load(Ordering::Relaxed);
-        // After the last number no definition can be stored.
+        // If no number is left, no definition can be stored.
         self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
     }
 
-    /// Every id of this segment is larger; see [`Self::begin_ids`].
+    /// All ids of this segment are larger than this number; see [`Self::begin_ids`].
     #[inline]
     pub fn first_id(&self) -> u32 {
         self.first_id
@@ -285,12 +288,12 @@ impl Segment {
             return None;
         };
         LARGEST_ID.fetch_max(id, Ordering::Relaxed);
-        // Pairs with `observe` in `definition`: whoever sees the offset sees the bytes.
+        // Pairs with `observe` in `definition`: a thread that sees the offset also sees the definition's bytes.
         self.index_word(table, id).publish(offset | table.generation(id) << 32);
         Some(id)
     }
 
-    /// Counter of a table's ids: the next id, while no slot was used twice.
+    /// Counter of a table's ids. It is the next id as long as no slot was used twice.
     fn counter(&self, table: Table) -> &AtomicU32 {
         let header = self.header();
         match table {
@@ -306,7 +309,7 @@ impl Segment {
         let counter = self.counter(table);
         let mut id = counter.load(Ordering::Relaxed);
         loop {
-            // Memory first: readers rely on it for every id below the counter.
+            // Memory is needed before the counter changes: readers expect it for every id below the counter.
             let in_reach = (id as usize) < table.capacity()
                 && self.ensure(table.index_offset() + 8 * u64::from(id), 8)
                 && (table != Table::Sinks
@@ -322,7 +325,7 @@ impl Segment {
         }
     }
 
-    /// Makes the segment behave as if tmpfs were full, or as usual again.
+    /// Test only: makes the segment behave as if tmpfs were full, or switches this off again.
     #[cfg(test)]
     pub fn set_full(&self, is_full: bool) {
         self.pages.full.store(is_full, Ordering::Relaxed);
@@ -361,7 +364,8 @@ impl Segment {
         before();
         LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         let word = offset | table.generation(id) << 32;
-        // Publishes as `define` does, and shows the bytes of the definition before.
+        // Publishes the new definition as `define` does. Acquire: also shows this thread the bytes of the old
+        // definition.
         let freed = self.index_word(table, id).exchange(word) & OFFSET_MASK;
         // SAFETY: the offset of a definition points to its two half words.
         let bytes = unsafe { self.at(freed).cast::<u64>().read() } >> 32;
@@ -482,7 +486,7 @@ impl Segment {
         let own = format!("{}.", home.name);
         for name in home.folder.names().unwrap_or_default() {
             if name.starts_with(&own) && !name.ends_with(".lock") {
-                // A file that cannot be removed is found by the next start; there is no caller to report it to.
+                // If a file cannot be removed, the next start finds it. There is no caller that could get the error.
                 let _ = home.folder.remove(&name);
             }
         }
@@ -492,7 +496,7 @@ impl Segment {
     }
 }
 
-/// Frees a range that was reserved and got no memory. If another range was reserved after it, it stays unused.
+/// Frees a range that was reserved and got no memory. If another range was reserved after it, the range stays unused.
 fn free_range(end: &AtomicU64, start: u64, bytes: u64) {
     let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The name of a process's own segment, and the lock that goes with it.
+//! The name of a process's own segment, and the lock file with the same name.
 //!
 //! Another copy of the library in this process uses the same file names. Its files are not even opened here: closing
 //! its lock file would drop its lock. So both files are made as new files. If a file exists already, this copy must not
@@ -14,7 +14,7 @@ use logspool_sys::folder::{Folder, try_lock};
 use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::sleep::sleep_interruptibly;
 
-/// Time for which the own lock is tried, and the pause between two tries. A recoverer holds it for microseconds.
+/// Time for which this process tries to take its own lock. A recoverer holds the lock for microseconds.
 const TIMEOUT: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(1);
 

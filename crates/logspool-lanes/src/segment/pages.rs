@@ -20,14 +20,16 @@ use super::layout;
 /// Bytes that one bit of `Pages` covers. On kernels with larger pages several bits belong to one page.
 pub const PAGE: u64 = 4096;
 
-/// Step in which definitions get memory: some 100 call sites.
+/// Number of bytes of memory that the area for definitions gets at once: enough for about 100 call sites.
 ///
-/// Chosen: half asks the kernel twice as often, double is an eighth of all the memory of a small program.
+/// Chosen: halving it would double the number of system calls. Doubling it would add an eighth to the memory of a small
+/// program.
 pub const DEFINITION_STEP: u64 = 16 * 1024;
 
 const WORDS: usize = (layout::RINGS / PAGE).div_ceil(64) as usize;
 
-/// Ranges with memory in a new segment besides its first rings: the first entries of each table, as offset and bytes.
+/// Ranges that have memory in a new segment, in addition to its first rings. They hold the first entries of each table.
+/// Each range is an offset and a number of bytes.
 const FIRST: [(u64, u64); 9] = [
     (0, PAGE),
     (layout::POINTS, PAGE),
@@ -35,7 +37,7 @@ const FIRST: [(u64, u64); 9] = [
     (layout::SINKS, PAGE),
     (layout::Table::Sites.index_offset(), PAGE),
     (layout::Table::Routes.index_offset(), PAGE),
-    // The page includes the index of the sinks.
+    // This page also contains the index of the sinks.
     (layout::Table::Formats.index_offset(), PAGE),
     // The longest manifest fits, so that a batch can be published even if no more memory is available.
     (layout::MANIFESTS, layout::FIRST_MANIFEST_BYTES),
@@ -66,7 +68,7 @@ impl Pages {
     /// Whether all pages of a range of the fixed part have memory.
     #[inline]
     pub fn has(&self, offset: u64, bytes: u64) -> bool {
-        // Pairs with `add_bits` in `take`: whoever sees the bit may use the page.
+        // Pairs with `add_bits` in `take`: a thread that sees the bit may use the page.
         pages(offset, bytes).all(|page| self.words[page / 64].observe() & 1 << (page % 64) != 0)
     }
 
@@ -80,8 +82,8 @@ impl Pages {
             return Ok(());
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Page by page, and no page twice: a call that fails frees every page of its range that was not written yet,
-        // even a page of an earlier call.
+        // Allocates page by page, and no page twice. A call that fails frees every page of its range that was not
+        // written yet, even a page of an earlier call.
         for page in pages(offset, bytes) {
             let place = page as u64 * PAGE;
             if !self.has(place, PAGE) {

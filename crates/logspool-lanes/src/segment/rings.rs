@@ -1,8 +1,8 @@
-//! Lanes and rings of a segment: which is handed out next, and when it has memory.
+//! Lanes and rings of a segment: which one is handed out next, and when it gets memory.
 //!
-//! The first rings belong to the shared lanes. Only the first of these has memory from the start, so that a thread
-//! always finds a lane; the others get memory when they are needed. All have a reserved place from the start, because
-//! the rings of other lanes may use up the limit.
+//! The first rings belong to the shared lanes. Only the first shared lane has memory from the start, so that a thread
+//! always finds a lane. The other shared lanes get memory when they are needed. All shared lanes have a reserved place
+//! from the start, because the rings of other lanes may use up the limit.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -13,14 +13,14 @@ use logspool_sys::published::Published;
 
 use crate::queue::cursor::state;
 
-/// Lanes that threads share after all other lanes are taken.
+/// Number of lanes that threads share after all other lanes are taken.
 pub const SHARED_LANES: usize = 4;
 
 /// Makes the pages of a range present and writable (since Linux 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
 
 impl Segment {
-    /// Most bytes that rings may take together.
+    /// Maximum number of bytes of all rings together.
     pub fn ring_limit(&self) -> u64 {
         self.ring_limit
     }
@@ -90,7 +90,8 @@ impl Segment {
         if is_open() {
             return true;
         }
-        // One thread at a time: a call that fails would free pages that another thread has taken and not yet written.
+        // One thread at a time: a call that fails would free pages that another thread has allocated and not yet
+        // written.
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let offset = lane.first_offset.load(Ordering::Relaxed);
         if !is_open() {
@@ -104,7 +105,7 @@ impl Segment {
 
     /// Takes a new lane with its first ring. `None`: no lane is left, or there is no room or memory for its ring.
     pub fn take_lane(&self) -> Option<usize> {
-        // Memory first: the collector reads every head below the count.
+        // The head needs memory before the count changes: the collector reads every head below the count.
         let has_head = |index: usize| {
             index < layout::MAX_LANES && self.ensure(layout::lane_offset(index), size_of::<LaneHead>() as u64)
         };

@@ -1,14 +1,14 @@
-//! The bytes of a simulated file, and a hash that distinguishes most files.
+//! The bytes of a simulated file, and a hash of these bytes.
 
 use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// Bytes that are shared until they change.
+/// The bytes of a simulated file, with a cached hash. Files share a `Content` through `Rc`.
 #[derive(Debug, Clone, Default)]
 pub struct Content {
     bytes: Vec<u8>,
-    /// The hash, made at the first request and removed by a change.
+    /// The cached hash; `None` until it is asked for and after each change.
     mark: Cell<Option<u32>>,
 }
 
@@ -28,7 +28,7 @@ impl Content {
         self.bytes.extend_from_slice(behind);
     }
 
-    /// A hash: equal for equal bytes, mostly different for others.
+    /// A hash of the bytes: equal for equal bytes, and mostly different for different bytes.
     pub fn mark(&self) -> u32 {
         let mark = self.mark.get().unwrap_or_else(|| crc32c::crc32c(&self.bytes));
         self.mark.set(Some(mark));

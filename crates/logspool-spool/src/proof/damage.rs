@@ -1,5 +1,5 @@
-//! Bytes changed by the disk, files cut short, folders with a missing file: a start succeeds, and only the damaged
-//! frames are lost and counted.
+//! Tests with bytes changed by the disk, files cut short, and folders with a missing file. Opening the spool succeeds,
+//! and only the damaged frames are lost and counted.
 
 use super::generator::Random;
 use super::life::{Plan, open};
@@ -13,7 +13,7 @@ use crate::segment::HEADER_BYTES;
 use crate::{Batch, Spool};
 
 const SEGMENT_BYTES: u64 = 64 * 1024;
-/// Bytes of payload of each frame: not a multiple of the alignment, so that there is padding.
+/// Bytes of payload of each frame. The number is not a multiple of the alignment, so that frames have padding.
 const PAYLOAD_BYTES: usize = 1021;
 
 fn plan(segment_bytes: u64) -> Plan {
@@ -44,9 +44,9 @@ struct SampleSegments {
     files: SimulatedFiles,
     /// The file that is damaged, and its name.
     inode: usize,
-    /// Frames in it.
+    /// Number of frames in the damaged file.
     frames: u64,
-    /// Frames in all.
+    /// Number of frames in both segments.
     total: u64,
 }
 
@@ -75,7 +75,8 @@ impl SampleSegments {
         (frame < self.frames && inside < (HEAD_BYTES + PAYLOAD_BYTES) as u64).then_some(frame)
     }
 
-    /// Opens the spool with `bytes` in place of the specimen's file; exactly the frames in `lost` must be missing.
+    /// Opens the spool with `bytes` as the contents of the specimen's file. Exactly the frames in `lost` must be
+    /// missing.
     fn check(&self, plan: &Plan, bytes: Vec<u8>, lost: std::ops::Range<u64>) -> Result<u64, String> {
         let mut files = self.files.clone();
         files.inodes[self.inode] = SimulatedFiles::file(bytes);
@@ -111,7 +112,7 @@ impl SampleSegments {
     }
 }
 
-/// Changes every `step`th byte of a segment that `full_segments` others follow.
+/// Changes every `step`th byte of a segment, which `full_segments` other segments follow.
 pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
     let plan = plan(SEGMENT_BYTES);
     let specimen = SampleSegments::take(&plan, full_segments);
@@ -121,8 +122,8 @@ pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
         let mut bytes = original.clone();
         bytes[at as usize] ^= 1 << (at % 8);
         let lost = specimen.frame_at(at).map_or(0..0, |frame| frame..frame + 1);
-        // A crash may tear the end of the last segment: the frame is missed by its numbers only, and nothing is
-        // quarantined.
+        // A crash may tear the end of the last segment. So damage there is not quarantined, and only the missing
+        // numbers show that the frame is gone.
         let is_torn = full_segments == 0 && lost.end == specimen.frames;
         let expected = u64::from(!lost.is_empty() && !is_torn);
         let quarantined = specimen.check(&plan, bytes, lost).map_err(|what| format!("byte {at}: {what}"))?;
@@ -141,7 +142,7 @@ fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
     let original = specimen.files.inodes[specimen.inode].cache.to_vec();
     let mut count = 0;
     for length in (0..SEGMENT_BYTES).step_by(step as usize) {
-        // Without a header no frame is believed.
+        // If the header is cut, no frame of the file is believed.
         let whole = length.saturating_sub(HEADER_BYTES);
         let ends =
             (0..specimen.frames).map(|frame| frame * frame_bytes(PAYLOAD_BYTES) + (HEAD_BYTES + PAYLOAD_BYTES) as u64);
@@ -154,8 +155,8 @@ fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
     Ok(count)
 }
 
-/// A folder without its checkpoint begins another stream. Its spare files hold frames of the former stream at exactly
-/// the offsets of new frames.
+/// A folder whose checkpoint is missing begins another stream. Its spare files hold frames of the former stream at
+/// exactly the offsets of new frames.
 pub fn begin_anew_among_spares() -> Result<(), String> {
     let plan = plan(4096);
     let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
@@ -200,7 +201,7 @@ fn step() -> u64 {
 
 #[test]
 fn a_changed_byte_costs_the_frame_that_it_is_in() {
-    // One more than the step, so that every place inside a head is hit by some frame.
+    // Adds one to the step, so that the changed bytes fall on every place inside a head in some frame.
     let step = if step() == 1 { 1 } else { step() + 1 };
     let count: u64 =
         [0, 1].iter().map(|others| flip_bytes(*others, step).unwrap_or_else(|what| panic!("{what}"))).sum();

@@ -1,17 +1,17 @@
-//! The proof of the proof: every planted defect is found within the small size.
+//! Tests the proof itself: every planted defect is found within a small number of crash states.
 
 use super::{damage, exhaustive, random};
 use crate::defect::{Defect, plant};
 
-/// Crash states within which a defect has to be found.
+/// Maximum number of crash states within which a defect must be found.
 const STATES: u64 = 100_000;
 
-/// Looks for a violation with a defect planted; returns the number of states it took and the violation.
+/// Plants a defect and looks for a violation. Returns the number of states that were checked, and the violation.
 fn find_violation(defect: Defect) -> Option<(u64, String)> {
     plant(Some(defect));
     let found = match defect {
-        // These defects show only on a disk that damages data, or in a folder without its checkpoint. No crash causes
-        // that.
+        // These defects show only on a disk that damages data, or in a folder whose checkpoint is missing. A crash
+        // causes neither.
         Defect::CrcWithoutId => damage::begin_anew_among_spares().err().map(|what| (1, what)),
         Defect::StopAtDamage => damage::flip_bytes(1, 509).err().map(|what| (1, what)),
         _ => find_crash_violation(),

@@ -1,5 +1,5 @@
-//! Short programs, crashed after every call in every way: each pending write kept or dropped, each number of pending
-//! operations on names kept.
+//! Short programs, crashed after every call in every way. Each pending write is kept or dropped. For each folder, each
+//! number of pending operations on names is kept.
 
 use super::generator::Random;
 use super::life::{Plan, open};
@@ -11,13 +11,14 @@ use crate::disk::Operation;
 use crate::options::{Options, WhenFull};
 use crate::spool::Batch;
 
-/// Up to this number of pending writes all subsets are tried; with more, equally many random subsets.
+/// Up to this number of pending writes, all subsets are tried. With more writes, equally many random subsets are tried.
 const MAX_WRITES: usize = 10;
-/// Most combinations of kept names per state.
+/// Maximum number of combinations of kept names for each state.
 const MAX_NAMINGS: usize = 16;
 
-/// `a` append, `s` sync, `c` checkpoint, `d` both consumers read and ack everything, `p` only the plain one, `o` open
-/// again after a kill. The next call of a kind fails: `f` sync, `w` write, `n` sync of a folder, `r` rename.
+/// Each letter is a call. `a` appends, `s` syncs, `c` stores a checkpoint, `o` opens the spool again after a kill. `d`:
+/// both consumers read and ack everything; `p`: only the plain consumer does. Four letters make the next call of a kind
+/// fail: `f` a sync, `w` a write, `n` a sync of a folder, `r` a rename.
 const PROGRAMS: [(&str, WhenFull, usize); 12] = [
     ("aasasaa", WhenFull::RefuseNew, 1),
     ("asaaasaaasaa", WhenFull::RefuseNew, 1),
@@ -45,7 +46,7 @@ fn plan(when_full: WhenFull, folders: usize) -> Plan {
     }
 }
 
-/// Runs one program and crashes it after every call; returns the number of crash states.
+/// Runs one program and crashes it after every call. Returns the number of crash states.
 pub fn run_program(index: usize) -> Result<Count, String> {
     let (program, when_full, folders) = PROGRAMS[index];
     let plan = plan(when_full, folders);
@@ -140,14 +141,14 @@ fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(SimulatedFiles, Pro
     Ok(trials.count)
 }
 
-/// Every combination of numbers of kept operations, one number for each folder.
+/// Every combination of how many operations are kept, with one number for each folder.
 fn namings(pending: &[u64]) -> Vec<Vec<u64>> {
     let mut namings = vec![Vec::new()];
     for count in pending {
         let longer = |naming: &Vec<u64>| (0..=*count).map(|kept| [&naming[..], &[kept]].concat()).collect::<Vec<_>>();
         namings = namings.iter().flat_map(longer).collect();
     }
-    // Later combinations keep more: the last ones matter most.
+    // Keeps the last combinations. They keep more operations, so they matter most.
     namings.split_off(namings.len().saturating_sub(MAX_NAMINGS))
 }
 

@@ -1,8 +1,9 @@
-//! A fast allocator for the threads of a long proof, which would spend a third of their time in malloc and free.
+//! A fast allocator for the threads of a long proof. With malloc and free they would spend a third of their time there.
 //!
-//! A thread that calls [`use_lists`] takes blocks from free lists of its own, one for each size, and returns them
-//! there; no other thread uses them. All other memory of the test program is the system allocator's. The address of a
-//! block shows its allocator: the lists are filled from one address range that is reserved at once.
+//! A thread that calls [`use_lists`] takes blocks from its own free lists, one list for each size, and returns the
+//! blocks to these lists. No other thread uses them. All other memory of the test program comes from the system
+//! allocator. The address of a block shows its allocator: the lists are filled from one address range that is reserved
+//! at once.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,11 +11,11 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Block sizes are multiples of this.
+/// Block sizes are multiples of this number of bytes.
 const STEP_BYTES: usize = 16;
-/// Larger blocks come from the system allocator.
+/// Maximum size of a block in a list. Larger blocks come from the system allocator.
 const MAX_BYTES: usize = 16 * 1024;
-/// Bytes that a thread takes from the range at once.
+/// Number of bytes that a thread takes from the reserved range at once.
 const PIECE_BYTES: usize = 1024 * 1024;
 /// Size of the reserved address range; pages are allocated when they are used.
 const RANGE_BYTES: usize = 1 << 36;
@@ -32,13 +33,13 @@ struct Lists {
     is_used: Cell<bool>,
     /// The first free block of each size; a free block begins with the address of the next.
     free: [Cell<*mut u8>; MAX_BYTES / STEP_BYTES + 1],
-    /// The rest of the last piece.
+    /// Start of the unused part of the thread's last piece.
     begin: Cell<usize>,
     end: Cell<usize>,
 }
 
 thread_local! {
-    // It has no destructor, so it is valid until the thread's last allocation.
+    // `Lists` has no destructor, so it is valid until the thread's last allocation.
     static LISTS: Lists = const {
         Lists {
             is_used: Cell::new(false),
@@ -63,7 +64,7 @@ pub fn use_lists() {
 }
 
 impl Lists {
-    /// A block from its list or from the piece; null if the range is used up.
+    /// Takes a block from the list of its size, or else from the thread's piece. Null if the range is used up.
     fn take(&self, size: usize) -> *mut u8 {
         let list = &self.free[size];
         let block = list.get();
@@ -94,7 +95,7 @@ impl Lists {
     }
 }
 
-/// Index of the list for a layout; `None`: the system allocator serves it.
+/// Index of the list for a layout. `None`: the system allocator serves this layout.
 fn size_of(layout: Layout) -> Option<usize> {
     (layout.size() <= MAX_BYTES && layout.align() <= STEP_BYTES).then(|| layout.size().div_ceil(STEP_BYTES).max(1))
 }

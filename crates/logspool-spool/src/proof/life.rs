@@ -1,4 +1,4 @@
-//! One run: several lives of a spool on one disk, and the crash states of each.
+//! One run of the proof: several lives of a spool on one disk, and the crash states of each life.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::error::SpoolError;
 use crate::options::{Options, WhenFull};
 use crate::{Batch, Spool};
 
-/// The plan made from a seed.
+/// The parameters of a run, made from its seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub options: Options,
@@ -21,7 +21,7 @@ pub struct Plan {
     pub faults: Faults,
     pub lives: u64,
     pub steps: u64,
-    /// Crash images of each state.
+    /// Number of crash images made from each state.
     pub images: u64,
 }
 
@@ -100,7 +100,7 @@ struct Run {
     simulation: Rc<RefCell<Simulation>>,
     service: Reading,
     plain: Reading,
-    /// A refused batch that is tried again.
+    /// Index of the refused batch that is appended again.
     again: Option<usize>,
     count: Count,
 }
@@ -233,7 +233,7 @@ impl Run {
         Ok(())
     }
 
-    /// Crashes from every state of this life.
+    /// Crashes the disk from every state of this life.
     fn look_at_states(&mut self) -> Result<(), String> {
         let states = self.simulation.borrow_mut().states.take().unwrap_or_default();
         let mut trials = Trials::new(&self.plan, &self.ledger);
@@ -247,13 +247,13 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a life in one way or another and begins the next one.
+    /// Ends a life by a power cut, a kill or a close, and begins the next one.
     fn end_life(&mut self, mut spool: Spool<SimDisk>) -> Result<Spool<SimDisk>, String> {
         match self.generator.below(4) {
             0 => {
                 let simulation = &mut *self.simulation.borrow_mut();
                 simulation.files = simulation.files.crash(&mut self.generator);
-                // Records that were written but not durable may be gone for good.
+                // Records that were written but not durable may be lost for good.
                 simulation.promises.accepted = simulation.promises.durable;
             }
             1 => {
@@ -261,7 +261,7 @@ impl Run {
                 drop(spool);
             }
             2 => {
-                // An error is one of the plan's faults.
+                // An error here was caused by the faults of the plan.
                 let _ = spool.close();
             }
             _ => {
@@ -293,7 +293,7 @@ impl Run {
         Ok(spool)
     }
 
-    /// The faults stop: everything must be delivered and every segment freed within a bound.
+    /// Finishes a run. The faults stop, and everything must be delivered and every segment freed within a bound.
     fn be_done(&mut self, mut spool: Spool<SimDisk>) -> Result<(), String> {
         {
             let simulation = &mut *self.simulation.borrow_mut();

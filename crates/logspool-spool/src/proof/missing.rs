@@ -1,4 +1,4 @@
-//! Files that are missing, foreign or changed under an open spool, and openings without a checkpoint.
+//! Tests with files that are missing, foreign or changed under an open spool, and with folders without a checkpoint.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ fn segments(simulation: &Shared) -> Vec<Rc<str>> {
     simulation.files.folders[0].names.keys().filter(|name| name.ends_with(".seg")).cloned().collect()
 }
 
-/// Numbers of the frames, and gaps.
+/// Reads everything. Returns the first numbers of the frames, and the gaps.
 fn read_all(spool: &mut Spool<SimDisk>) -> (Vec<u64>, Vec<(u64, u64, GapReason)>) {
     let (mut frames, mut gaps) = (Vec::new(), Vec::new());
     while let Some(item) = spool.read(CONSUMER).unwrap() {

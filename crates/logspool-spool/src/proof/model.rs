@@ -16,18 +16,18 @@ pub const SERVICE: u64 = 1;
 /// A consumer that knows its position only from the checkpoint.
 pub const PLAIN: u64 = 2;
 
-/// The promises at one moment.
+/// The promises of the spool and its consumers at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Promises {
-    /// Every record below was appended and accepted.
+    /// Every record below this number was appended and accepted.
     pub accepted: u64,
-    /// Every record below is durable.
+    /// Every record below this number is durable.
     pub durable: u64,
-    /// The service has every record below.
+    /// The service has received every record below this number.
     pub delivered: u64,
-    /// The plain consumer may have acked every record below.
+    /// The plain consumer may have acked every record below this number.
     pub acked: u64,
-    /// The plain consumer's ack of every record below is durable.
+    /// The plain consumer's ack of every record below this number is durable.
     pub saved: u64,
 }
 
@@ -43,15 +43,15 @@ pub struct Attempt {
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub attempts: Vec<Attempt>,
-    /// By first number, the last accepted attempt, until a crash may have removed it.
+    /// For each first number, the index of the last accepted attempt, until a crash may have removed it.
     pub accepted: BTreeMap<u64, usize>,
     pub when_full: WhenFull,
 }
 
-/// Most records of a batch here.
+/// Maximum number of records in a batch of the proof.
 pub const MAX_COUNT: u64 = 4;
 
-/// The payload of an attempt: its index, then bytes that depend on it.
+/// The payload of an attempt: its index, followed by bytes computed from the index.
 fn payload(index: usize, bytes: usize) -> Vec<u8> {
     let mut payload = Vec::with_capacity(bytes + 8);
     let mut word = index as u64;
@@ -81,19 +81,19 @@ impl Ledger {
         Ok(index)
     }
 
-    /// Forgets the attempts that a crash removed: all that are not in `present`.
+    /// Removes the attempts that a crash removed: all attempts that are not in `present`.
     pub fn keep_only(&mut self, present: &[usize]) {
         self.accepted.retain(|_, index| present.binary_search(index).is_ok());
     }
 }
 
-/// The batches of a ledger that must be delivered.
+/// Which batches of a ledger must be delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     pub ledger: &'a Ledger,
-    /// Every batch accepted below this number must be there.
+    /// Every batch accepted below this number must be delivered.
     pub settled: u64,
-    /// After a crash: the attempts that it left, in order.
+    /// After a crash: the attempts that are still on the disk, in order. `None`: no crash.
     pub present: Option<&'a [usize]>,
 }
 
@@ -125,7 +125,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Checks that a gap hides no record that must be there.
+    /// Checks that a gap hides no record that must be delivered.
     fn check_gap(&self, from: u64, to: u64, reason: GapReason) -> Result<(), String> {
         let mut missing = self.accepted(from.saturating_sub(MAX_COUNT)..to.min(self.settled));
         let end = |index: usize| self.ledger.attempts[index].first + u64::from(self.ledger.attempts[index].count);
@@ -170,7 +170,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Index of its attempt; `None` for a gap.
+    /// Index of the attempt that the item was made from; `None` for a gap.
     pub fn index(&self) -> Option<usize> {
         match self.given {
             ReadItem::Frame { index, .. } => Some(index),
@@ -178,16 +178,16 @@ impl Step {
         }
     }
 
-    /// Whether both steps move the cursor equally, by the same batch.
+    /// Whether both steps move the cursor equally, and by the same batch.
     fn is_like(&self, other: &Self) -> bool {
         (self.from, self.to, self.index()) == (other.from, other.to, other.index())
     }
 }
 
-/// The items of one consumer, checked one by one.
+/// Progress of one consumer, whose items are checked one by one.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// The next number.
+    /// The next number that the consumer expects.
     pub cursor: u64,
     /// Whether the next frame may begin below the cursor, because the last ack ended inside a batch.
     pub is_inside: bool,
@@ -250,7 +250,7 @@ impl ReadResult {
     }
 }
 
-/// The attempts that a `View` shows, without an opening, among those that end after `from`.
+/// The attempts that end after `from`, as a `View` shows them without opening the spool.
 pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, String> {
     let text = |error: DiskError| format!("I4: a look: {error}");
     let view = View::open(disk).map_err(text)?;
@@ -265,8 +265,8 @@ pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, Str
     Ok(indices)
 }
 
-/// Reads everything after an opening; the service has every record below `delivered`. Checks everything that does not
-/// depend on other promises.
+/// Reads everything after an opening. The service already has every record below `delivered`. Makes all checks that
+/// need no other promises.
 pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> Result<ReadResult, String> {
     let (next, durable) = (spool.next(), spool.durable());
     let text = |error: SpoolError| error.to_string();

@@ -9,7 +9,7 @@ use super::heap;
 use super::life::{Violation, run};
 use super::trial::Count;
 
-/// Crash states of the ordinary test.
+/// Number of crash states that the ordinary test checks.
 const STATES: u64 = 100_000;
 /// Time between two progress lines of a long run.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -23,14 +23,14 @@ pub fn run_seed(seed: u64) -> Result<Count, Violation> {
     })
 }
 
-/// Runs seeds from `first` until `wanted` crash states are checked. Returns the states and the runs.
+/// Runs seeds from `first` on, until `wanted` crash states are checked. Returns the number of states and of runs.
 fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
     let (states, different) = (AtomicU64::new(0), AtomicU64::new(0));
     let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
     let (found, shown) = (Mutex::new(None), Mutex::new(Instant::now()));
     let began = Instant::now();
     let work = || {
-        // The ordinary size uses the system allocator, which sanitizers watch.
+        // The ordinary test uses the system allocator, which sanitizers watch.
         if wanted > STATES {
             heap::use_lists();
         }
@@ -67,10 +67,10 @@ fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
     }
 }
 
-/// Seeds that broke a promise once. 1753317566549487: a refused batch overlapped the batch that got its numbers. 10983:
-/// a crash came between two segments that were to take over from the same files. 120271500: a segment was freed whose
-/// frames had been copied but not made durable. 1520262000: of two segments that took over from the same files, the
-/// second made the first one unbelievable once another segment was begun.
+/// Seeds that once found a broken promise. 1753317566549487: a refused batch overlapped the batch that got its numbers.
+/// 10983: a crash came between two segments that were to take over from the same files. 120271500: a segment was freed,
+/// although its frames had been copied but not made durable. 1520262000: two segments took over from the same files.
+/// The second made the first one unbelievable once another segment was begun.
 const ONCE_BROKEN: [u64; 5] = [1_753_317_566_549_487, 10_983, 120_271_500, 5_001_773, 1_520_262_000];
 
 #[test]

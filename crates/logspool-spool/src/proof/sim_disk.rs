@@ -1,5 +1,5 @@
-//! The spool's disk in the proof: every call goes to simulated files and may fail. The state after each call is kept for
-//! crashes.
+//! The spool's disk in the proof. Every call works on simulated files and may fail. The state after each call is kept,
+//! so that crashes can be made from it.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,29 +10,29 @@ use super::model::Promises;
 use super::simulated_files::SimulatedFiles;
 use crate::disk::{Disk, DiskError, Operation};
 
-/// Failures of a disk, as rates per thousand calls.
+/// Faults of a simulated disk. The first five are rates per thousand calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// A write that ends with an error, with any part of it done.
+    /// Rate of writes that end with an error, with any part of the bytes written.
     pub write: u64,
-    /// A sync that fails and drops the pending writes.
+    /// Rate of syncs that fail and drop the pending writes.
     pub sync: u64,
-    /// A sync of a folder that fails and does nothing.
+    /// Rate of folder syncs that fail and do nothing.
     pub sync_folder: u64,
-    /// A read that fails.
+    /// Rate of reads that fail.
     pub read: u64,
-    /// An operation on a name that fails.
+    /// Rate of operations on names that fail.
     pub name: u64,
     /// Bytes that fit on the disk; 0: no limit.
     pub capacity: u64,
-    /// The first folder refuses every call that changes it.
+    /// Whether the first folder refuses every call that changes it.
     pub first_is_dead: bool,
-    /// After a failed sync reads still return the written bytes.
+    /// Whether reads still return the written bytes after a failed sync.
     pub reads_see_failed: bool,
 }
 
 impl Faults {
-    /// Whether anything fails.
+    /// Whether no fault is set.
     pub fn are_none(&self) -> bool {
         *self == Self { reads_see_failed: self.reads_see_failed, ..Self::default() }
     }
@@ -44,13 +44,13 @@ pub struct Simulation {
     pub files: SimulatedFiles,
     pub faults: Faults,
     pub generator: Random,
-    /// The promises so far.
+    /// The promises made so far.
     pub promises: Promises,
     /// The state after every call, with the promises of that moment.
     pub states: Option<Vec<(SimulatedFiles, Promises)>>,
     /// The number of changes after each call, if the files record their changes.
     pub calls: Vec<usize>,
-    /// The next call of this kind fails.
+    /// Kind of operation whose next call fails.
     pub fails_next: Option<Operation>,
     ids: u64,
 }
@@ -81,7 +81,7 @@ impl Simulation {
     }
 }
 
-/// One folder of a scene.
+/// One folder of the simulated disk.
 #[derive(Debug)]
 pub struct SimDisk {
     simulation: Rc<RefCell<Simulation>>,
@@ -99,7 +99,7 @@ impl SimDisk {
         DiskError { operation, path: (&*self.path).into(), source: io::Error::from_raw_os_error(number) }
     }
 
-    /// Fails with the operation's rate.
+    /// Fails at random, with the operation's rate.
     fn may_fail(&self, operation: Operation) -> Result<(), DiskError> {
         let simulation = &mut *self.simulation.borrow_mut();
         let faults = simulation.faults;

@@ -1,8 +1,8 @@
 //! The contents of a simulated disk, their durable part, and the contents after a crash.
 //!
 //! A file has durable bytes and the writes since its last sync, in order. A folder has durable names and the operations
-//! on names since its last sync. A crash keeps the first operations of a folder, any number of them. It keeps each
-//! write, drops it, cuts it at a sector, or replaces it by zeros.
+//! on names since its last sync. A crash keeps the first operations of a folder; their number is arbitrary. It keeps
+//! each write, drops it, cuts it at a sector, or replaces it by zeros.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::content::{Content, is_same};
 use super::generator::Random;
 
-/// Bytes that a disk writes in one piece.
+/// Number of bytes that a disk writes in one piece.
 const SECTOR_BYTES: usize = 512;
 
 /// A write that no sync has made durable.
@@ -27,7 +27,7 @@ pub struct Inode {
     pub cache: Rc<Content>,
     durable: Rc<Content>,
     pending: Vec<Rc<Write>>,
-    /// Reads return bytes that a failed sync has dropped.
+    /// Whether reads still return bytes that a failed sync has dropped.
     is_parted: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct Folder {
 pub struct SimulatedFiles {
     pub inodes: Vec<Rc<Inode>>,
     pub folders: Vec<Folder>,
-    /// No crash follows, so pending and durable bytes need not be kept apart.
+    /// No crash follows, so pending and durable bytes need not be stored separately.
     pub is_last: bool,
     /// The changes so far, if a caller records them.
     pub changes: Option<Vec<Change>>,
@@ -217,7 +217,7 @@ impl SimulatedFiles {
         }
     }
 
-    /// Bytes of all files that have a name.
+    /// Total number of bytes of all files that have a name.
     pub fn bytes(&self) -> u64 {
         let names = self.folders.iter().flat_map(|folder| folder.names.values());
         names.map(|inode| self.inodes[*inode].cache.len() as u64).sum()
@@ -249,12 +249,12 @@ impl SimulatedFiles {
         })
     }
 
-    /// Writes that no sync has made durable, in files that may have a name after a crash.
+    /// Number of writes that no sync has made durable, in files that may have a name after a crash.
     pub fn pending_writes(&self) -> usize {
         self.reachable().map(|inode| self.inodes[inode].pending.len()).sum()
     }
 
-    /// Operations on names that no sync has made durable, for each folder.
+    /// Number of operations on names that no sync has made durable, for each folder.
     pub fn pending_names(&self) -> Vec<u64> {
         self.folders.iter().map(|folder| folder.pending.len() as u64).collect()
     }
@@ -291,7 +291,7 @@ impl SimulatedFiles {
                 let fate = fate(write, index);
                 index += 1;
                 let place = write.offset..write.offset + write.bytes.len();
-                // A write of the same bytes changes nothing, whatever its fate.
+                // A write of bytes that are already there changes nothing, whatever its outcome.
                 if fate == WriteOutcome::Dropped || bytes.get(place) == Some(&write.bytes[..]) {
                     continue;
                 }
@@ -318,7 +318,7 @@ impl SimulatedFiles {
         left
     }
 
-    /// A hash: equal for equal worlds, mostly different for others.
+    /// A hash: equal for equal contents of the disk, and mostly different for different contents.
     pub fn mark(&self) -> u64 {
         let mut mark = 0_u64;
         let mut mix = |word: u64| mark = (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -336,7 +336,7 @@ impl SimulatedFiles {
         mark
     }
 
-    /// Whether neither a reader nor a crash can distinguish the two worlds.
+    /// Whether neither a reader nor a crash can distinguish the contents of the two disks.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_same_file = |one: usize, two: usize| {
             let (one, two) = (&self.inodes[one], &other.inodes[two]);
@@ -345,7 +345,7 @@ impl SimulatedFiles {
         let are_same = |one: &Names, two: &Names| {
             one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.0 == b.0 && is_same_file(*a.1, *b.1))
         };
-        // Pending operations name files by index, also files without a name now.
+        // Pending operations name files by index. These may be files that have no name now.
         let is_same_to_come = |naming: &NameChange| match naming {
             NameChange::Link(_, inode) => is_same_file(*inode, *inode),
             _ => true,
@@ -362,13 +362,13 @@ impl SimulatedFiles {
     }
 }
 
-/// The fate of a write in a crash.
+/// The outcome of a pending write in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
     Kept,
     Dropped,
-    /// Only its first bytes, this number of them.
+    /// Only the first bytes are kept; this is their number.
     Cut(usize),
-    /// The file is as long as after the write, but has zeros in its place.
+    /// The file is as long as after the write, but the written bytes are zeros.
     Zeroed,
 }

@@ -1,8 +1,9 @@
-//! Makes crashes from the states of one life, and opens the spool on the images they leave.
+//! Makes crashes from the states of one life, and opens the spool on the images that they leave.
 //!
-//! Many crashes leave the same image, and an opening of it has the same result: the draws decide only the faults and
-//! the new ids. So an image is opened once for each cursor that its service may have. The result is judged for each
-//! crash that leaves the image, by the promises before that crash. Two images are the same if all their bytes are.
+//! Many crashes leave the same image. Opening the same image has the same result, because the random draws decide only
+//! the faults and the new ids. So an image is opened once for each cursor that its service may have. The result is then
+//! checked for each crash that leaves the image, against the promises before that crash. Two images are the same if all
+//! their bytes are the same.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -15,30 +16,30 @@ use super::sim_disk::{Faults, SimDisk, Simulation};
 use super::simulated_files::{Change, SimulatedFiles};
 use crate::options::WhenFull;
 
-/// Seeds for the ids made by the first and by the second opening: no id occurs twice on a disk.
+/// Seeds for the ids made by the first and by the second opening. They differ, so that no id occurs twice on a disk.
 const FIRST_IDS: u64 = 11;
 const LAST_IDS: u64 = 7;
 
-/// Number of crash states: all, and those that differ within a life by image or promises.
+/// Number of all crash states, and number of those that differ within a life by image or promises.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Count {
     pub states: u64,
     pub different: u64,
 }
 
-/// The result of opening an image.
+/// The result of opening an image for the first time.
 struct Opened {
     seen: Rc<ReadResult>,
     image: SimulatedFiles,
-    /// The changes that the opening made to the files, and how many of them were done after each disk call.
+    /// The changes that the opening made to the files, and the number of changes done after each disk call.
     changes: Vec<Change>,
     calls: Vec<usize>,
     files: SimulatedFiles,
-    /// The result of another opening after it.
+    /// What was read after a second opening.
     again: OnceCell<ReadResult>,
 }
 
-/// An image and the position of its service.
+/// An image, and the position of the service in it.
 struct Case<T> {
     image: SimulatedFiles,
     delivered: u64,
@@ -47,11 +48,11 @@ struct Case<T> {
     outcome: OnceCell<Rc<T>>,
 }
 
-/// The cases so far, by the hash of their images.
+/// The cases so far, keyed by the hash of their images.
 struct Cases<T>(HashMap<u64, Vec<Case<T>>>);
 
 impl<T> Cases<T> {
-    /// The known result for an image.
+    /// Looks up the result for an image that was opened before.
     fn known(&self, image: &SimulatedFiles, delivered: u64) -> Option<&T> {
         let mut cases = self.0.get(&image.mark())?.iter();
         let case = cases.find(|case| case.delivered == delivered && case.image.is_same(image))?;
@@ -69,7 +70,7 @@ impl<T> Cases<T> {
     }
 }
 
-/// The value of `cell`, made at the first call.
+/// The value of `cell`; `make` computes it at the first call.
 fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
     if cell.get().is_none() {
         let made = make()?;
@@ -78,7 +79,7 @@ fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, String>) -> Resu
     Ok(cell.get().expect("it was looked at above"))
 }
 
-/// The crashes from the states of one life.
+/// Makes the crashes from the states of one life.
 pub struct Trials<'a> {
     plan: &'a Plan,
     ledger: &'a Ledger,
@@ -93,14 +94,14 @@ impl<'a> Trials<'a> {
         Self { plan, ledger, first, second, count: Count::default() }
     }
 
-    /// Crashes from a state, by a kill or a power cut.
+    /// Crashes the disk from a state, by a kill or a power cut.
     pub fn look_at(
         &mut self,
         files: &SimulatedFiles,
         promises: &Promises,
         generator: &mut Random,
     ) -> Result<(), String> {
-        // After a failed sync, bytes that reads returned from the cache may be gone with the process.
+        // After a failed sync, bytes that reads returned from the cache may be lost when the process ends.
         let forgets = self.plan.faults.sync > 0 && !self.plan.faults.reads_see_failed;
         if generator.below(5) == 0 {
             let settled = if forgets { promises.durable } else { promises.accepted };
@@ -112,7 +113,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Opens the spool on a crash image. Every batch accepted below `settled` must be there.
+    /// Opens the spool on a crash image. Every batch accepted below `settled` must be delivered.
     pub fn open_on(
         &mut self,
         image: SimulatedFiles,
@@ -129,7 +130,7 @@ impl<'a> Trials<'a> {
             self.count.different += 1;
         }
         let opened = if kind == 0 && !plan.faults.are_none() {
-            // The faults are drawn again each time.
+            // The faults are drawn again for each opening.
             Rc::new(open_first(plan, ledger, case.image.clone(), promises.delivered, plan.faults, Random::new(draws))?)
         } else {
             let image = || case.image.clone();
@@ -154,7 +155,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Crashes from a state inside the opening, and from the state after it, with the promises of that moment.
+    /// Crashes from a state during the opening, and from the state after it, with the promises made up to that moment.
     fn crash_again(
         &mut self,
         opened: &Opened,
@@ -190,7 +191,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Opens an image that is to be crashed again.
+/// Opens an image that will be crashed again.
 fn open_first(
     plan: &Plan,
     ledger: &Ledger,
@@ -232,7 +233,7 @@ fn open_last(
     observe(&mut spool, ledger, delivered)
 }
 
-/// Whether a `View` showed the records that the service read. It may also show dropped records.
+/// Whether a `View` showed the records that the service read. The view may also show dropped records.
 fn agrees(plan: &Plan, shown: &[usize], seen: &ReadResult) -> Result<(), String> {
     let given: Vec<usize> = seen.steps[0].iter().filter_map(Step::index).collect();
     let is_same = match plan.options.when_full {
