@@ -38,6 +38,13 @@ def test_exceptions_thrown_into_the_thread_leave_nothing_uncounted():
         START
         + """
 threading.excepthook = lambda *_: None
+
+def runs(thread):
+    frame = sys._current_frames().get(thread.ident)
+    while frame is not None and frame.f_code is not _thread_writer.Writer._empty.__code__:
+        frame = frame.f_back
+    return frame is not None
+
 throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 thrown, last = 0, None
 for size in (1, 2, 50):
@@ -46,8 +53,9 @@ for size in (1, 2, 50):
         for _ in range(20):
             log.error("own")
         thread = handler._writer.thread
-        # Once into each thread: a second one may end the care for the first.
-        if thread is not None and thread is not last:
+        # Once into each thread: a second one may end the care for the first. Not before the thread runs our code: an
+        # exception in the first or last steps of a thread leaves locks of `threading` taken.
+        if thread is not None and thread is not last and runs(thread):
             last = thread
             thrown += throw(ctypes.c_ulong(thread.ident), ctypes.py_object(ValueError))
     finish()

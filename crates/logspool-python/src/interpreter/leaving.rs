@@ -334,7 +334,7 @@ mod turn {
 
     use pyo3::Python;
 
-    use super::{another_ends, outside, this_thread};
+    use super::{detached, other_thread_ends, this_thread};
 
     /// The thread that may call stock logging now, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
@@ -350,7 +350,7 @@ mod turn {
         /// Waits for the turn, up to [`TIMEOUT`].
         #[inline]
         pub fn take(py: Python<'_>) -> Self {
-            if !another_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
+            if !other_thread_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
                 return Self(false);
             }
             wait(py)
@@ -365,7 +365,7 @@ mod turn {
             if HOLDER.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return StockTurn(true);
             }
-            outside(py, || sleep_interruptibly(PAUSE));
+            detached(py, || sleep_interruptibly(PAUSE));
         }
         StockTurn(false)
     }

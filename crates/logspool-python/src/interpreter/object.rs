@@ -84,7 +84,7 @@ impl Owned {
         // this reference is in the owner's local count.
         if matches!(unsafe { (*self.as_ptr()).ob_ref_shared.load(Relaxed) }, 0 | MAYBE_WEAKREF) {
             // Dropping `self` reduces the local count by one.
-            return Self::lent(&self.bind(py));
+            return Self::for_other_thread(&self.bind(py));
         }
         let _ = py;
         self
