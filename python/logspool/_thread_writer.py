@@ -45,6 +45,9 @@ class WriterThread(Thread):
         # by this, because the hooks drain the queue before the interpreter stops daemon threads.
         super().__init__(target=target, name="logspool-thread-handler", daemon=True)
         self._runs: dict[str, bool] = {}
+        self._finders: dict[str, object] = {}
+        #: `start` has returned, so that `is_alive` is reliable.
+        self.has_started = False
 
     def may_run(self, runs: bool) -> bool:
         """Decide once whether the thread does any work; returns the first decision.
@@ -53,6 +56,13 @@ class WriterThread(Thread):
         thread waits for ever before it runs.
         """
         return self._runs.setdefault("runs", runs)
+
+    def is_dead(self) -> bool:
+        """Return True, for one caller only, if an exception ended the thread before it gave up its claim."""
+        if not self.has_started or self.is_alive():
+            return False
+        token = object()
+        return self._finders.setdefault("first", token) is token
 
 
 class Writer:
@@ -101,7 +111,11 @@ class Writer:
     @property
     def thread(self) -> Thread | None:
         """The thread that runs the handler."""
-        return self.queue.thread
+        thread = self.queue.thread
+        if isinstance(thread, WriterThread) and thread.is_dead():
+            self.queue.leave(thread)
+            return None
+        return thread
 
     # -- callers ---------------------------------------------------------------------------
 
@@ -115,7 +129,9 @@ class Writer:
 
     def wake(self) -> None:
         """Wake the thread, or start it."""
-        if not self.queue.ring() and not self.ended and not hooks.forking:  # during a fork, return_from_fork starts it
+        if (
+            (self.thread is None or not self.queue.ring()) and not self.ended and not hooks.forking
+        ):  # during a fork, return_from_fork starts it
             self._start()
 
     def put_waiting(self, entry: Entry, size: int, timeout: float | None) -> str | None:
@@ -260,7 +276,7 @@ class Writer:
         try:
             if queue.claim(thread):
                 thread.start()
-                started = True
+                started = thread.has_started = True
         except RuntimeError:
             pass  # no thread can be started, or the interpreter is ending: the caller does the work
         finally:
