@@ -45,7 +45,8 @@ class WriterThread(Thread):
         # by this, because the hooks drain the queue before the interpreter stops daemon threads.
         super().__init__(target=target, name="logspool-thread-handler", daemon=True)
         self._runs: dict[str, bool] = {}
-        self._finders: dict[str, object] = {}
+        #: Locked by the first caller that finds the thread dead.
+        self._death_found = Lock()
         #: `start` has returned, so that `is_alive` is reliable.
         self.has_started = False
 
@@ -57,12 +58,9 @@ class WriterThread(Thread):
         """
         return self._runs.setdefault("runs", runs)
 
-    def is_dead(self) -> bool:
-        """Return True, for one caller only, if an exception ended the thread before it gave up its claim."""
-        if not self.has_started or self.is_alive():
-            return False
-        token = object()
-        return self._finders.setdefault("first", token) is token
+    def died_unnoticed(self) -> bool:
+        """Return True to the first caller after an exception ended the thread before it gave up its claim."""
+        return self.has_started and not self.is_alive() and self._death_found.acquire(False)
 
 
 class Writer:
@@ -110,9 +108,9 @@ class Writer:
 
     @property
     def thread(self) -> Thread | None:
-        """The thread that runs the handler."""
+        """The thread that runs the handler. The claim of a thread that an exception ended ends here."""
         thread = self.queue.thread
-        if isinstance(thread, WriterThread) and thread.is_dead():
+        if isinstance(thread, WriterThread) and thread.died_unnoticed():
             self.queue.leave(thread)
             return None
         return thread
@@ -129,9 +127,8 @@ class Writer:
 
     def wake(self) -> None:
         """Wake the thread, or start it."""
-        if (
-            (self.thread is None or not self.queue.ring()) and not self.ended and not hooks.forking
-        ):  # during a fork, return_from_fork starts it
+        has_thread = self.thread is not None and self.queue.ring()
+        if not has_thread and not self.ended and not hooks.forking:  # during a fork, return_from_fork starts it
             self._start()
 
     def put_waiting(self, entry: Entry, size: int, timeout: float | None) -> str | None:
@@ -272,15 +269,14 @@ class Writer:
     def _start(self) -> None:
         queue = self.queue
         thread = WriterThread(self._empty)
-        started = False
         try:
             if queue.claim(thread):
                 thread.start()
-                started = thread.has_started = True
+                thread.has_started = True
         except RuntimeError:
             pass  # no thread can be started, or the interpreter is ending: the caller does the work
         finally:
-            if not started and not thread.may_run(False):
+            if not thread.has_started and not thread.may_run(False):
                 queue.leave(thread)
         self._rescue()
 
