@@ -9,6 +9,7 @@ the limit. The other commit is checked out and built in `build/bench/before`.
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from terminal import fail, note, paint, step
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: What is run in a turn, by name: the script, the option that chooses rows, and its value.
+#: The scripts of a turn, by name: the file, the option that chooses rows, and its value.
 #: Rows of other products are the same in both checkouts.
 SCRIPTS = {
     "bench": ("bench/compare.py", "--cases", None),
@@ -84,17 +85,19 @@ def check_out(commit: str) -> Path:
 
 def measure(checkout: Path, script: str, chosen: list[str], out: Path, python: str) -> Figures:
     """Run one round of a script in a checkout and return the median of each figure of each cell."""
-    out.mkdir(parents=True, exist_ok=True)
+    # Without the results of an earlier run, which would be read if this one fails.
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     command = [sys.executable, "bench/prepare.py", "--python", python, "--"]
     command += [script, "--rounds", "1", "--out", str(out), *chosen]
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     with (out / "output.txt").open("w") as output:
         # A missed target is no matter here: one round is too few for it.
         subprocess.run(command, cwd=checkout, env=variables, stdout=output, stderr=subprocess.STDOUT, check=False)
-    raw = [path for path in out.glob("*.json") if path.name != "jobs.json"]
-    if not raw:
+    raw = next(out.glob("*.json"), None)
+    if raw is None:
         raise fail(f"{script} measured nothing in {checkout}: see {out / 'output.txt'}")
-    cells = json.loads(raw[0].read_text())["cells"]
+    cells = json.loads(raw.read_text())["cells"]
     return {
         (case, mode, figure): statistics.median(values)
         for case, modes in cells.items()
@@ -125,6 +128,11 @@ def rows(turns: list[tuple[Figures, Figures]]) -> list[Row]:
     )
 
 
+def missing(turns: list[tuple[Figures, Figures]]) -> list[str]:
+    """Return the figures that this checkout failed to measure in a turn in which the other one has them."""
+    return sorted({" | ".join(key) for before, after in turns for key in before.keys() - after.keys()})
+
+
 def logspool_cases() -> str:
     """Return the cases of the comparison that run logspool, separated by commas."""
     from cases import CASES
@@ -149,6 +157,7 @@ def main() -> None:
         raise fail("--turns has to be 1 or more", 2)
     before = check_out(options.commit)
     slower: list[Row] = []
+    unmeasured: list[str] = []
     options.out.mkdir(parents=True, exist_ok=True)
     for name in names:
         script, option, value = SCRIPTS[name]
@@ -165,11 +174,14 @@ def main() -> None:
         found = rows(turns)
         (options.out / f"{name}.json").write_text(json.dumps({row.name: row.ratios for row in found}, indent=1))
         slower += [row for row in found if row.is_slower()]
+        unmeasured += missing(turns)
         print(f"\n{paint(name, 'bold')}: median, least and most of the ratios")
         for row in found:
             line = f"  {row.median():.3f}  {row.ratios[0]:.3f}  {row.ratios[-1]:.3f}  {row.name}"
             print(paint(line, "red") if row.is_slower() else paint(line, "dim") if row.is_reference() else line)
         note(f"{len(found)} figures, results: {options.out / name}.json")
+    if unmeasured:
+        raise fail(f"this checkout has no figure of: {'; '.join(unmeasured)}")
     if slower:
         raise fail(f"{len(slower)} figures are above {LIMIT}: {'; '.join(row.name for row in slower)}")
 
