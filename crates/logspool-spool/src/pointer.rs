@@ -162,7 +162,7 @@ pub fn read(folder: &Folder, process: &str) -> io::Result<Option<PathBuf>> {
 ///
 /// # Errors
 ///
-/// The operating system's error. Another call can remove what is left.
+/// The operating system's error. Call the function again to remove the remaining files.
 pub fn remove(folder: &Folder, process: &str) -> io::Result<()> {
     if let Some(path) = read(folder, process)? {
         remove_spools(&path)?;

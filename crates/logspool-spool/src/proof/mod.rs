@@ -2,7 +2,7 @@
 //!
 //! A run has several lives. In each life, a random program appends, syncs, reads, acks and saves, while the disk fails
 //! as the seed determines. The disk's state is kept after every call. Crash images are made from each state, and the
-//! spool is opened on them. What it delivers is compared with what it had promised up to that call:
+//! spool is opened on them. The delivered records are compared with the promises made up to that call:
 //!
 //! - I1: no durable record is missing, except records dropped on purpose and reported as dropped.
 //! - I2: a consumer that remembers its position gets no number twice. Other consumers get no number below a durable

@@ -35,7 +35,7 @@ struct Opened {
     changes: Vec<Change>,
     calls: Vec<usize>,
     files: SimulatedFiles,
-    /// What was read after a second opening.
+    /// The records read after a second opening.
     again: OnceCell<ReadResult>,
 }
 

@@ -139,7 +139,7 @@ impl OptionRow {
     ///
     /// # Errors
     ///
-    /// The error says what was given and what is allowed.
+    /// A value of another type or outside the range. The text names the value and the allowed values.
     pub fn check(&self, value: &OptionValue) -> Result<(), OptionError> {
         let name = self.name;
         match (self.shape, value) {

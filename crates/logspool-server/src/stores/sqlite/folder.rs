@@ -76,7 +76,7 @@ pub(super) struct FolderLock {
     _file: File,
 }
 
-/// Creates the folder if it is missing, locks it, and removes the access of users who are not readers.
+/// Creates the folder if it is missing, and locks it. Only `readers` keep access.
 pub(super) fn lock(folder: &Path, readers: Readers) -> Result<FolderLock, StoreError> {
     let was_open = private::make_folder(folder, readers)?;
     let path = folder.join(LOCK);
