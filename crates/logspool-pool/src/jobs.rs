@@ -318,7 +318,7 @@ impl<T> Jobs<T> {
         state.pending == 0 && state.asleep == state.workers
     }
 
-    /// Sleeps until a worker is woken, at most for `timeout`. Returns false if the timeout is over.
+    /// Lets the calling worker sleep until it is woken, for at most `timeout`. Returns false if the timeout has passed.
     pub fn sleep(&self, ticket: u32, timeout: Option<Duration>) -> bool {
         self.bell.wait(ticket, timeout);
         low(self.bell.peek()) != ticket

@@ -44,8 +44,8 @@ const QUICK_BYTES: usize = 4 * 1024;
 /// The size of a turn in the pool `turns`.
 const TURN_UNITS: usize = 1000;
 
-/// Maximum number of simultaneous turns per processor. Chosen: with a smaller value, a processor would be idle while
-/// the next task wakes.
+/// Maximum number of connections per processor that decode their input at the same time; each of them has a turn.
+/// Chosen: with a smaller value, a processor would be idle while the next connection wakes.
 const TURNS_PER_PROCESSOR: usize = 2;
 
 /// The pools of a service.

@@ -3,6 +3,7 @@
 mod postgres;
 mod trees;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,19 +32,47 @@ fn is_common(filter: &Filter) -> bool {
     text.chars().all(is_known) && !text.contains(r"\d")
 }
 
-/// Gives each record a different stack. Removes fields with a repeated name, of which PostgreSQL would keep the last.
+/// Gives each record a different stack. Removes values with a repeated key, of which PostgreSQL would keep the last.
 fn told_apart(mut records: Vec<Record<'static>>) -> Vec<Record<'static>> {
     for (number, record) in records.iter_mut().enumerate() {
         record.stack = Some(number.to_string().into());
         record.message = record.message.chars().map(|char| if is_known(char) { char } else { '?' }).collect();
-        let mut names = Vec::new();
-        record.fields.retain(|(name, _)| {
-            let is_first = !names.contains(name);
-            names.push(name.clone());
-            is_first
-        });
+        keep_first_of_each_key(&mut record.fields);
     }
     records
+}
+
+fn keep_first_of_each_key(pairs: &mut Vec<(Cow<'static, str>, Value<'static>)>) {
+    let mut keys = Vec::new();
+    pairs.retain(|(key, _)| {
+        let is_first = !keys.contains(key);
+        keys.push(key.clone());
+        is_first
+    });
+    pairs.iter_mut().for_each(|(_, value)| keep_first_inside(value));
+}
+
+fn keep_first_inside(value: &mut Value<'static>) {
+    match value {
+        Value::Map(pairs) => keep_first_of_each_key(pairs),
+        Value::List(values) => values.iter_mut().for_each(keep_first_inside),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_repeated_key_has_its_last_value() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    let twice = Value::Map(vec![("a".into(), Value::text("first")), ("a".into(), Value::text("last"))]);
+    let record = Record { stack: Some("0".into()), fields: vec![("x".into(), twice)], ..Record::default() };
+    store.write(&[unnumbered(&[record])]).unwrap();
+    let reader = PostgresReader::new(&config(&database.url));
+    let count =
+        |query: &str| records(&reader, &Query { filter: parse(query, 0).unwrap().filter, ..all_records_query() }).len();
+
+    assert_eq!((0, 1), (count("x~first"), count("x~last")));
 }
 
 fn query() -> impl Strategy<Value = Query> {

@@ -4,8 +4,8 @@
 //! a weaker replacement. [`missing`] lists the refused calls and the effects of their loss, for `health()` and
 //! `doctor`.
 //!
-//! Atomics outside `queue` and `stats`: one word for each call with the result of its probe. Two threads that probe at
-//! the same time find the same result, and a forked child keeps it.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: one word for each call with the result
+//! of its probe. Two threads that probe at the same time find the same result, and a forked child keeps it.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};

@@ -143,7 +143,8 @@ fn a_bit_shows_what_it_is_about() {
     data_is_seen(|| AtomicU64::new(1), |word| word.add_bits(4), |word| word.observe() & 4 != 0);
 }
 
-/// Two threads that enter add to the data; neither of them waits.
+/// Two threads try to enter at the same time. A thread that succeeds adds 1 to the data; a thread that fails returns
+/// without waiting.
 fn one_at_a_time<W: Entered + Send + Sync + 'static>(word: fn() -> W) {
     model_that_reaches(move |reached| {
         let about = About::new(word());

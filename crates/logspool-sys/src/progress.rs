@@ -91,7 +91,8 @@ pub fn spin_until_step(seen: u32, end: Instant) -> bool {
     false
 }
 
-/// Sleeps until a step after `seen`, at most for `time`, or until this thread has handled a signal.
+/// Sleeps until the number of steps differs from `seen`, for at most `time`. Returns earlier if this thread handles a
+/// signal.
 #[cfg(not(loom))]
 pub fn sleep(seen: u32, time: Duration) {
     STEPS.sleep(seen, time);

@@ -12,8 +12,8 @@
 //! The page is a memfd, or else a named page of anonymous memory (Linux 5.17). If neither is possible, or if there is
 //! no /proc, a second copy still notices the first copy by its files (`segment/own_files.rs`).
 //!
-//! Atomics outside `queue` and `stats`: the state of the claim, which every slow path reads, and whether the refusal
-//! was reported.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the state of the claim, which every slow
+//! path reads, and whether the refusal was reported.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;

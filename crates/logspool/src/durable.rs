@@ -8,8 +8,8 @@
 //!
 //! If the options let no call wait for durability, the process has no such table.
 //!
-//! Atomics outside `queue` and `stats`: the two counters of the `checkpoint` mode, which every call of that mode reads,
-//! and the two counters by which callers wake the collector and the writers.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the two counters of the `checkpoint`
+//! mode, which every call of that mode reads, and the two counters by which callers wake the collector and the writers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -179,7 +179,7 @@ pub trait Courier: Send {
     /// Takes a whole batch.
     fn take(&mut self, lines: Lines<'_>);
 
-    /// Does all work that is possible without waiting, except opening a connection.
+    /// Does all work that is possible without waiting. The only wait allowed is for the opening of a connection.
     fn carry(&mut self, pace: Pace) -> CarryOutcome;
 
     /// Waits for the destination, at most for `longest`. Called after [`NextCarry::OnAnswer`].

@@ -10,9 +10,9 @@
 //! - The lane space of a batch may be reused after its entry is written or spilled.
 //! - Counters change only under the outlet's lock, so a snapshot under the lock is consistent.
 //!
-//! Atomics outside `queue` and `stats`: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`,
-//! `flushed_ticket`, `error_number`. The collector reads these words in every turn and must not take the lock to read
-//! them.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: `front_batch`, `unspilled_batch`,
+//! `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`. The collector reads these words in every
+//! turn and must not take the lock to read them.
 //!
 //! This file is the collector's side of an outlet. The other files:
 //! - `outlet.rs`: the fields of an outlet; `spool_state.rs` and `syncs.rs` hold more of its state;

@@ -11,7 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use logspool::recover::{self, Condition, Damage, Reason};
-use logspool_lanes::segment::layout::{DEFINITIONS, Header, INDEXES, LANES, MANIFESTS, POINTS, RINGS, SINKS, Table};
+use logspool_lanes::segment::layout::{
+    DEFINITIONS, Header, INDEXES_OFFSET, LANES_OFFSET, MANIFESTS, POINTS_OFFSET, RINGS, SINKS_OFFSET, Table,
+};
 use orphan::{Dice, Scene, Task, check};
 
 #[test]
@@ -98,10 +100,10 @@ impl Specimen {
 fn place(dice: &mut Dice, length: usize) -> usize {
     let (start, bytes) = match dice.below(12) {
         0 => (0, size_of::<Header>() as u64),
-        1 => (POINTS, 96),
-        2 | 3 => (LANES, 8 * 512),
-        4 => (SINKS, 3 * 512),
-        5 => (INDEXES, 64),
+        1 => (POINTS_OFFSET, 96),
+        2 | 3 => (LANES_OFFSET, 8 * 512),
+        4 => (SINKS_OFFSET, 3 * 512),
+        5 => (INDEXES_OFFSET, 64),
         6 => (Table::Routes.index_offset() + 64 * dice.below(2) * (2048 * 8 / 64), 64),
         7 => (Table::Sinks.index_offset(), 64),
         8 => (MANIFESTS, 2048),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use logspool::recover::{self, AdoptedRecords, Adopter, FileAction};
-use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
+use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, SINKS_OFFSET, SinkHead};
 use logspool_record::msgpack::Reader;
 use orphan::exact::judge;
 use orphan::{Dice, Scene, Task};
@@ -251,7 +251,7 @@ fn adopted_records_keep_their_numbers_however_often_they_are_offered() {
 fn dropped(scene: &Scene) -> u64 {
     let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
     let segment = std::fs::read(scene.queue.path().join(name)).unwrap();
-    let counters = SINKS as usize + size_of::<SinkHead>() + offset_of!(SinkHead, dropped);
+    let counters = SINKS_OFFSET as usize + size_of::<SinkHead>() + offset_of!(SinkHead, dropped);
     let counters = &segment[counters..][..size_of::<u64>() * DROPS * LEVEL_CLASSES];
     counters.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).sum()
 }

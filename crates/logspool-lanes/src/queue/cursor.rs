@@ -7,11 +7,16 @@
 //!
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|
-//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
-//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
-//! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` | `next_owner_continues` |
-//! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
-//! | fence in `announce_sleep` | fence in `PendingSync::wait_until` | a call that waits, or that the collector sleeps | `a_call_wakes_the_collector_or_is_seen` |
+//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set |
+//! `popped_is_whole`, `growth_is_seen`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
+//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes |
+//! `space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
+//! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` |
+//! `next_owner_continues` |
+//! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window |
+//! `no_record_comes_behind_a_shut_door` |
+//! | fence in `announce_sleep` | fence in `PendingSync::wait_until` | a call that waits, or that the collector sleeps |
+//! `a_call_wakes_the_collector_or_is_seen` |
 //!
 //! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
@@ -157,7 +162,8 @@ impl ProducerCursor {
         self.busy.load(Ordering::Relaxed) != 0
     }
 
-    /// Opens the window in which a record is written, unless `may` returns false inside it.
+    /// Opens the window, which is the time in which a push writes its record. If `may` returns false after the window
+    /// was opened, closes it again. Returns the result of `may`.
     ///
     /// A thread that wants to end all pushes makes `may` return false, passes `barrier::heavy`, and waits until no
     /// window is open ([`Self::has_no_window`]). After that no further record is published (model:
@@ -173,7 +179,7 @@ impl ProducerCursor {
         may
     }
 
-    /// Closes the window, after the record is published or without a record.
+    /// Closes the window of [`Self::open_window`]. The record is then published, or the push wrote none.
     #[inline]
     pub fn close_window(&self) {
         // Release pairs with the Acquire in `has_no_window`.

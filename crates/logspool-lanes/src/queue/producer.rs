@@ -21,9 +21,9 @@ use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
 /// The last 1/8 of a ring is reserved for records of level ERROR and above. This constant is the divisor.
-pub const RESERVED_SHARE: u64 = 8;
+pub const RESERVED_DIVISOR: u64 = 8;
 /// A record longer than a quarter of its ring is stored in a separate file. This constant is the divisor.
-const INLINE_SHARE: u64 = 4;
+const INLINE_DIVISOR: u64 = 4;
 /// Lowest level that may use the reserved share of a ring.
 pub const ERROR: u16 = 40;
 
@@ -170,7 +170,7 @@ impl Producer {
     /// Bytes of the ring that must stay free after a record of this level is pushed.
     #[inline]
     fn reserved(&self, level: u16) -> u64 {
-        if level >= ERROR { 0 } else { self.place.bytes / RESERVED_SHARE }
+        if level >= ERROR { 0 } else { self.place.bytes / RESERVED_DIVISOR }
     }
 
     /// Whether the lane still has only its first ring.
@@ -188,7 +188,7 @@ impl Producer {
     /// Maximum number of bytes of a record that is stored in the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
-        self.place.bytes / INLINE_SHARE
+        self.place.bytes / INLINE_DIVISOR
     }
 
     /// Bytes of the ring.
@@ -235,7 +235,7 @@ impl Producer {
             self.stale_ids = true;
             return Err(PushError::StaleIds);
         }
-        if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_SHARE {
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_DIVISOR {
             return self.push_large(head, value_bytes, fill);
         }
         self.push_inline(head, value_bytes, fill)

@@ -348,31 +348,31 @@ impl Table {
             Self::Formats => MAX_SITES + MAX_ROUTES,
             Self::Sinks => MAX_SITES + MAX_ROUTES + MAX_FORMATS,
         };
-        INDEXES + 8 * before as u64
+        INDEXES_OFFSET + 8 * before as u64
     }
 }
 
 /// Offset of the head of lane `index`.
 pub const fn lane_offset(index: usize) -> u64 {
-    LANES + (index * size_of::<LaneHead>()) as u64
+    LANES_OFFSET + (index * size_of::<LaneHead>()) as u64
 }
 
 /// Offset of the head of sink `index`.
 pub const fn sink_offset(index: usize) -> u64 {
-    SINKS + (index * size_of::<SinkHead>()) as u64
+    SINKS_OFFSET + (index * size_of::<SinkHead>()) as u64
 }
 
 /// Offset of the calibration points.
-pub const POINTS: u64 = 4096;
+pub const POINTS_OFFSET: u64 = 4096;
 /// Offset of the lane heads.
-pub const LANES: u64 = POINTS + 16 * 1024;
+pub const LANES_OFFSET: u64 = POINTS_OFFSET + 16 * 1024;
 /// Offset of the sink heads.
-pub const SINKS: u64 = LANES + (MAX_LANES * 512) as u64;
+pub const SINKS_OFFSET: u64 = LANES_OFFSET + (MAX_LANES * 512) as u64;
 /// Offset of the four index tables, which hold the offset of each definition.
-pub const INDEXES: u64 = SINKS + (MAX_SINKS * 512) as u64;
+pub const INDEXES_OFFSET: u64 = SINKS_OFFSET + (MAX_SINKS * 512) as u64;
 /// Offset of the manifest ring.
 pub const MANIFESTS: u64 =
-    (INDEXES + 8 * (MAX_SITES + MAX_ROUTES + MAX_FORMATS + MAX_SINKS) as u64).next_multiple_of(4096);
+    (INDEXES_OFFSET + 8 * (MAX_SITES + MAX_ROUTES + MAX_FORMATS + MAX_SINKS) as u64).next_multiple_of(4096);
 /// Offset of the definitions.
 pub const DEFINITIONS: u64 = MANIFESTS + MANIFEST_BYTES;
 /// Offset of the first ring.
@@ -385,5 +385,5 @@ const _: () = {
     assert!(size_of::<SinkHead>() == 512);
     assert!(MAX_POINTS * 24 <= 16 * 1024);
     assert!(RINGS < 1 << 32);
-    assert!(LANES.is_multiple_of(512) && SINKS.is_multiple_of(512) && INDEXES.is_multiple_of(8));
+    assert!(LANES_OFFSET.is_multiple_of(512) && SINKS_OFFSET.is_multiple_of(512) && INDEXES_OFFSET.is_multiple_of(8));
 };

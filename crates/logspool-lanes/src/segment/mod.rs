@@ -449,7 +449,7 @@ impl Segment {
     pub fn has_room_for_point(&self) -> bool {
         let slot = self.header().points.load(Ordering::Relaxed) as usize % layout::MAX_POINTS;
         let bytes = size_of::<CalibrationPoint>() as u64;
-        self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
+        self.ensure(layout::POINTS_OFFSET + slot as u64 * bytes, bytes)
     }
 
     /// Appends a calibration point; a full list loses its oldest point. Call [`Self::has_room_for_point`] first.
@@ -458,7 +458,7 @@ impl Segment {
         let index = count.load(Ordering::Relaxed);
         let slot = index as usize % layout::MAX_POINTS;
         // SAFETY: inside the fixed part; only the collector (or the maker) appends.
-        unsafe { self.at(layout::POINTS).cast::<CalibrationPoint>().add(slot).write(point) };
+        unsafe { self.at(layout::POINTS_OFFSET).cast::<CalibrationPoint>().add(slot).write(point) };
         // Pairs with `observe` in `last_point`.
         count.publish(index + 1);
     }
@@ -467,7 +467,9 @@ impl Segment {
     pub fn last_point(&self) -> CalibrationPoint {
         let index = self.header().points.observe() - 1;
         // SAFETY: below the published count; a segment is made with its first point.
-        unsafe { self.at(layout::POINTS).cast::<CalibrationPoint>().add(index as usize % layout::MAX_POINTS).read() }
+        unsafe {
+            self.at(layout::POINTS_OFFSET).cast::<CalibrationPoint>().add(index as usize % layout::MAX_POINTS).read()
+        }
     }
 
     /// Removes segment and lock with async-signal-safe calls only. Overflow and blob files are already gone when

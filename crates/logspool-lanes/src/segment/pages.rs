@@ -30,11 +30,11 @@ const WORDS: usize = (layout::RINGS / PAGE).div_ceil(64) as usize;
 
 /// Ranges that have memory in a new segment, in addition to its first rings. They hold the first entries of each table.
 /// Each range is an offset and a number of bytes.
-const FIRST: [(u64, u64); 9] = [
+const FIRST_PAGES: [(u64, u64); 9] = [
     (0, PAGE),
-    (layout::POINTS, PAGE),
-    (layout::LANES, PAGE),
-    (layout::SINKS, PAGE),
+    (layout::POINTS_OFFSET, PAGE),
+    (layout::LANES_OFFSET, PAGE),
+    (layout::SINKS_OFFSET, PAGE),
     (layout::Table::Sites.index_offset(), PAGE),
     (layout::Table::Routes.index_offset(), PAGE),
     // This page also contains the index of the sinks.
@@ -62,7 +62,7 @@ impl Pages {
     ///
     /// The error of the system call.
     pub fn begin(&self, file: &File) -> io::Result<()> {
-        FIRST.iter().try_for_each(|(offset, bytes)| self.take(file, *offset, *bytes))
+        FIRST_PAGES.iter().try_for_each(|(offset, bytes)| self.take(file, *offset, *bytes))
     }
 
     /// Whether all pages of a range of the fixed part have memory.

@@ -9,11 +9,12 @@
 //! single conditions. If a condition can be unknown, its negation is written as `IS NOT TRUE`. All other conditions
 //! stay plain comparisons, for which an index can be used.
 //!
-//! PostgreSQL differs in three points:
+//! PostgreSQL differs in four points:
 //! - Regular expressions have PostgreSQL's own syntax, "advanced regular expressions".
 //! - The locale of the database decides which characters are letters, and their case.
 //! - Extra values that are not text are matched with patterns as `jsonb` prints them. It prints a space after each
 //!   comma of a list.
+//! - `jsonb` keeps the last value of a key that an object has twice. SQLite and live tails see the first one.
 
 mod extra;
 

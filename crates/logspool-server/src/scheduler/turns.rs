@@ -18,12 +18,12 @@ use crate::share::{Refusal, may_take_more};
 /// resources: each answer may hold a connection to PostgreSQL, or a few hundred kilobytes for SQLite.
 const BEGUN_PER_THREAD: usize = 3;
 
-/// The numbers of threads and places.
+/// How many queries may run, and how many may be in the scheduler at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerSizes {
     /// Maximum number of query threads.
     pub threads: usize,
-    /// Number of places.
+    /// Maximum number of queries that wait, run or are being read.
     pub places: usize,
 }
 

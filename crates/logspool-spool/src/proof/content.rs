@@ -9,17 +9,17 @@ use std::rc::Rc;
 pub struct Content {
     bytes: Vec<u8>,
     /// The cached hash; `None` until it is asked for and after each change.
-    mark: Cell<Option<u32>>,
+    hash: Cell<Option<u32>>,
 }
 
 impl Content {
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, mark: Cell::new(None) }
+        Self { bytes, hash: Cell::new(None) }
     }
 
     /// Writes a piece at `offset`; zeros fill a gap before it.
     pub fn put(&mut self, offset: usize, piece: &[u8]) {
-        self.mark.set(None);
+        self.hash.set(None);
         if self.bytes.len() < offset {
             self.bytes.resize(offset, 0);
         }
@@ -29,10 +29,10 @@ impl Content {
     }
 
     /// A hash of the bytes: equal for equal bytes, and mostly different for different bytes.
-    pub fn mark(&self) -> u32 {
-        let mark = self.mark.get().unwrap_or_else(|| crc32c::crc32c(&self.bytes));
-        self.mark.set(Some(mark));
-        mark
+    pub fn hash(&self) -> u32 {
+        let hash = self.hash.get().unwrap_or_else(|| crc32c::crc32c(&self.bytes));
+        self.hash.set(Some(hash));
+        hash
     }
 }
 
@@ -46,5 +46,5 @@ impl Deref for Content {
 
 /// Whether two files hold the same bytes.
 pub fn is_same(one: &Rc<Content>, other: &Rc<Content>) -> bool {
-    Rc::ptr_eq(one, other) || one.mark() == other.mark() && one.bytes == other.bytes
+    Rc::ptr_eq(one, other) || one.hash() == other.hash() && one.bytes == other.bytes
 }

@@ -25,9 +25,9 @@ pub struct Promises {
     pub durable: u64,
     /// The service has received every record below this number.
     pub delivered: u64,
-    /// The plain consumer may have acked every record below this number.
+    /// The consumer [`PLAIN`] may have acked every record below this number.
     pub acked: u64,
-    /// The plain consumer's ack of every record below this number is durable.
+    /// The ack of the consumer [`PLAIN`] for every record below this number is durable.
     pub saved: u64,
 }
 
@@ -233,7 +233,7 @@ impl Reading {
 pub struct ReadResult {
     /// The items of each consumer, in order.
     pub steps: [Vec<Step>; 2],
-    /// The plain consumer's position at the start.
+    /// Position of the consumer [`PLAIN`] when the reading began.
     plain_position: u64,
     pub next: u64,
     pub durable: u64,

@@ -48,7 +48,7 @@ pub struct Simulation {
     pub promises: Promises,
     /// The state after every call, with the promises of that moment.
     pub states: Option<Vec<(SimulatedFiles, Promises)>>,
-    /// The number of changes after each call, if the files record their changes.
+    /// For each file operation, the total number of recorded changes after it; empty if the files record no changes.
     pub calls: Vec<usize>,
     /// Kind of operation whose next call fails.
     pub fails_next: Option<Operation>,

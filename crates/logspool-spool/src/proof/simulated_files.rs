@@ -319,9 +319,9 @@ impl SimulatedFiles {
     }
 
     /// A hash: equal for equal contents of the disk, and mostly different for different contents.
-    pub fn mark(&self) -> u64 {
-        let mut mark = 0_u64;
-        let mut mix = |word: u64| mark = (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    pub fn hash(&self) -> u64 {
+        let mut hash = 0_u64;
+        let mut mix = |word: u64| hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         for folder in &self.folders {
             mix(folder.names.len() as u64);
             for (name, inode) in &*folder.names {
@@ -330,10 +330,10 @@ impl SimulatedFiles {
                     word[..chunk.len()].copy_from_slice(chunk);
                     mix(u64::from_le_bytes(word));
                 }
-                mix(u64::from(self.inodes[*inode].cache.mark()));
+                mix(u64::from(self.inodes[*inode].cache.hash()));
             }
         }
-        mark
+        hash
     }
 
     /// Whether neither a reader nor a crash can distinguish the contents of the two disks.
@@ -345,7 +345,7 @@ impl SimulatedFiles {
         let are_same = |one: &Names, two: &Names| {
             one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.0 == b.0 && is_same_file(*a.1, *b.1))
         };
-        // Pending operations name files by index. These may be files that have no name now.
+        // A pending operation refers to a file by its inode, which may have no name at the moment.
         let is_same_to_come = |naming: &NameChange| match naming {
             NameChange::Link(_, inode) => is_same_file(*inode, *inode),
             _ => true,

@@ -54,13 +54,13 @@ struct Cases<T>(HashMap<u64, Vec<Case<T>>>);
 impl<T> Cases<T> {
     /// Looks up the result for an image that was opened before.
     fn known(&self, image: &SimulatedFiles, delivered: u64) -> Option<&T> {
-        let mut cases = self.0.get(&image.mark())?.iter();
+        let mut cases = self.0.get(&image.hash())?.iter();
         let case = cases.find(|case| case.delivered == delivered && case.image.is_same(image))?;
         case.outcome.get().map(|outcome| &**outcome)
     }
 
     fn find(&mut self, image: SimulatedFiles, delivered: u64) -> &mut Case<T> {
-        let cases = self.0.entry(image.mark()).or_default();
+        let cases = self.0.entry(image.hash()).or_default();
         let known = cases.iter().position(|case| case.delivered == delivered && case.image.is_same(&image));
         let index = known.unwrap_or_else(|| {
             cases.push(Case { image, delivered, promised: Vec::new(), outcome: OnceCell::new() });

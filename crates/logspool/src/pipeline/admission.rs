@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::blob::BlobRefusal;
-use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_SHARE, wake_collector};
+use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR, wake_collector};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::{HEAD_BYTES, Head, advance};
@@ -394,7 +394,7 @@ impl Pipeline {
     /// reserved for ERROR and above.
     fn blob_limit(&self, level: u16) -> u64 {
         let limit = self.budget.limit().max(MIN_BLOB_BYTES);
-        if level < ERROR { limit - limit / RESERVED_SHARE } else { limit }
+        if level < ERROR { limit - limit / RESERVED_DIVISOR } else { limit }
     }
 
     fn make_large(&self, producer: &mut Producer, value_bytes: usize, level: u16) -> Result<(), BlobRefusal> {

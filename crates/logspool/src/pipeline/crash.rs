@@ -13,8 +13,8 @@
 //! Everything in this file except installing and removing is async-signal-safe: it uses system calls and atomics and
 //! never allocates.
 //!
-//! Atomics outside `queue` and `stats`: the previous handlers and the time already spent. They are atomics because a
-//! signal handler must take no lock.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the previous handlers and the time
+//! already spent. They are atomics because a signal handler must take no lock.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;

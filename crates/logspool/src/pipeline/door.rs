@@ -5,7 +5,8 @@
 //! push takes its slow path first, where it sees the change. So a sink is closed, or the process is ended, only after
 //! the last record for it. This holds however long the pushing thread waits for the processor.
 //!
-//! Atomics outside `queue` and `stats`: the word that announces the end of the process, read on the slow path.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the word that announces the end of the
+//! process, read on the slow path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Delivers the records that dead processes left in the queue's folder, and counts them.
 //!
-//! Atomics outside `queue` and `stats`: counters of the records that this process recovered, independent of its
-//! pipeline.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: counters of the records that this
+//! process recovered, independent of its pipeline.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

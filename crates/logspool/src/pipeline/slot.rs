@@ -1,6 +1,7 @@
 //! The process's current pipeline, and the number under which its ids are defined.
 //!
-//! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the current pipeline's address and
+//! number, which the hot path compares.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

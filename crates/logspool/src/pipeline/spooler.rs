@@ -1,7 +1,7 @@
 //! Spool state of a pipeline.
 //!
-//! Atomics outside `queue` and `stats`: flags of the spool thread, which callers of `before_fork` and the collector
-//! read.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: flags of the spool thread, which callers
+//! of `before_fork` and the collector read.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -74,7 +74,7 @@ pub struct Output {
     pub error: Option<io::Error>,
     /// Stream of the sink, and the number of the last record before `chunk`.
     numbering: Option<Numbering>,
-    /// Whether the adopter takes the records instead of `target`.
+    /// Whether the program that recovers sends the records itself, so that `target` gets none.
     pub is_taken: bool,
     target: Option<Target>,
     chunk: Chunk,
@@ -91,7 +91,7 @@ impl Output {
         Self { sink, id, path, records, bytes, error: None, numbering, is_taken: false, target: None, chunk, base }
     }
 
-    /// Makes an output whose records the adopter takes.
+    /// Makes an output whose records the recoverer does not write, because the program that recovers sends them itself.
     pub fn for_adopter(id: u32, path: PathBuf) -> Self {
         Self { is_taken: true, ..Self::new(id, path, None) }
     }

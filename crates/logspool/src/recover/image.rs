@@ -11,8 +11,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use logspool_lanes::segment::MAX_RING_TOTAL;
 use logspool_lanes::segment::layout::{
-    BatchNumber, DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS,
-    POINTS, RINGS, SINKS, SinkHead, Table, lane_offset, sink_offset,
+    BatchNumber, DEFINITION_BYTES, DEFINITIONS, Header, INDEXES_OFFSET, LANES_OFFSET, LaneHead, MAGIC, MAJOR,
+    MAX_LANES, MAX_POINTS, POINTS_OFFSET, RINGS, SINKS_OFFSET, SinkHead, Table, lane_offset, sink_offset,
 };
 use logspool_record::definition::SinkDefinition;
 use logspool_record::{Value, Values};
@@ -88,7 +88,9 @@ impl Image {
         copy_sparse(file, &mut fixed).map_err(broken)?;
         let magic = fixed.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         if magic == 0
-            && fixed.get(LANES as usize..SINKS as usize).is_none_or(|lanes| lanes.iter().all(|byte| *byte == 0))
+            && fixed
+                .get(LANES_OFFSET as usize..SINKS_OFFSET as usize)
+                .is_none_or(|lanes| lanes.iter().all(|byte| *byte == 0))
         {
             return Err(UnreadableSegment::Unfinished);
         }
@@ -120,8 +122,8 @@ impl Image {
     ///
     /// Returns an error if a system call fails.
     pub fn refresh_sinks(&mut self, file: &File) -> io::Result<()> {
-        let sinks = SINKS as usize..INDEXES as usize;
-        file.read_exact_at(&mut self.fixed[sinks], SINKS)
+        let sinks = SINKS_OFFSET as usize..INDEXES_OFFSET as usize;
+        file.read_exact_at(&mut self.fixed[sinks], SINKS_OFFSET)
     }
 
     /// Returns the 64-bit word at an offset of the fixed part.
@@ -151,7 +153,7 @@ impl Image {
         // When the list is full, its oldest slot may be half overwritten.
         let kept = if count as usize >= MAX_POINTS { MAX_POINTS as u32 - 1 } else { count };
         for index in count - kept..count {
-            let at = POINTS + (index as usize % MAX_POINTS * size_of::<CalibrationPoint>()) as u64;
+            let at = POINTS_OFFSET + (index as usize % MAX_POINTS * size_of::<CalibrationPoint>()) as u64;
             let point = CalibrationPoint {
                 ticks: self.word(at),
                 wall_ns: self.word(at + 8) as i64,

@@ -35,7 +35,7 @@ const ENDS_LINE: u32 = 1;
 
 /// The file to which a sidecar belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct SidecarHead {
     /// Device and inode of the file.
     pub identity: Identity,
     /// Birth time of the file, in nanoseconds since the epoch; 0 if its file system does not record it.
@@ -50,15 +50,15 @@ pub struct Intent {
     /// Number of the batch whose chunk is being appended.
     pub batch: u64,
     /// Offset in that chunk of the first byte to append.
-    pub from: u64,
+    pub chunk_offset: u64,
     /// Number of bytes to append.
     pub length: u64,
     /// Size of the file before the append.
-    pub at: u64,
+    pub file_bytes: u64,
     /// Offset of the copy in the sidecar; 0 if there was no room for one.
-    pub copy: u64,
+    pub copy_offset: u64,
     /// Time at which the intent was written, in nanoseconds of CLOCK_MONOTONIC.
-    pub since_ns: u64,
+    pub written_ns: u64,
     /// Id of the sink that appends.
     pub sink: u32,
     /// Whether the line after these bytes is torn and must be ended.
@@ -77,7 +77,7 @@ pub enum Read {
     /// The head is of an unknown version.
     Foreign,
     /// A valid head.
-    Known(Head),
+    Known(SidecarHead),
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -88,7 +88,7 @@ fn put(bytes: &mut [u8], at: usize, word: u64) {
     bytes[at..at + 8].copy_from_slice(&word.to_ne_bytes());
 }
 
-impl Head {
+impl SidecarHead {
     /// The head as stored in the sidecar, with no time of rotation and no torn lines.
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         use std::os::unix::ffi::OsStrExt;
@@ -131,7 +131,7 @@ impl Intent {
     /// The intent as stored in the sidecar.
     pub fn encode(&self) -> [u8; INTENT_BYTES] {
         let mut bytes = [0; INTENT_BYTES];
-        let words = [1, self.batch, self.from, self.length, self.at, self.copy, self.since_ns];
+        let words = [1, self.batch, self.chunk_offset, self.length, self.file_bytes, self.copy_offset, self.written_ns];
         for (index, word) in words.into_iter().enumerate() {
             put(&mut bytes, 8 * index, word);
         }
@@ -155,11 +155,11 @@ impl Intent {
         let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         Some(Self {
             batch: word(bytes, 8),
-            from: word(bytes, 16),
+            chunk_offset: word(bytes, 16),
             length: word(bytes, 24),
-            at: word(bytes, 32),
-            copy: word(bytes, 40),
-            since_ns: word(bytes, 48),
+            file_bytes: word(bytes, 32),
+            copy_offset: word(bytes, 40),
+            written_ns: word(bytes, 48),
             sink: half(56),
             ends_line: half(60) & ENDS_LINE != 0,
             uuid: bytes[64..80].try_into().expect("sixteen bytes"),
@@ -174,32 +174,32 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let head = Head {
+        let head = SidecarHead {
             identity: Identity { device: 0x801, inode: 77 },
             birth_ns: 5,
             path: PathBuf::from("/var/log/app.log"),
         };
         let intent = Intent {
             batch: u64::MAX,
-            from: 3,
+            chunk_offset: 3,
             length: 9,
-            at: 1 << 40,
-            copy: LARGE_COPY,
-            since_ns: 11,
+            file_bytes: 1 << 40,
+            copy_offset: LARGE_COPY,
+            written_ns: 11,
             sink: 129,
             ends_line: true,
             uuid: [7; 16],
             owner: "4026531836-42-99-00ff00ff00ff00ff".to_owned(),
         };
 
-        assert_eq!(Read::Known(head.clone()), Head::decode(&head.encode()));
+        assert_eq!(Read::Known(head.clone()), SidecarHead::decode(&head.encode()));
         assert_eq!(Some(intent.clone()), Intent::decode(&intent.encode()));
     }
 
     #[test]
     fn what_makes_no_sense_is_no_intent() {
-        assert_eq!(Read::New, Head::decode(&[0; HEAD_BYTES]));
-        assert_eq!(Read::Foreign, Head::decode(&[1; HEAD_BYTES]));
+        assert_eq!(Read::New, SidecarHead::decode(&[0; HEAD_BYTES]));
+        assert_eq!(Read::Foreign, SidecarHead::decode(&[1; HEAD_BYTES]));
         assert_eq!(None, Intent::decode(&[0; INTENT_BYTES]));
         assert_eq!(None, Intent::decode(&[1; INTENT_BYTES]));
     }

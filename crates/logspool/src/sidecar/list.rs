@@ -11,7 +11,7 @@ use logspool_sys::folder::Folder;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
-use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
+use super::intent::{HEAD_BYTES, INTENT, INTENT_BYTES, Intent, Read, SidecarHead};
 use super::log_file::birth_ns;
 use super::side::Sidecar;
 use super::table::{self, SidecarHandle};
@@ -121,7 +121,7 @@ fn finish(sidecar: &Sidecar) -> io::Result<()> {
 }
 
 /// Opens the log file of a sidecar, under its stored path or under another name in the same folder.
-fn find(head: &Head) -> Option<File> {
+fn find(head: &SidecarHead) -> Option<File> {
     if let Some(file) = open(head, &head.path) {
         return Some(file);
     }
@@ -130,7 +130,7 @@ fn find(head: &Head) -> Option<File> {
     open(head, &same.path())
 }
 
-fn open(head: &Head, path: &Path) -> Option<File> {
+fn open(head: &SidecarHead, path: &Path) -> Option<File> {
     // Check before opening: opening a device can have side effects.
     let is_it = |metadata: &std::fs::Metadata| {
         // SAFETY: geteuid has no preconditions and cannot fail.
@@ -192,14 +192,14 @@ fn look(sidecar: &Sidecar) -> ListedSidecar {
     let mut head = [0; HEAD_BYTES];
     let mut intent = [0; INTENT_BYTES];
     let read = |bytes: &mut [u8], offset| sidecar.file.read_exact_at(bytes, offset).is_ok();
-    let path = match read(&mut head, 0).then(|| Head::decode(&head)) {
+    let path = match read(&mut head, 0).then(|| SidecarHead::decode(&head)) {
         Some(Read::Known(head)) => Some(head.path),
         _ => None,
     };
     let intent = if read(&mut intent, INTENT) { Intent::decode(&intent) } else { None };
     // The kernel does not show this process its own lock.
     let is_inside = sidecar.is_entered_here() || locks::is_held_elsewhere(&sidecar.file, locks::ENTER).unwrap_or(false);
-    let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.since_ns));
+    let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.written_ns));
     ListedSidecar {
         name: sidecar.identity.file_name(),
         path,

@@ -1,7 +1,8 @@
 //! The facts about an open sidecar that a signal handler needs to remove it. A handler may take no lock.
 //!
-//! Atomics outside `queue` and `stats`: the words of a place. `take` publishes the descriptor last, and `named`
-//! observes it first. So whoever reads a descriptor also reads its name (model: `a_descriptor_comes_with_its_name`).
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the words of a place. `take` publishes
+//! the descriptor last, and `named` observes it first. So whoever reads a descriptor also reads its name (model:
+//! `a_descriptor_comes_with_its_name`).
 
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -72,7 +73,8 @@ impl HandlerPlace {
         self.descriptor.publish(named.descriptor);
     }
 
-    /// Frees the place. Call it before the descriptor is closed.
+    /// Makes the place free for another sidecar. Call it before the descriptor is closed: afterwards the number of the
+    /// descriptor may belong to another file.
     pub fn free_place(&self) {
         self.descriptor.publish(-1);
     }

@@ -17,7 +17,7 @@ use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Table};
+use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS_OFFSET, SinkHead, Table};
 use logspool_sys::folder::Folder;
 
 use super::intent::Intent;
@@ -46,13 +46,13 @@ pub(crate) fn count_torn() {
     TORN.set(TORN.get() + 1);
 }
 
-/// How much of the intended bytes is in the file.
+/// Which part of an intent's bytes is in the log file. The sidecar holds a copy of these bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum FoundBytes {
-    /// The file contains this number of bytes of the copy, from its start. They are the whole copy, or the file ends
-    /// after them. The missing bytes can be appended directly.
+    /// The log file contains this number of bytes of the copy, from its start. They are the whole copy, or the file
+    /// ends after them. The missing bytes can be appended directly.
     Out(usize),
-    /// Whole lines of the copy, with lines of other processes before or after them.
+    /// The log file contains only some whole lines of the copy. Lines of other processes are before or after them.
     Among {
         /// Number of bytes of the whole lines.
         out: usize,
@@ -88,7 +88,7 @@ fn append_rest(
     reader: Option<&File>,
 ) -> io::Result<()> {
     let size = target.metadata()?.len();
-    let out = match found(intent.at, size, copy, reader)? {
+    let out = match found(intent.file_bytes, size, copy, reader)? {
         FoundBytes::Out(out) => out,
         FoundBytes::Among { out, torn } => {
             let glued = copy.ends_with(b"\n") && reader.is_some_and(|reader| !ends_with_line(reader, size));
@@ -99,10 +99,10 @@ fn append_rest(
                 sidecar.count_torn()?;
                 count_torn();
             }
-            intent.from += out as u64;
-            intent.copy += out as u64;
+            intent.chunk_offset += out as u64;
+            intent.copy_offset += out as u64;
             intent.length -= out as u64;
-            intent.at = target.metadata()?.len();
+            intent.file_bytes = target.metadata()?.len();
             sidecar.rewrite(intent)?;
             return append(target, &copy[out..]);
         }
@@ -149,10 +149,10 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 /// Repairs an intent that has no copy: ends the torn line, if there is one.
 fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Option<&File>) -> io::Result<()> {
     let size = target.metadata()?.len();
-    let out = size.saturating_sub(intent.at).min(intent.length);
+    let out = size.saturating_sub(intent.file_bytes).min(intent.length);
     if !intent.ends_line && out < intent.length {
         let whole = match reader {
-            Some(reader) => whole_lines(reader, intent.at, out)?,
+            Some(reader) => whole_lines(reader, intent.file_bytes, out)?,
             None => 0,
         };
         intent.length = whole;
@@ -241,14 +241,14 @@ fn note(folder: &Folder, intent: &Intent) -> io::Result<()> {
         return Ok(());
     }
     let place = Table::Sinks.slot(intent.sink) as u64;
-    let head = SINKS + place * size_of::<SinkHead>() as u64;
+    let head = SINKS_OFFSET + place * size_of::<SinkHead>() as u64;
     let field = |offset: usize| head + offset as u64;
     let generation = word(Table::Sinks.index_offset() + 8 * place)? >> 32;
     let is_its = generation == Table::Sinks.generation(intent.sink)
         && word(field(offset_of!(SinkHead, closed)))? == 0
         && word(field(offset_of!(SinkHead, writing)))? == intent.batch
         && word(field(offset_of!(SinkHead, batch)))? < intent.batch;
-    let reached = intent.from.saturating_add(intent.length);
+    let reached = intent.chunk_offset.saturating_add(intent.length);
     if is_its && word(field(offset_of!(SinkHead, offset)))? < reached {
         segment.write_all_at(&reached.to_ne_bytes(), field(offset_of!(SinkHead, offset)))?;
     }
@@ -310,11 +310,11 @@ mod tests {
         let sidecar = super::super::table::open(&Folder::open_existing(queue.path()).unwrap(), identity).unwrap();
         let mut intent = Intent {
             batch: 1,
-            from: 0,
+            chunk_offset: 0,
             length: copy.len() as u64,
-            at,
-            copy: 0,
-            since_ns: 0,
+            file_bytes: at,
+            copy_offset: 0,
+            written_ns: 0,
             sink: 1,
             ends_line: false,
             uuid: [0; 16],

@@ -172,7 +172,7 @@ impl SharedFile {
     /// Sets another time of rotation for all writers.
     pub fn set_due(&mut self, due: i64) {
         if let SidecarState::Sidecar(sidecar) = &self.sidecar_state {
-            // After an error each process uses its own time.
+            // After an error each process rotates at a time of its own, as without a sidecar.
             let _ = sidecar.set_due(due);
         }
     }
@@ -226,11 +226,11 @@ impl SharedFile {
         let at_end = self.appends || file.stream_position()? == size;
         let mut intent = Intent {
             batch: self.batch,
-            from: self.base + lines.before as u64,
+            chunk_offset: self.base + lines.before as u64,
             length: length as u64,
-            at: size,
-            copy: 0,
-            since_ns: monotonic_ns(),
+            file_bytes: size,
+            copy_offset: 0,
+            written_ns: monotonic_ns(),
             sink: origin.sink,
             ends_line: false,
             uuid: origin.uuid,

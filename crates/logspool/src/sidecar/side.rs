@@ -1,6 +1,6 @@
 //! One sidecar, open in this process.
 //!
-//! Atomics outside `queue` and `stats`:
+//! Atomics belong in `queue` and `stats`; those of this file are an exception:
 //! - `inside` excludes the threads of this process from each other, which record locks do not;
 //! - `retired` says that the sidecar was removed, so that its users must open another one;
 //! - `let_go` says that other processes may remove the sidecar.
@@ -18,7 +18,9 @@ use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
-use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
+use super::intent::{
+    DUE, HEAD_BYTES, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, SidecarHead, TORN,
+};
 use super::locks::{self, ENTER, LockState, USE};
 use super::{PIECE_BYTES, steps};
 
@@ -149,10 +151,10 @@ impl Sidecar {
             return Ok(true);
         }
         let mut bytes = [0; HEAD_BYTES];
-        let head = Head { identity: self.identity, birth_ns, path: path.to_owned() };
+        let head = SidecarHead { identity: self.identity, birth_ns, path: path.to_owned() };
         let read = match read_up_to(&self.file, &mut bytes, 0)? {
             0 => Read::New,
-            _ => Head::decode(&bytes),
+            _ => SidecarHead::decode(&bytes),
         };
         match read {
             Read::Foreign => return Ok(false),
@@ -169,10 +171,10 @@ impl Sidecar {
     }
 
     /// Reads the head. Returns `None` if it is not valid.
-    pub fn head(&self) -> Option<Head> {
+    pub fn head(&self) -> Option<SidecarHead> {
         let mut bytes = [0; HEAD_BYTES];
         self.file.read_exact_at(&mut bytes, 0).ok()?;
-        match Head::decode(&bytes) {
+        match SidecarHead::decode(&bytes) {
             Read::Known(head) => Some(head),
             _ => None,
         }
@@ -200,7 +202,7 @@ impl Sidecar {
     /// Returns an error if not even the intent could be written.
     pub fn intend(&self, intent: &mut Intent, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<()> {
         if bytes.len() <= SMALL_COPY_BYTES {
-            intent.copy = super::intent::SMALL_COPY;
+            intent.copy_offset = super::intent::SMALL_COPY;
             buffer.clear();
             buffer.extend_from_slice(&intent.encode());
             buffer.extend_from_slice(bytes);
@@ -208,7 +210,7 @@ impl Sidecar {
             self.file.write_all_at(buffer, INTENT)?;
         } else {
             let copied = self.file.write_all_at(bytes, LARGE_COPY).is_ok();
-            intent.copy = if copied { LARGE_COPY } else { 0 };
+            intent.copy_offset = if copied { LARGE_COPY } else { 0 };
             self.rewrite(intent)?;
         }
         steps::reach(steps::AppendStep::Intended);
@@ -223,11 +225,11 @@ impl Sidecar {
     /// Reads the copy of an intent's bytes. Returns `None` if there is no complete copy.
     pub fn copy(&self, intent: &Intent) -> io::Result<Option<Vec<u8>>> {
         let file_bytes = self.file.metadata()?.len();
-        if intent.copy == 0 || intent.copy.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
+        if intent.copy_offset == 0 || intent.copy_offset.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
             return Ok(None);
         }
         let mut bytes = vec![0; intent.length as usize];
-        self.file.read_exact_at(&mut bytes, intent.copy)?;
+        self.file.read_exact_at(&mut bytes, intent.copy_offset)?;
         Ok(Some(bytes))
     }
 

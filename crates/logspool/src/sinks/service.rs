@@ -33,8 +33,9 @@ use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
 use logspool_sys::sleep::sleep_interruptibly;
 
-/// Bytes of entries of a chunk. A chunk that has at least the start of the range is closed if the window has room. A
-/// chunk exceeds the end of the range only if it holds a single longer record. Specified by the public contract.
+/// Sizes of a chunk, in bytes of its entries. A chunk of at least the lower size is closed if fewer than
+/// [`WINDOW`] chunks await an ack. A chunk exceeds the upper size only if it holds a single longer record.
+/// Specified by the public contract.
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
 /// Maximum time that a chunk gathers records. Specified by the public contract.
@@ -61,7 +62,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 crate::options! {
-    /// Sends records to a logspool service, or to another receiver of Fluent Forward v1, and knows what it has.
+    /// Sends records to a logspool service, or to another receiver of Fluent Forward v1. The receiver confirms each
+    /// chunk of records.
     pub struct ServiceOptions {
         /// `tcp://host:port`, `tls://host:port` or `unix:///path`.
         pub address: ServiceAddress,

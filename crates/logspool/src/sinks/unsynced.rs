@@ -33,7 +33,7 @@ pub struct UnsyncedBytes {
     pieces: Vec<(u64, Vec<u8>)>,
     /// Whether a sync of `pieces` has failed. They are durable only after they are written again and synced.
     failed: bool,
-    /// The description that is synced instead of the description used for writing.
+    /// The open file that is synced; `None` if it is the one used for writing.
     through: Option<File>,
     /// The error of syncing an earlier file, from which the sink has switched to another one.
     failure: Option<io::Error>,

@@ -359,7 +359,8 @@ mod tests {
             let mut written = stage.begun.recv_timeout(DEADLINE).unwrap();
             assert!(!stage.look(2), "they were written behind the first sync");
             stage.results.send(Ok(())).unwrap();
-            // One more sync covers all four records, unless this thread or the writer gets no processor time for long.
+            // One sync covers the records 2 to 5. It may take more if this thread or the writer gets no processor time
+            // for long.
             while written < 5 {
                 written = stage.begun.recv_timeout(DEADLINE).unwrap();
                 stage.results.send(Ok(())).unwrap();

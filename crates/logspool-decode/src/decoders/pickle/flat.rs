@@ -16,6 +16,8 @@ const MAX_PAIRS: usize = 256;
 
 /// Calls `each` with the pairs of a flat dict. `None`: the frame has another shape, or is not a pickle. The caller then
 /// discards the pairs that it got, and runs the stack machine.
+// Inlined: each of the thirty pairs of a record would cost a call.
+#[inline]
 pub fn read<'a>(frame: &'a [u8], limits: PickleLimits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
     let mut code = FlatReader { frame, at: 0, memo: [None; MAX_MEMO], memo_length: 0 };
     let mut pairs = MAX_PAIRS.min(limits.items);

@@ -183,7 +183,7 @@ fn what_one_file_has_got_takes_no_memory_while_another_one_waits() {
     process.log(second, 100);
     process.batch();
     process.log(first, 100);
-    // The kill comes before the note in the lane is stored.
+    // The batch is delivered, but the process dies before it records in the lane how far it has read.
     process.publish();
     process.log(second, 10);
     let dead = process.die();

@@ -156,7 +156,8 @@ impl Job {
         Ok(())
     }
 
-    /// Renames the compressed file to the current name of the plain one plus its ending, and removes the plain file.
+    /// Renames the compressed file: its new name is the current name of the plain file with an ending such as `.gz`.
+    /// Then removes the plain file.
     fn place(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<JobProgress> {
         if !self.is_placed {
             let placed = while_nobody_rotates(task, is_asked_to_leave, || {
