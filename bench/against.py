@@ -2,8 +2,10 @@
 
 `python bench/against.py COMMIT` measures the rows of `bench`, `bench-pool` and `bench-service` that run logspool:
 one round of the commit, one round of this checkout, and so on, the first one alternating.
-A ratio above 1 means that this checkout needs more. The exit code is 1 where the median of a row's ratios is above
-the limit. The other commit is checked out and built in `build/bench/before`.
+A ratio above 1 means that this checkout needs more. The exit code is 1 where a row is above the limit by both
+measures: the median of the ratios, and the ratio of the best figures of all turns. On a virtual machine the time of one
+program varies by a factor of 1.7 from minute to minute; the best of ten turns varies by some hundredths.
+The other commit is checked out and built in `build/bench/before`.
 """
 
 import argparse
@@ -51,10 +53,11 @@ Figures = dict[tuple[str, str, str], float]
 
 
 class Row(NamedTuple):
-    """The ratios of one figure, one for each turn, sorted."""
+    """The ratios of one figure, one for each turn, sorted; and the ratio of the best figures of all turns."""
 
     name: str
     ratios: list[float]
+    best: float
 
     def is_reference(self) -> bool:
         """Say whether both checkouts ran the same program."""
@@ -62,10 +65,10 @@ class Row(NamedTuple):
 
     def is_slower(self) -> bool:
         """Say whether this checkout needs more than the limit."""
-        return not self.is_reference() and self.median() > LIMIT
+        return not self.is_reference() and min(self.median(), self.best) > LIMIT
 
     def median(self) -> float:
-        """Return the ratio that is judged."""
+        """Return the median of the ratios."""
         return statistics.median(self.ratios)
 
 
@@ -118,14 +121,18 @@ def ratio(key: tuple[str, str, str], before: float, after: float) -> float | Non
 
 def rows(turns: list[tuple[Figures, Figures]]) -> list[Row]:
     """Return the ratios of all figures that both checkouts have."""
-    found: dict[tuple[str, str, str], list[float]] = {}
+    found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for before, after in turns:
         for key in before.keys() & after.keys():
-            if (one := ratio(key, before[key], after[key])) is not None:
-                found.setdefault(key, []).append(one)
-    return sorted(
-        (Row(" | ".join(key), sorted(ratios)) for key, ratios in found.items()), key=lambda row: -row.median()
-    )
+            found.setdefault(key, []).append((before[key], after[key]))
+    made = []
+    for key, pairs in found.items():
+        ratios = [one for old, new in pairs if (one := ratio(key, old, new)) is not None]
+        better = max if key[2] in RATES else min
+        best = ratio(key, *(better(side) for side in zip(*pairs, strict=True)))
+        if ratios and best is not None:
+            made.append(Row(" | ".join(key), sorted(ratios), best))
+    return sorted(made, key=lambda row: -min(row.median(), row.best))
 
 
 def missing(turns: list[tuple[Figures, Figures]]) -> list[str]:
@@ -172,12 +179,14 @@ def main() -> None:
                 measured[side] = measure(checkout, script, chosen, out.resolve(), options.python)
             turns.append((measured["before"], measured["after"]))
         found = rows(turns)
-        (options.out / f"{name}.json").write_text(json.dumps({row.name: row.ratios for row in found}, indent=1))
+        (options.out / f"{name}.json").write_text(
+            json.dumps({row.name: [*row.ratios, row.best] for row in found}, indent=1)
+        )
         slower += [row for row in found if row.is_slower()]
         unmeasured += missing(turns)
-        print(f"\n{paint(name, 'bold')}: median, least and most of the ratios")
+        print(f"\n{paint(name, 'bold')}: median, least and most of the ratios, ratio of the best figures")
         for row in found:
-            line = f"  {row.median():.3f}  {row.ratios[0]:.3f}  {row.ratios[-1]:.3f}  {row.name}"
+            line = f"  {row.median():.3f}  {row.ratios[0]:.3f}  {row.ratios[-1]:.3f}  {row.best:.3f}  {row.name}"
             print(paint(line, "red") if row.is_slower() else paint(line, "dim") if row.is_reference() else line)
         note(f"{len(found)} figures, results: {options.out / name}.json")
     if unmeasured:

@@ -57,15 +57,18 @@ def why_not(case: Case) -> str | None:
     return None
 
 
+def variables() -> dict[str, str]:
+    """Return the environment of a measured process: no settings from outside, except the folder of the files."""
+    foreign, kept = ("LOGSPOOL", "OTEL_", "SENTRY_"), "LOGSPOOL_BENCH_DIR"
+    return {name: value for name, value in os.environ.items() if name == kept or not name.startswith(foreign)}
+
+
 def run_cell(case: Case, mode: str, records: int) -> dict[str, object] | str:
     """Measure one cell in a fresh process; return its figures or what went wrong."""
     seconds = dict(case.limits).get(mode, CELL_SECONDS)
     command = [sys.executable, str(HERE / "worker.py"), case.name, mode, str(records)]
-    # Nobody's settings from outside, except where the files of the run lie.
-    foreign, kept = ("LOGSPOOL", "OTEL_", "SENTRY_"), "LOGSPOOL_BENCH_DIR"
-    variables = {name: value for name, value in os.environ.items() if name == kept or not name.startswith(foreign)}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=variables, cwd=HERE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=variables(), cwd=HERE)
     except subprocess.TimeoutExpired:
         return f"hangs: ended after {seconds:.0f} s"
     if done.returncode != 0 or not done.stdout.strip():
