@@ -50,15 +50,20 @@ faults: check-tools ## Run the fault scenarios in full: long
 full: check-tools ## Run every check in its full size, hours, and keep the counts (FULL="--steps faults,suite")
 	@$(PYTHON) scripts/full_sizes.py $(FULL)
 
-bench: check-tools ## Compare with stock logging and other loggers: dated results in bench/runs
+bench: check-tools ## Compare with other loggers, and with stock logging as people configure it: results in bench/runs
 	@code=0; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py $(BENCH_OPTIONS) || code=$$?; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/configurations.py || code=$$?; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/thread_handler.py || code=$$?; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/exceptions_beside_loop.py || code=$$?; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/reconfiguration.py || code=$$?; \
 	exit $$code
 
-bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing
-	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS)
+bench-quick: check-tools ## The same with few records, to see that it runs; judges no times
+	@code=0; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS) || code=$$?; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/configurations.py --quick || code=$$?; \
+	exit $$code
 
 bench-pool: check-tools ## Compare the thread pool with others (BENCH_PYTHONS="3.12 3.13t": one after the other)
 	@code=0; for python in $(or $(BENCH_PYTHONS),"$(BENCH_PYTHON)"); do \

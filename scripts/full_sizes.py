@@ -44,6 +44,7 @@ FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
 SERVICE_KILLS = 50
 SEQUENCES = 400
+TRACEBACKS = 20_000
 
 FUZZ_TARGET = re.compile(r'^name = "([a-z_]+)"$', re.MULTILINE)
 
@@ -143,6 +144,14 @@ def properties(seed: int) -> Iterator[Command]:
         yield pytest(interpreters.running(), "properties", *options, **variables)
 
 
+def tracebacks(seed: int) -> Iterator[Command]:
+    """Texts of generated exceptions against the module `traceback` of each interpreter."""
+    test = "tests/python/tracebacks"
+    for interpreter in interpreters.chosen():
+        variables = {"LOGSPOOL_TRACEBACKS": str(TRACEBACKS), "LOGSPOOL_SEED": str(seed)}
+        yield pytest(interpreter, "tracebacks", test, "--timeout=3600", **variables)
+
+
 def rotation(seed: int) -> Iterator[Command]:
     """Rotating and watched sinks against the handlers of each interpreter."""
     yield Command(["cargo", "build", "--release", "-p", "logspool", "--example", "rotate_lines"])
@@ -196,6 +205,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "crash-states": crash_states,
     "formatting": formatting,
     "rotation": rotation,
+    "tracebacks": tracebacks,
     "loom": loom,
     "sanitize": sanitize,
     "service": service,

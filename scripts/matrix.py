@@ -17,7 +17,7 @@ MARK = "every_interpreter"
 #: and run on one interpreter, with `make test`; `make test PYTHON=...` runs them on another.
 FOLDERS = [
     f"tests/python/{name}"
-    for name in ("stdlib", "endings", "formatting", "pool", "surface", "surprises", "thread_handler")
+    for name in ("stdlib", "endings", "formatting", "pool", "surface", "surprises", "thread_handler", "tracebacks")
 ]
 
 

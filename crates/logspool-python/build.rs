@@ -1,4 +1,5 @@
-//! Makes PyO3's `Py_3_12`, `Py_GIL_DISABLED`, ... known to this crate: the hot path follows CPython's structs per version.
+//! Makes PyO3's `Py_3_12`, `Py_GIL_DISABLED`, ... known to this crate: the hot path follows CPython's structs per
+//! version.
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from logspool._bind import bind
+    from logspool._deferring import deferred
     from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from logspool._native import __version__ as __version__
     from logspool._rotating_handlers import RotatingFileHandler, TimedRotatingFileHandler
     from logspool._stats import (
+        DeferredStats,
         LevelCount,
         LoggerPath,
         QueueStats,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from logspool._thread_handler import ThreadHandler, ThreadHandlerStats
 
 __all__ = [
+    "DeferredStats",
     "FileHandler",
     "Health",
     "JSONFormatter",
@@ -54,6 +57,7 @@ __all__ = [
     "ThreadHandlerStats",
     "TimedRotatingFileHandler",
     "bind",
+    "deferred",
     "flush",
     "health",
     "install",
@@ -64,6 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DeferredStats": "_stats",
     "FileHandler": "_handlers",
     "Health": "_health",
     "JSONFormatter": "_json",
@@ -82,6 +87,7 @@ _HOMES = {
     "ThreadHandlerStats": "_thread_handler",
     "TimedRotatingFileHandler": "_rotating_handlers",
     "bind": "_bind",
+    "deferred": "_deferring",
     "flush": "_install",
     "health": "_health",
     "install": "_install",

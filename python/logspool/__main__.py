@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _USAGE = """\
-usage: python -m logspool run [-m MODULE | SCRIPT] [ARGS...]
+usage: python -m logspool run [--report] [-m MODULE | SCRIPT] [ARGS...]
        python -m logspool recover [DIR]
        python -m logspool doctor [DIR]
        python -m logspool COMMAND --help
@@ -26,13 +26,16 @@ The commands of the service (serve, query, tail, stats, check-config) run the pr
 
 _HELP = {
     "run": """\
-usage: python -m logspool run [-m MODULE | SCRIPT] [ARGS...]
+usage: python -m logspool run [--report] [-m MODULE | SCRIPT] [ARGS...]
 
 Run `python SCRIPT ARGS...` or `python -m MODULE ARGS...` in this process, with logspool installed before its first
 line. Options of the interpreter come first: `python -X dev -m logspool run SCRIPT`.
 
 Children get logspool too, also through multiprocessing and subprocess: LOGSPOOL_INSTALL=1 and a folder at the front
 of PYTHONPATH are set in the environment. A program that calls logspool.install() itself gets its own options.
+
+  --report                 at the end of the program, list on stderr which of its filters, formatters and handlers ran
+                           in the calling thread, how often, and what would make these calls cost less
 
 environment:
   LOGSPOOL=off             run the program without logspool

@@ -15,12 +15,12 @@ import os
 import stat
 import sys
 import threading
-import time
-from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-Answer = TypeVar("Answer")
+from logspool import _logging_globals
+from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
 #: new lock.
@@ -29,18 +29,6 @@ lock = threading.RLock()
 #: Held while logspool is installed or uninstalled, and taken before `lock`. It is a separate lock, because
 #: `uninstall()` waits for the lock of a handler, whose holder may wait for a plan.
 installing = threading.RLock()
-
-#: (class, name) -> (native replacement, stock function), filled by `_install`.
-replaced: dict[tuple[type, str], tuple[Any, Any]] = {}
-
-#: All native methods ever made, in the form of `replaced`. A program may patch a class while logspool is installed and
-#: restore the class after `uninstall()`. It then restores a native method. That method does the same as its stock
-#: function, so it is treated as the stock function.
-made: dict[tuple[type, str], tuple[Any, Any]] = {}
-
-#: The native methods of logspool's own classes, in the form of `replaced`. They are never removed; filled by
-#: `_handlers`.
-own: dict[tuple[type, str], tuple[Any, Any]] = {}
 
 
 class Formatting(NamedTuple):
@@ -56,6 +44,10 @@ class Formatting(NamedTuple):
     extras: bool
     #: Level names of this formatter; None means the names of `logging`.
     level_names: list[tuple[int, str]] | None = None
+    #: What the style needs more: a description of `logspool.known`.
+    known: Any = None
+    #: Names and reasons of methods that native code calls for single texts, see `_own_texts`.
+    own_texts: Mapping[str, str] = MappingProxyType({})
 
 
 class Format(NamedTuple):
@@ -68,6 +60,10 @@ class Format(NamedTuple):
     types: tuple[tuple[type, int], ...]
     #: Formatter and style, each with the result of `_native.watch_part` from before the object was inspected.
     parts: tuple[tuple[Any, int], ...]
+    #: Words of dicts that the formatter reads; see `_streams`.
+    watched: _streams.Watched = ()
+    #: The `_deferring.Deferral` that formats the records later; None if they are formatted at once.
+    deferral: Any = None
 
 
 class Adoption(NamedTuple):
@@ -97,101 +93,6 @@ class Refusal(NamedTuple):
     watched: _streams.Watched
 
 
-class LoggingGlobals(NamedTuple):
-    """Settings of `logging` that apply to all loggers."""
-
-    reason: str
-    level_names: list[tuple[int, str]]
-    start_time_ns: int
-    arithmetic: str
-    shows_process: bool
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Checks that a class is unchanged since the standard library defined it.
-# ---------------------------------------------------------------------------------------------------------------
-
-
-def is_stock(cls: type, name: str) -> bool:
-    """Return whether `cls.__dict__[name]` is the standard library's function or logspool's replacement for it."""
-    value = cls.__dict__.get(name)
-    for ours in (replaced, own, made):
-        known = ours.get((cls, name))
-        if known is not None and value is known[0]:
-            return True
-    if isinstance(value, FunctionType):
-        code = value.__code__
-        home = sys.modules.get(cls.__module__)
-        return code.co_filename == getattr(home, "__file__", None) and value.__qualname__.endswith("." + name)
-    return False
-
-
-def native_method(cls: type, owner: str, name: str) -> tuple[Any, Any] | None:
-    """Return the native method for `cls.name` and the stock function it replaces; None if the stock one is patched."""
-    if not is_stock(cls, name):
-        return None
-    value = cls.__dict__[name]
-    known = made.get((cls, name))
-    if known is None or value not in known:
-        known = made[cls, name] = (_native.native_method(cls, owner, name, value), value)
-    return known
-
-
-def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
-    """Keep the answer of `ask` about a class until the class, its bases or logspool's methods change."""
-    answers: dict[int, tuple[int, Answer]] = {}
-
-    def answer(cls: type, /) -> Answer:
-        # The state is read first: a later change makes the answer stale, not wrong. No two classes have the same state.
-        state = _native.class_state(cls)
-        kept = answers.get(id(cls))
-        if kept is not None and kept[0] == state != 0:
-            return kept[1]
-        if len(answers) >= _MOST_CLASSES:
-            answers.clear()
-        found = ask(cls)
-        answers[id(cls)] = state, found
-        return found
-
-    return answer
-
-
-#: Maximum number of classes whose answers are kept.
-#:
-#: Chosen: programs have a dozen such classes. A program that keeps making classes must not fill the memory.
-_MOST_CLASSES = 256
-
-
-def changed_method(cls: type, base: type, names: tuple[str, ...]) -> str | None:
-    """Return the first of `names` that `cls` overrides instead of inheriting it from `base` or its bases."""
-    for name in names:
-        for owner in cls.__mro__:
-            if name in owner.__dict__:
-                break
-        else:
-            continue
-        if owner not in base.__mro__:
-            return f"{owner.__qualname__}.{name} is overridden"
-        if not is_stock(owner, name) and not _is_plain_slot(owner, name):
-            return f"{owner.__qualname__}.{name} is patched"
-    return None
-
-
-def first_in(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """Return the first of `names` in an object's own attributes. Other threads may change them during the search."""
-    return next(filter(attributes.__contains__, names), None)
-
-
-def defined_on_class(cls: type, names: tuple[str, ...]) -> str | None:
-    """Return the first attribute that only an instance should have but that is defined on a class; None if there is
-    none."""
-    for owner in cls.__mro__:
-        for name in names:
-            if name in owner.__dict__:
-                return f"{owner.__qualname__}.{name} is defined on the class"
-    return None
-
-
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     """Return the method that is replaced on the handler itself, or say that its lock has another type; None if
     neither."""
@@ -204,25 +105,17 @@ def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     return None
 
 
-def _is_plain_slot(owner: type, name: str) -> bool:
-    # Methods such as `object.__setattr__` are slot wrappers of the type `object`.
-    return owner is object and name.startswith("__")
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Loggers
 # ---------------------------------------------------------------------------------------------------------------
 
-#: Methods that the stock path of a logging call runs on the logger. `isEnabledFor` must be first, also in the list of
-#: reasons: native code learns from the reasons whether it may check the level itself.
+#: Methods that the stock path of a logging call runs on the logger before it has a record. `isEnabledFor` must be
+#: first: native code learns from the method whether it may check the level itself.
 _LOGGER_CALLED = (
     "isEnabledFor",
     "_log",
     "findCaller",
     "makeRecord",
-    "handle",
-    "filter",
-    "callHandlers",
     "getEffectiveLevel",
     "__getattribute__",
     "__getattr__",
@@ -230,20 +123,46 @@ _LOGGER_CALLED = (
     "__delattr__",
 )
 
+#: Methods of the logger that stock logging calls with the record.
+_RECORD_STEPS = ("handle", "filter", "callHandlers")
+
 #: Plain instance attributes that the stock path reads; a property of such a name could return any value.
 _LOGGER_READ = ("name", "level", "parent", "propagate", "handlers", "disabled", "filters", "_cache")
 
 #: Names of methods that a logger instance can override with attributes of its own.
-logger_methods = ["_log", "findCaller", "makeRecord", "handle", "filter", "callHandlers", "isEnabledFor"]
+logger_methods = ["_log", "findCaller", "makeRecord", *_RECORD_STEPS, "isEnabledFor"]
+
+
+def name_of_filter(candidate: Any) -> str | tuple[Any, ...] | None:
+    """Return the name that an exact, unchanged `logging.Filter` compares with the names of loggers, or the description
+    of a filter of a known package; None for any other filter.
+    """
+    if type(candidate) is not logging.Filter:
+        return known_formatters.describe_filter(candidate)
+    if not is_stock(logging.Filter, "filter") or "filter" in vars(candidate):
+        return None
+    name, length = vars(candidate).get("name"), vars(candidate).get("nlen")
+    return name if type(name) is str and length == len(name) else None
 
 
 @kept_answer
-def classify_logger(cls: type) -> str:
-    """Return why calls of loggers of this class must stay on the stock path, or an empty string."""
-    reason = changed_method(cls, logging.RootLogger, _LOGGER_CALLED)
-    if reason is None:
-        reason = changed_method(cls, logging.Logger, _LOGGER_CALLED) if cls is not logging.RootLogger else None
-    return reason or defined_on_class(cls, _LOGGER_READ) or ""
+def classify_logger(cls: type) -> tuple[str, str]:
+    """Return why calls of loggers of this class leave the native path: a method that is not the stock one, or an empty
+    string if there is another reason, and the reason in words. Both are empty if calls may take the native path.
+    """
+    base = logging.RootLogger if issubclass(cls, logging.RootLogger) else logging.Logger
+    for method in _LOGGER_CALLED:
+        reason = changed_method(cls, base, (method,))
+        if reason is not None:
+            return method, reason
+    reason = defined_on_class(cls, _LOGGER_READ)
+    if reason is not None:
+        return "", reason
+    for method in _RECORD_STEPS:
+        reason = changed_method(cls, base, (method,))
+        if reason is not None:
+            return method, reason
+    return "", ""
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -315,7 +234,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     if reason is not None:
         return reason
     terminator = handler.terminator
-    if type(terminator) is not str or not _encodes(terminator):
+    if type(terminator) is not str or not _logging_globals.encodes(terminator):
         return "its terminator is no plain text"
     if handler.stream is None and issubclass(cls, logging.FileHandler):
         opens = handler.mode != "w" or not handler._closed
@@ -349,14 +268,6 @@ def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
         if issubclass(cls, base) and not is_stock(base, "emit"):
             return f"{base.__qualname__}.emit is patched"
     return defined_on_class(cls, read) or (known, None if turning is None else turning[1], called)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def open_streams(logger: Any, level: int) -> None:
@@ -447,19 +358,53 @@ def describe_format(handler: Any) -> Format:
 
 
 def _describe_format(handler: Any, known: Any) -> Format:
-    return describe_format_of(handler.formatter or _formatter_without_one(handler, known))
+    return describe_format_of(handler.formatter or _formatter_without_one(handler, known), handler)
 
 
-def describe_format_of(formatter: Any) -> Format:
-    """Describe how the lines of a formatter are made."""
+def describe_format_of(formatter: Any, handler: Any) -> Format:
+    """Describe how the lines of a handler with this formatter are made."""
+    described = known_formatters.describe(formatter)
+    if described is not None:
+        return described._replace(**_deferral(described.form, handler, asked=False))
     # Each part is watched before it is inspected: a later change makes the answer stale, not wrong.
     parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
     types: tuple[tuple[type, int], ...] = ((type(formatter), _native.class_state(type(formatter))),)
+    deferring = sys.modules.get("logspool._deferring")
+    asked = deferring is not None and type(formatter) is deferring.DeferredFormatter
+    if asked:
+        inner = describe_format_of(formatter.formatter, None)
+        later = _deferral(inner.form, handler, asked)
+        return inner._replace(types=types + inner.types, parts=parts + inner.parts, **later)
     style = getattr(formatter, "_style", None)
     if style is not None:
         parts += ((style, _native.watch_part(style)),)
         types += ((type(style), _native.class_state(type(style))),)
-    return Format(describe_formatter(formatter), types, parts)
+    form = describe_formatter(formatter)
+    return Format(form, types, parts)._replace(**_deferral(form, handler, asked))
+
+
+def _deferral(form: Formatting | str, handler: Any, asked: bool) -> dict[str, Any]:
+    """Return what a description says if the records are formatted later; nothing if they are formatted at once.
+
+    They are if the program has asked for it and a formatter has to run, or if earlier records of the handler still
+    wait: the order of the lines stays that of the calls.
+    """
+    if handler is None:
+        return {}
+    options = _install._in_force or _install._alone or {}
+    reason = form if isinstance(form, str) else form.own_texts.get("formatTime")
+    deferring = sys.modules.get("logspool._deferring")
+    is_asked = reason is not None and (asked or options.get("defer_formatting", False))
+    if not is_asked and not (deferring is not None and deferring.has_waiting(handler)):
+        return {}
+    from logspool import _deferring
+
+    deferral = _deferring.deferral()
+    deferral.handlers[id(handler)] = handler
+    if not is_asked:
+        deferral.writer.stays_for_order = True
+        reason = reason or "earlier records wait for their formatter"
+    return {"form": f"{reason}; a thread of logspool formats the records", "deferral": deferral}
 
 
 def _formatter_without_one(handler: Any, known: type) -> Any:
@@ -486,10 +431,7 @@ def _path_of(fd: int) -> str | None:
 
 _FORMATTER_CALLED = (
     "format",
-    "formatTime",
-    "formatException",
     "formatMessage",
-    "formatStack",
     "usesTime",
     "__getattribute__",
     "__getattr__",
@@ -517,10 +459,15 @@ def describe_formatter(formatter: Any) -> Formatting | str:
     name = first_in(vars(formatter), _FORMATTER_CALLED)
     if name is not None:
         return f"{name} is replaced on the formatter"
+    own_texts = _own_texts.replaced(formatter, base)
+    if own_texts and base is not logging.Formatter:
+        return next(iter(own_texts.values()))
+    if "formatTime" in own_texts:
+        return _describe_style(formatter, (None, "", None, False), own_texts)
     zone = _zone(formatter)
     if isinstance(zone, str):
         return zone
-    if not _is_real_time("strftime"):
+    if not _logging_globals.is_real_time("strftime"):
         return "time.strftime is patched"
     datefmt, time_format, msec_format = formatter.datefmt, formatter.default_time_format, formatter.default_msec_format
     if datefmt is not None and type(datefmt) is not str:
@@ -529,7 +476,7 @@ def describe_formatter(formatter: Any) -> Formatting | str:
         return "its default time format is no plain text"
     if base is not logging.Formatter:
         return formatter._native_formatting(Formatting, zone)  # type: ignore[no-any-return]
-    return _describe_style(formatter, datefmt, time_format, msec_format, zone)
+    return _describe_style(formatter, (datefmt, time_format, msec_format, zone), own_texts)
 
 
 @kept_answer
@@ -550,7 +497,7 @@ def _style_class(cls: type) -> str | None:
 
 
 def _describe_style(
-    formatter: Any, datefmt: str | None, time_format: str, msec_format: str | None, utc: bool
+    formatter: Any, of_time: tuple[str | None, str, str | None, bool], own_texts: Mapping[str, str]
 ) -> Formatting | str:
     style = formatter._style
     cls = type(style)
@@ -566,7 +513,7 @@ def _describe_style(
     if style.asctime_format != asctime_format or style.asctime_search != asctime_search:
         return "the way its style finds asctime is patched"
     template = style._fmt
-    if type(template) is not str or not _encodes(template):
+    if type(template) is not str or not _logging_globals.encodes(template):
         return "its format is no plain text"
     if getattr(style, "_defaults", None):
         return "its format has defaults"
@@ -579,7 +526,9 @@ def _describe_style(
     reason = _shown(template)
     if reason is not None:
         return reason
-    return Formatting(sign, template, datefmt, time_format, msec_format, utc, [], False)
+    if "formatTime" in own_texts and not style.usesTime():
+        own_texts = {name: reason for name, reason in own_texts.items() if name != "formatTime"}
+    return Formatting(sign, template, *of_time, [], False, own_texts=own_texts)
 
 
 def _shown(template: str) -> str | None:
@@ -591,11 +540,9 @@ def _shown(template: str) -> str | None:
         return "logging.logThreads is off"
     if "processName" in template and not logging.logMultiprocessing:
         return "logging.logMultiprocessing is off"
-    if "process" in template and os.getpid is not _getpid:
+    if "process" in template and os.getpid is not _logging_globals.stock_getpid:
         return "os.getpid is patched"
-    if "thread" in template and (
-        threading.get_ident is not _get_ident or threading.current_thread is not _current_thread
-    ):
+    if "thread" in template and not _logging_globals.is_real_threading():
         return "threading.get_ident or current_thread is patched"
     if "taskName" in template and not getattr(logging, "logAsyncioTasks", True):
         return "logging.logAsyncioTasks is off"
@@ -604,152 +551,11 @@ def _shown(template: str) -> str | None:
 
 def _zone(formatter: Any) -> bool | str:
     converter = formatter.converter
-    if converter is _localtime:
+    if converter is _logging_globals.stock_localtime:
         return False
-    if converter is _gmtime:
+    if converter is _logging_globals.stock_gmtime:
         return True
     return "its converter is neither time.localtime nor time.gmtime"
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# The globals of `logging`
-# ---------------------------------------------------------------------------------------------------------------
-
-_localtime = time.localtime
-_gmtime = time.gmtime
-_getpid = os.getpid
-_get_ident = threading.get_ident
-_current_thread = threading.current_thread
-
-#: Names in `logging` that a stock call reads.
-LOGGING_NAMES = (
-    "_logRecordFactory",
-    "LogRecord",
-    "_srcfile",
-    "time",
-    "os",
-    "sys",
-    "threading",
-    "collections",
-    "logThreads",
-    "logProcesses",
-    "logMultiprocessing",
-    "logAsyncioTasks",
-    "getLevelName",
-    "_levelToName",
-    "_defaultFormatter",
-    "_startTime",
-    "currentframe",
-    "_is_internal_frame",
-    "raiseExceptions",
-    "lastResort",
-    "_lock",
-)
-TIME_NAMES = ("time", "time_ns", "strftime", "localtime", "gmtime")
-THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
-
-RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
-
-
-def _is_real_time(name: str) -> bool:
-    function = getattr(time, name, None)
-    return type(function) is BuiltinFunctionType and function.__module__ == "time" and function.__name__ == name
-
-
-def _is_logging_function(name: str) -> bool:
-    function = getattr(logging, name, None)
-    return isinstance(function, FunctionType) and function.__code__.co_filename == _source_file
-
-
-_source_file = os.path.normcase(logging.addLevelName.__code__.co_filename)
-
-
-def logging_globals() -> LoggingGlobals:
-    """Read the settings of `logging` that apply to all loggers."""
-    level_names = []
-    reason = _globals_reason()
-    for number, name in list(logging._levelToName.items()):
-        # An `IntEnum` member counts as an int too: a lookup by number finds its name.
-        if not isinstance(number, int) or not 0 <= number <= 0xFFFF:
-            continue
-        if type(name) is not str or not _encodes(name):
-            reason = reason or f"the name of level {number} is no plain text"
-            continue
-        level_names.append((int(number), name))
-    start = logging._startTime  # type: ignore[attr-defined]
-    return LoggingGlobals(
-        reason=reason,
-        level_names=sorted(level_names),
-        start_time_ns=start if isinstance(start, int) else _nanoseconds(start),
-        arithmetic=_arithmetic(),
-        shows_process=bool(logging.logProcesses),
-    )
-
-
-def _nanoseconds(seconds: float) -> int:
-    # The ratio is exact, so dividing it by 1e9 gives the same float again.
-    numerator, denominator = seconds.as_integer_ratio()
-    return (numerator * 1_000_000_000 * 2 + denominator) // (denominator * 2)
-
-
-def _globals_reason() -> str:
-    if logging._logRecordFactory is not logging.LogRecord:  # type: ignore[attr-defined]
-        return "logging.setLogRecordFactory was called"
-    if type(logging._levelToName) is not dict:
-        return "logging._levelToName is no plain dict"
-    changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
-    if changed is not None or logging.LogRecord.__module__ != "logging":
-        return changed or "logging.LogRecord is replaced"
-    for name in ("getLevelName", "currentframe"):
-        if not _is_logging_function(name):
-            return f"logging.{name} is patched"
-    if hasattr(logging, "_is_internal_frame") and not _is_logging_function("_is_internal_frame"):
-        return "logging._is_internal_frame is patched"
-    for name, module in (("time", time), ("os", os), ("sys", sys), ("threading", threading)):
-        if getattr(logging, name) is not module:
-            return f"logging.{name} is patched"
-    for name in ("time", "time_ns"):
-        if not _is_real_time(name):
-            return f"time.{name} is patched"
-    if logging._srcfile and logging._srcfile != _source_file:
-        return "logging._srcfile was changed"
-    return ""
-
-
-def _arithmetic() -> str:
-    """Return which of the three methods of CPython 3.10 to 3.14 computes `LogRecord.msecs`."""
-    global _arithmetic_found
-    if _arithmetic_found is None:
-        names = logging.LogRecord.__init__.__code__.co_names
-        if "time_ns" in names:
-            _arithmetic_found = "nanoseconds"
-        else:
-            constants = logging.LogRecord.__init__.__code__.co_consts
-            _arithmetic_found = "float whole" if 0.0 in constants and _adds_zero(constants) else "float fraction"
-    return _arithmetic_found
-
-
-def _adds_zero(constants: tuple[Any, ...]) -> bool:
-    return any(type(constant) is float and constant == 0.0 for constant in constants)
-
-
-_arithmetic_found: str | None = None
-
-# These imports are last, because the modules import this module in turn.
-from logspool import _native, _queueing, _rotation, _streams  # noqa: E402
-
-__all__ = [
-    "LOGGING_NAMES",
-    "THREADING_NAMES",
-    "TIME_NAMES",
-    "classify_logger",
-    "describe",
-    "lock",
-    "logger_methods",
-    "logging_globals",
-    "open_streams",
-    "replaced",
-]
 
 
 def note_truncation(handler: Any) -> None:
@@ -757,3 +563,8 @@ def note_truncation(handler: Any) -> None:
     path, mode = getattr(handler, "baseFilename", None), getattr(handler, "mode", None)
     if type(path) is str and type(mode) is str and mode.startswith("w") and getattr(handler, "stream", None):
         _native.opened_anew(path)
+
+
+# These imports are last, because the modules import this module in turn.
+from logspool import _install, _native, _own_texts, _queueing, _rotation, _streams  # noqa: E402
+from logspool import known as known_formatters  # noqa: E402

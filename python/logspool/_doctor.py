@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _keeper, _messages, _native, _options, _stats
+from logspool import _advice, _keeper, _messages, _native, _options, _stats
 
 # `typing` is slow to import; type checkers recognise this name by its spelling.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, TextIO
 
 #: A write that takes longer counts as hanging. Chosen: a hundred times as long as a write to a busy disk.
 STUCK_SECONDS = 1.0
@@ -49,11 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (fix: name the queue folder)")
     named = bool(arguments) or _is_named()
     found = [*_machine(folder, named), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
-    for finding in found:
-        print(_messages.coloured(finding.place, "bold", sys.stdout))
-        print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
-        if finding.fix:
-            print(f"  {_messages.coloured('fix', 'green', sys.stdout)}   {finding.fix}")
+    _show(found, sys.stdout)
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
     print(f"{_messages.coloured('queue', 'bold', sys.stdout)}: {_where(folder, named)}")
@@ -61,6 +57,23 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{_messages.coloured('keepers of queues in memory', 'bold', sys.stdout)}: {of_memory}")
     print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {_keepers(folder) or 'none'}")
     return 1 if found else 0
+
+
+def report() -> None:
+    """Write to standard error what the program's handlers and loggers cost its callers, and what to do about it."""
+    found = [*_handlers(), *_paths()]
+    _show(found, sys.stderr)
+    if not found:
+        calls = _messages.counted(sum(_stats.stats().paths.values()), "call")
+        print(f"logspool: {calls}, no Python code of filters, formatters or handlers in the caller", file=sys.stderr)
+
+
+def _show(found: Iterable[Finding], to: TextIO) -> None:
+    for finding in found:
+        print(_messages.coloured(finding.place, "bold", to), file=to)
+        print(f"  {_messages.coloured('found', 'yellow', to)}  {finding.text}", file=to)
+        if finding.fix:
+            print(f"  {_messages.coloured('fix', 'green', to)}   {finding.fix}", file=to)
 
 
 def _keepers(folder: str) -> str:
@@ -322,8 +335,6 @@ def _worker_processes() -> str:
 
 def _paths() -> Iterator[Finding]:
     for name, path in _stats.stats().loggers.items():
-        if path.reason:
-            yield Finding(
-                f"logger {name!r}",
-                f"{_messages.counted(path.stock, 'call')} took the stock path in the caller: {path.reason}",
-            )
+        if path.reason and not path.reason.endswith(_advice.DEFERRED):
+            calls = _messages.counted(path.by_record + path.stock, "call")
+            yield Finding(f"logger {name!r}", f"{calls} ran Python code in the caller: {path.reason}", path.advice)

@@ -44,11 +44,13 @@ _CRASHES = (
 _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
 
 
-def begin(shutdown_timeout: float) -> None:
-    """Install the drains that run before every kind of process end."""
+def begin(shutdown_timeout: float, *, uncaught: bool) -> None:
+    """Install the drains that run before every kind of process end. With `uncaught`, also log uncaught exceptions."""
     global _shutdown_timeout, _signals_drained
     _shutdown_timeout = shutdown_timeout
     begin_alone()
+    if uncaught:
+        watch_uncaught()
     _wrap(sys, "excepthook", _flush_before)
     _wrap(threading, "excepthook", _flush_before)
     _wrap(time, "tzset", _flush_before_zone_change)
@@ -63,6 +65,14 @@ def watch_crashes() -> None:
     _crashes_watched = True
     _wrap(signal, "signal", _rearm_after)
     _native.install_crash_drain()
+
+
+def watch_uncaught() -> None:
+    """Log uncaught exceptions, and write the records before the hooks that the program has set are called."""
+    from logspool import _uncaught
+
+    for module, name, make in _uncaught.HOOKS:
+        _wrap(module, name, lambda before, make=make: make(_flush_before(before)))  # type: ignore[misc]
 
 
 def begin_alone() -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from logspool import _adopt, _install, _native, _pretty, _service, _sinks
+from logspool import _adopt, _install, _native, _pretty, _service, _sinks, _stock_classes
 
 
 class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
@@ -181,18 +181,18 @@ def make_native(cls: type, owners: dict[str, str]) -> None:
         defining: Any = getattr(logging, owner, None) or getattr(handlers, owner, cls)
         stock = _stock(defining, name)
         native = _native.native_method(cls, owner, name, stock)
-        _adopt.own[cls, name] = (native, stock)
+        _stock_classes.own_methods[cls, name] = (native, stock)
         setattr(cls, name, native)
     for name, delete in (("__setattr__", False), ("__delattr__", True)):
         hook = _native.attribute_hook(cls, delete)
-        _adopt.own[cls, name] = (hook, None)
+        _stock_classes.own_methods[cls, name] = (hook, None)
         setattr(cls, name, hook)
     _adopt.own_handlers.append(cls)
 
 
 def _stock(cls: type, name: str) -> Any:
     value = cls.__dict__[name]
-    made = _adopt.made.get((cls, name))
+    made = _stock_classes.native_methods.get((cls, name))
     return made[1] if made is not None and value is made[0] else value
 
 

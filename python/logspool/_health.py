@@ -133,9 +133,15 @@ def _memory(stats: _stats.Stats) -> list[str]:
 def _dropped(stats: _stats.Stats) -> list[str]:
     refused = sum(sum(level.refused.values()) for level in stats.levels.values())
     dropped = sum(sink.total("dropped") for sink in stats.sinks.values())
-    if not _losses.are_new(refused + dropped):
+    deferred = sum(stats.deferred.refused.values()) + sum(stats.deferred.dropped.values())
+    if not _losses.are_new(refused + dropped + deferred):
         return []
     reasons = []
+    if deferred:
+        reasons.append(
+            f"{deferred} records found no room before their deferred formatter, or no time at the end, since the "
+            "process began (fix: a faster formatter, or one that runs in the call)"
+        )
     if refused:
         reasons.append(
             f"{refused} records were refused at the call since the process began (fix: a larger queue_bytes, or a "

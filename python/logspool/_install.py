@@ -7,6 +7,7 @@ that can fail is done before the first change.
 
 from __future__ import annotations
 
+import atexit
 import collections.abc
 import logging
 import os
@@ -14,7 +15,23 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _bind, _endings, _install_options, _keeper, _native, _options, _streams, _texts
+from logspool import (
+    _adapters,
+    _adopt,
+    _bind,
+    _endings,
+    _formatting,
+    _install_options,
+    _keeper,
+    _logging_globals,
+    _native,
+    _options,
+    _stock_classes,
+    _streams,
+    _texts,
+    _traceback,
+    known,
+)
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -32,7 +49,7 @@ _by_environment = False
 _connected = False
 
 #: Classes on whose instances' attributes plans depend. Subclasses inherit the hooks.
-_HOOKED = (logging.Logger, logging.Handler, logging.Formatter, logging.PercentStyle)
+_HOOKED = (logging.Logger, logging.Handler, logging.Filter, logging.Formatter, logging.PercentStyle)
 
 _hooks: dict[tuple[type, str], Any] = {}
 
@@ -59,6 +76,8 @@ def install(
     spool_bytes: int = 1_073_741_824,
     keeper: bool = False,
     crash_signals: bool = True,
+    uncaught: bool = False,
+    defer_formatting: bool = False,
 ) -> None:
     """Take every logger of this process off the hot path, in place.
 
@@ -107,6 +126,11 @@ def install(
         crash_signals: A crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
             queued records are written, then continues as without logspool. Handlers set earlier are called; those set
             later win. A handler without `install()` does so only if the option is passed.
+        uncaught: Log an exception that ends the program or a thread, as CRITICAL of the logger `logspool.uncaught`, and
+            one that Python ignores, as ERROR. Then wait for the write, and call the hook of `sys` or `threading` that
+            was set before.
+        defer_formatting: Run formatters that only Python can run on a thread, not in the call: see `logspool.deferred`.
+            A kill loses the records that wait for it.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
@@ -128,6 +152,10 @@ def install_by_environment() -> None:
         if _in_force is None:
             install()
             _by_environment = _in_force is not None
+            if os.environ.get("LOGSPOOL_REPORT") == str(os.getpid()):
+                from logspool import _doctor
+
+                atexit.register(_doctor.report)
 
 
 def _install(options: dict[str, Any]) -> None:
@@ -146,22 +174,22 @@ def _install(options: dict[str, Any]) -> None:
     _start_keeper(options)
     _native.configure(options)
     natives = {
-        (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
+        (getattr(logging, owner), name): _stock_classes.native_method(getattr(logging, owner), owner, name)
         for owner, name in _native.native_methods()
     }
     for (cls, name), made in natives.items():
         # A stock method that other code has patched is not replaced.
         if made is not None:
-            native, stock = _adopt.replaced[cls, name] = made
+            native, stock = _stock_classes.replaced[cls, name] = made
             setattr(cls, name, native)
             if name == "critical" and cls.__dict__.get("fatal") is stock:
-                _adopt.replaced[cls, "fatal"] = made
+                _stock_classes.replaced[cls, "fatal"] = made
                 cls.fatal = native
     _watch()
     _in_force = options
     _recover()
     _native.start()
-    _endings.begin(options["shutdown_timeout"])
+    _endings.begin(options["shutdown_timeout"], uncaught=options["uncaught"])
     if options["crash_signals"]:
         _endings.watch_crashes()
 
@@ -203,11 +231,11 @@ def _watch() -> None:
             if name not in cls.__dict__:
                 hook = _hooks.get((cls, name)) or _native.attribute_hook(cls, delete)
                 _hooks[cls, name] = hook
-                _adopt.replaced[cls, name] = (hook, None)
+                _stock_classes.replaced[cls, name] = (hook, None)
                 setattr(cls, name, hook)
-    _native.watch_dict(vars(logging), list(_adopt.LOGGING_NAMES))
-    _native.watch_dict(vars(time), list(_adopt.TIME_NAMES))
-    _native.watch_dict(vars(threading), list(_adopt.THREADING_NAMES))
+    _native.watch_dict(vars(logging), list(_logging_globals.LOGGING_NAMES))
+    _native.watch_dict(vars(time), list(_logging_globals.TIME_NAMES))
+    _native.watch_dict(vars(threading), list(_logging_globals.THREADING_NAMES))
     _native.watch_dict(logging._levelToName, None)
 
 
@@ -261,6 +289,8 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         # Without `install()`, logspool changes signal handlers only if the option requests it.
         if options.get("crash_signals"):
             _endings.watch_crashes()
+        if options.get("uncaught"):
+            _endings.watch_uncaught()
 
 
 def check_names(handler: type, options: dict[str, Any]) -> None:
@@ -295,12 +325,14 @@ def connect() -> None:
         describe=_adopt.describe,
         describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
+        name_of_filter=_adopt.name_of_filter,
+        describe_factory=known.describe_factory,
         open_streams=_adopt.open_streams,
-        logging_globals=_adopt.logging_globals,
+        logging_globals=_logging_globals.logging_globals,
         logger_methods=_adopt.logger_methods,
         lock=_adopt.lock,
         record_class=logging.LogRecord,
-        source_file=_adopt._source_file,
+        source_file=_logging_globals.source_file,
         mapping=collections.abc.Mapping,
         active_threads=threading._active,  # type: ignore[attr-defined]
         current_thread=threading.current_thread,
@@ -312,6 +344,9 @@ def connect() -> None:
         made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
+    _traceback.connect()
+    _native.set_adapter_classes(_adapters.is_plain, logging.Logger)
+    _formatting.connect()
     _native.set_keeper_command(*_keeper.command())
     _streams.learn()
     _connected = True
@@ -331,6 +366,7 @@ def uninstall() -> None:
         if _in_force is None:
             return
         timeout = _in_force["shutdown_timeout"]
+        _drain_deferred(timeout)
         _endings.end()
         try:
             # The native methods stay in place until this call returns. They delay a line of stock logging until the
@@ -348,7 +384,7 @@ def uninstall() -> None:
 def _give_back() -> None:
     """Restore the stock methods. The hooks stay if logspool's own handlers still need them."""
     global _watching
-    for (cls, name), (native, stock) in list(_adopt.replaced.items()):
+    for (cls, name), (native, stock) in list(_stock_classes.replaced.items()):
         if stock is None and _own_made:
             continue
         if cls.__dict__.get(name) is native:
@@ -356,7 +392,7 @@ def _give_back() -> None:
                 delattr(cls, name)
             else:
                 setattr(cls, name, stock)
-            del _adopt.replaced[cls, name]
+            del _stock_classes.replaced[cls, name]
     if not _own_made:
         _native.unwatch()
         _watching = False
@@ -381,7 +417,18 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
     timeout = _options.timeout(timeout)
+    began = time.monotonic()
+    if not _drain_deferred(timeout):
+        return False
+    if timeout is not None:
+        timeout = max(0.0, timeout - (time.monotonic() - began))
     return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
+
+
+def _drain_deferred(timeout: float | None) -> bool:
+    """Wait for the records that deferred formatters have not formatted yet; True if there are none."""
+    deferring = sys.modules.get("logspool._deferring")
+    return deferring is None or deferring.drain(timeout)
 
 
 def carry_fields() -> None:
@@ -389,7 +436,7 @@ def carry_fields() -> None:
     cls = logging.Logger
     _native.note_bound_fields()
     with _adopt.lock:
-        if (cls, "makeRecord") in _adopt.replaced or not _adopt.is_stock(cls, "makeRecord"):
+        if (cls, "makeRecord") in _stock_classes.replaced or not _stock_classes.is_stock(cls, "makeRecord"):
             return
         stock = cls.makeRecord
         fields = _bind.fields
@@ -405,6 +452,6 @@ def carry_fields() -> None:
 
         makeRecord.__doc__ = stock.__doc__
         makeRecord.__qualname__ = stock.__qualname__
-        _adopt.replaced[cls, "makeRecord"] = (makeRecord, stock)
+        _stock_classes.replaced[cls, "makeRecord"] = (makeRecord, stock)
         cls.makeRecord = makeRecord  # type: ignore[method-assign]
         _native.bump()

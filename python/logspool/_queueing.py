@@ -15,7 +15,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from logspool import _adopt, _native
+from logspool import _adopt, _logging_globals, _native, _stock_classes
 
 #: Methods that would change how `copy.copy` copies a record.
 _COPYING = (
@@ -45,18 +45,22 @@ def replace(handler: Any) -> None:
     if not isinstance(cls, type) or not isinstance(handler, cls):
         return
     # This function also runs without `install()`, when a handler is described. Then nothing is replaced.
-    if not _adopt.replaced or (cls, _NAME) in _adopt.replaced or not _adopt.is_stock(cls, _NAME):
+    if (
+        not _stock_classes.replaced
+        or (cls, _NAME) in _stock_classes.replaced
+        or not _stock_classes.is_stock(cls, _NAME)
+    ):
         return
-    known = _adopt.made.get((cls, _NAME))
+    known = _stock_classes.native_methods.get((cls, _NAME))
     cleared = _cleared(cls.__dict__[_NAME] if known is None else known[1])
     if cleared is None:
         return
-    made = _adopt.native_method(cls, "QueueHandler", _NAME)
+    made = _stock_classes.native_method(cls, "QueueHandler", _NAME)
     if made is None:
         return
     lock, queues = type(threading.RLock()), [handlers.queue.Queue, handlers.queue.SimpleQueue]
     _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table, lock, queues)
-    _adopt.replaced[cls, _NAME] = made
+    _stock_classes.replaced[cls, _NAME] = made
     setattr(cls, _NAME, made[0])
 
 
@@ -89,16 +93,16 @@ def _describe() -> tuple[bool, bool, list[Any], list[Any]]:
     form = _adopt.describe_formatter(formatter)
     is_plain = (
         not isinstance(form, str)
-        and (form.style, form.template) == ("%", _FORMAT)
-        and _adopt.changed_method(handlers.QueueHandler, logging.Handler, ("format",)) is None
-        and _adopt.changed_method(logging.LogRecord, logging.LogRecord, _adopt.RECORD_CALLED) is None
+        and (form.style, form.template, dict(form.own_texts)) == ("%", _FORMAT, {})
+        and _stock_classes.changed_method(handlers.QueueHandler, logging.Handler, ("format",)) is None
+        and _stock_classes.changed_method(logging.LogRecord, logging.LogRecord, _logging_globals.RECORD_CALLED) is None
         and logging.LogRecord.__new__ is object.__new__
         and not any(name in logging.LogRecord.__dict__ for name in _COPYING)
         and logging.LogRecord not in getattr(copy, "_copy_dispatch", {})
     )
     hands_on = (
         is_plain
-        and _adopt.changed_method(handlers.QueueHandler, logging.Handler, _HANDLER_CALLED) is None
-        and _adopt.changed_method(handlers.QueueHandler, handlers.QueueHandler, _QUEUE_HANDLER_CALLED) is None
+        and _stock_classes.changed_method(handlers.QueueHandler, logging.Handler, _HANDLER_CALLED) is None
+        and _stock_classes.changed_method(handlers.QueueHandler, handlers.QueueHandler, _QUEUE_HANDLER_CALLED) is None
     )
     return is_plain, hands_on, classes, [formatter, style]

@@ -17,7 +17,7 @@ import time
 from datetime import time as time_of_day
 from typing import Any
 
-from logspool import _adopt, _native
+from logspool import _adopt, _logging_globals, _native, _stock_classes
 
 #: Methods that stock code calls on such handlers in addition to the methods of `FileHandler`.
 CALLED = (
@@ -134,7 +134,7 @@ def _timed(handler: Any) -> dict[str, Any] | str:
     pattern = getattr(handler.extMatch, "pattern", None)
     if handler.suffix != suffix or pattern not in patterns or not handler.extMatch.flags & re.ASCII:
         return "its suffix is not the one of `when`"
-    if not all(_adopt._is_real_time(name) for name in ("time", "localtime", "gmtime", "strftime")):
+    if not all(_logging_globals.is_real_time(name) for name in ("time", "localtime", "gmtime", "strftime")):
         return "the clock is patched"
     at_time = handler.atTime
     if at_time is not None and type(at_time) is not time_of_day:
@@ -163,7 +163,7 @@ def _early_times() -> bool:
 def _stock_code(owner: str, name: str) -> Any:
     cls = getattr(sys.modules["logging.handlers"], owner)
     function = cls.__dict__[name]
-    made = _adopt.made.get((cls, name))
+    made = _stock_classes.native_methods.get((cls, name))
     return (made[1] if made is not None and function is made[0] else function).__code__
 
 
@@ -172,12 +172,12 @@ def _replace() -> str | None:
     handlers = sys.modules["logging.handlers"]
     for owner, name in _REPLACED:
         cls = getattr(handlers, owner)
-        if (cls, name) in _adopt.replaced:
+        if (cls, name) in _stock_classes.replaced:
             continue
-        made = _adopt.native_method(cls, owner, name)
+        made = _stock_classes.native_method(cls, owner, name)
         if made is None:
             return f"{owner}.{name} is patched"
-        _adopt.replaced[cls, name] = made
+        _stock_classes.replaced[cls, name] = made
         setattr(cls, name, made[0])
     _native.set_catch_up(catch_up)
     _native.set_follow(follow)

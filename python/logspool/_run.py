@@ -25,6 +25,8 @@ _CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_children"
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program in this process. Returns the exit code only if that fails."""
+    reports = list(arguments[:1]) == ["--report"]
+    arguments = arguments[1:] if reports else arguments
     if not arguments or list(arguments) == ["-m"]:
         return _messages.usage("run", "name a script, or -m and a module (fix: --help)")
     first = arguments[0]
@@ -32,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
         if first.startswith("-"):
             return _messages.usage(
                 "run",
-                f"no option is named {first!r}; there is -m MODULE (fix: options of the interpreter go before -m "
-                "logspool, those of the program after its name)",
+                f"no option is named {first!r}; there are --report and -m MODULE (fix: options of the interpreter go "
+                "before -m logspool, those of the program after its name)",
             )
         if not os.path.exists(first):
             return _messages.usage("run", f"cannot open {first!r}: no such file (fix: name a script, or -m MODULE)")
@@ -49,6 +51,9 @@ def main(arguments: Sequence[str]) -> int:
         if sys.flags.ignore_environment or sys.flags.no_site:
             return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (fix: omit them)")
         prepare(environment)
+        if reports:
+            # The program keeps the id of this process; its children have others, and report nothing.
+            environment["LOGSPOOL_REPORT"] = str(os.getpid())
         _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
     if not sys.executable:
         return _messages.failed("run", "this interpreter does not know its own program file (fix: use its full path)")

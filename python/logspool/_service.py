@@ -11,7 +11,7 @@ import logging
 import os
 from typing import Any
 
-from logspool import _adopt, _bind, _native, _options
+from logspool import _adopt, _bind, _native, _options, _stock_classes
 
 #: Methods of a handler that take part in making the line or entry of a record.
 CALLED = (
@@ -60,7 +60,7 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
         return reason
     if not isinstance(formatter, logging.Formatter):
         return f"{type(formatter).__qualname__} is no logging.Formatter"
-    reason = _adopt.changed_method(type(formatter), logging.Formatter, _FORMATTER_CALLED)
+    reason = _stock_classes.changed_method(type(formatter), logging.Formatter, _FORMATTER_CALLED)
     if reason is not None:
         return reason
     for name in _FORMATTER_CALLED:
@@ -72,7 +72,7 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
 def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None:
     """Return the method or attribute of a handler that keeps the collector from making its lines, or None."""
     cls = type(handler)
-    changed = _adopt.changed_method(cls, known, called) or _adopt.defined_on_class(cls, _READ)
+    changed = _stock_classes.changed_method(cls, known, called) or _stock_classes.defined_on_class(cls, _READ)
     return changed or _adopt.changed_handler(handler, called)
 
 

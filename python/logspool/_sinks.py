@@ -10,7 +10,7 @@ import logging
 import os
 from typing import Any
 
-from logspool import _adopt, _install_options, _native, _options, _service
+from logspool import _adopt, _install_options, _logging_globals, _native, _options, _service
 
 
 @functools.cache
@@ -62,8 +62,8 @@ def describe_format(handler: Any, known: type) -> _adopt.Format:
     if handler._takes == "entries":
         return _service.describe_format(handler, known)
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
-    described = _adopt.describe_format_of(formatter)
+    described = _adopt.describe_format_of(formatter, handler)
     reason = _service.customised(handler, known, ("format", *_service.CALLED))
-    if reason is None and not (type(handler.terminator) is str and _adopt._encodes(handler.terminator)):
+    if reason is None and not (type(handler.terminator) is str and _logging_globals.encodes(handler.terminator)):
         reason = "its terminator is no plain text"
-    return described if reason is None else described._replace(form=reason)
+    return described if reason is None else described._replace(form=reason, deferral=None)

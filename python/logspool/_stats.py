@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from logspool import _native
+from logspool import _advice, _native
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,21 @@ class LoggerPath:
 
     Attributes:
         native: calls whose values went into the queue.
+        by_record: enabled calls that made a LogRecord natively, because a filter, a formatter, a handler or a patched
+            method has to see it.
         stock: enabled calls that stock logging handled.
-        reason: why calls take the stock path now, in words; empty if they take the native path.
+        reason: why calls leave the native path now, in words; empty if they take it.
     """
 
     native: int
+    by_record: int
     stock: int
     reason: str
+
+    @property
+    def advice(self) -> str:
+        """Return what would make the calls cost less, in words; empty if there is nothing to do or to advise."""
+        return _advice.advice(self.reason)
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,28 @@ class QueueStats:
 
 
 @dataclass(frozen=True)
+class DeferredStats:
+    """Records of handlers whose formatter runs on a thread, see `deferred`.
+
+    `accepted == formatted + waiting + sum(dropped.values())` in every snapshot.
+
+    Attributes:
+        accepted: records that the thread has to format, or has formatted.
+        formatted: records whose formatter has run; their lines count at their sink.
+        waiting: records that wait for the thread. A kill loses them.
+        refused: records that found no room, by reason: "queue_full", "queue_bytes", "blocking_timeout", "own_thread",
+            "shutdown", "recursion".
+        dropped: accepted records that were not formatted, by reason: "shutdown_timeout".
+    """
+
+    accepted: int = 0
+    formatted: int = 0
+    waiting: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Stats:
     """A snapshot of the counters of this process; a forked child counts from zero.
 
@@ -163,8 +193,8 @@ class Stats:
 
     Attributes:
         installed: whether `logspool.install()` is in effect.
-        paths: enabled calls of all loggers that took the "native" and the "stock" path.
-        loggers: the same counts by name of the logger, with the reason for the stock path.
+        paths: enabled calls of all loggers: "native", "by_record" and "stock", as in `LoggerPath`.
+        loggers: the same counts by name of the logger, with the reason.
         plans: number of times a call inspected its logger, the logger's parents and their handlers. This happens at the
             first call of a logger and after a change of anything that the plan depends on.
         levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"). A level number
@@ -174,6 +204,7 @@ class Stats:
         late_records: records written after a record with a later time stamp, because their thread was descheduled.
         recovered: records of dead processes that this process wrote to their files.
         recovery_discarded: records of dead processes dropped because their terminals and pipes are gone.
+        deferred: records of handlers whose formatter runs on a thread.
     """
 
     installed: bool
@@ -186,10 +217,11 @@ class Stats:
     late_records: int
     recovered: int
     recovery_discarded: int
+    deferred: DeferredStats = DeferredStats()
 
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
-        rows += [f"calls: {self.paths['native']} native, {self.paths['stock']} stock"]
+        rows += ["calls: {native} native, {by_record} by record, {stock} stock".format(**self.paths)]
         if self.queue.place_reason:
             rows.append(f"queue: {self.queue.place}, not in its folder: {self.queue.place_reason}")
         for name, count in self.levels.items():
@@ -207,6 +239,9 @@ class Stats:
                 f"sink {name}: {sink.total('written')} written of {sink.total('accepted_for_sink')}, "
                 f"{sink.total('queued')} queued, {spooled}{sink.bytes_written} bytes{_listed(dropped)}{state}"
             )
+        if self.deferred.accepted or self.deferred.refused:
+            lost = _listed(self.deferred.refused) + _listed(self.deferred.dropped)
+            rows.append(f"deferred: {self.deferred.formatted} formatted, {self.deferred.waiting} waiting{lost}")
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
         return "\n".join(rows)
@@ -249,7 +284,7 @@ def _sink(sink: Mapping[str, Any]) -> SinkStats:
         )
         for name, accepted in sink["accepted"].items()
     }
-    state = {field.name: sink[field.name] for field in fields(SinkStats) if field.name != "levels"}
+    state = {item.name: sink[item.name] for item in fields(SinkStats) if item.name != "levels"}
     return SinkStats(levels=levels, **state)
 
 
@@ -266,6 +301,7 @@ def stats() -> Stats:
     loggers = {name: LoggerPath(*values) for name, values in sorted(_native.paths().items())}
     snapshot = _native.snapshot()
     delivered, discarded = _native.recovery_counts()
+    deferring = sys.modules.get("logspool._deferring")
     if snapshot is None:
         levels = {name: LevelCount(0, 0, {}) for name in _native.counter_names()["levels"]}
         sinks: dict[str, SinkStats] = {}
@@ -295,6 +331,7 @@ def stats() -> Stats:
         installed=options_in_force() is not None,
         paths={
             "native": sum(path.native for path in loggers.values()),
+            "by_record": sum(path.by_record for path in loggers.values()),
             "stock": sum(path.stock for path in loggers.values()),
         },
         loggers=loggers,
@@ -305,6 +342,7 @@ def stats() -> Stats:
         late_records=snapshot["late_records"] if snapshot else 0,
         recovered=delivered,
         recovery_discarded=discarded,
+        deferred=DeferredStats() if deferring is None else DeferredStats(*deferring.counts()),
     )
 
 

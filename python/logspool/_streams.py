@@ -32,7 +32,7 @@ _descriptor_word: int | None = None
 _learnt = False
 
 
-class _Sample:
+class _DevNullStream:
     """A text stream that writes to /dev/null, with its layers."""
 
     def __init__(self, newline: str | None = None) -> None:
@@ -62,7 +62,7 @@ def learn() -> None:
     if _learnt:
         return
     _learnt = True
-    sample = _Sample()
+    sample = _DevNullStream()
     try:
         pending = [(sample.words(), 0)]
         sample.text.write("abc")
@@ -88,8 +88,8 @@ def learn() -> None:
 
 
 def _learn_newline() -> int | None:
-    plain = [_Sample(newline) for newline in (None, "\n", "")]
-    translating = [_Sample(newline) for newline in ("\r\n", "\r")]
+    plain = [_DevNullStream(newline) for newline in (None, "\n", "")]
+    translating = [_DevNullStream(newline) for newline in ("\r\n", "\r")]
     try:
         zero = [sample.words() for sample in plain]
         other = [sample.words() for sample in translating]
@@ -106,7 +106,7 @@ def _learn_newline() -> int | None:
 
 def _learn_layers() -> None:
     global _buffer_word, _encoding_word, _errors_word, _raw_word, _descriptor_word
-    sample = _Sample()
+    sample = _DevNullStream()
     text = sample.text
     try:
         below = [(sample.words(), id(sample.buffer))]

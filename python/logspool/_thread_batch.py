@@ -25,9 +25,7 @@ BATCH_CHARACTERS = 64 * 1024
 
 def _stock(*methods: Any) -> tuple[Any, ...]:
     # `logspool.install` or other code may have replaced a method before this import.
-    return tuple(
-        method for method in methods if isinstance(method, FunctionType) and method.__globals__ is vars(logging)
-    )
+    return tuple(method for method in methods if type(method) is FunctionType and method.__globals__ is vars(logging))
 
 
 _HANDLE = _stock(logging.Handler.handle)

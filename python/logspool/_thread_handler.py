@@ -203,7 +203,8 @@ class ThreadHandler(logging.Handler):
                 return
         outcome = self._writer.queue.put(entry, size)
         if outcome is not None:
-            self._put_slowly(entry, size, record.levelno, outcome)
+            waits = self._blocking_levels.__contains__
+            self._writer.put_slowly(entry, size, record.levelno, outcome, waits, self._blocking_timeout)
 
     def flush(self, timeout: float | None = None) -> bool:  # type: ignore[override]
         """Wait until all records accepted so far are handled, then flush the wrapped handler.
@@ -245,24 +246,6 @@ class ThreadHandler(logging.Handler):
     @property
     def _queue(self) -> RecordQueue:
         return self._writer.queue
-
-    def _put_slowly(self, entry: Entry, size: int, level: int, outcome: str) -> None:
-        """Wake the thread if `entry` was queued; otherwise wait for room or count the record as refused."""
-        writer = self._writer
-        reason: str | None = outcome
-        if outcome != "shut":
-            if outcome == "wake" or writer.thread is None:
-                writer.wake()
-            if outcome == "wake":
-                return
-            if writer.is_own_thread():
-                reason = "own_thread"
-            elif level in self._blocking_levels:
-                reason = writer.put_waiting(entry, size, self._blocking_timeout)
-        if reason == "shut":
-            writer.handle_late(entry, size)
-        elif reason is not None:
-            writer.queue.note_refused(reason, level, True)
 
     def __repr__(self) -> str:
         level = logging.getLevelName(self.level)

@@ -131,6 +131,27 @@ class Writer:
         if not has_thread and not self.ended and not hooks.forking:  # during a fork, return_from_fork starts it
             self._start()
 
+    def put_slowly(
+        self, entry: Entry, size: int, level: int, outcome: str, waits: Callable[[int], bool], timeout: float | None
+    ) -> None:
+        """Wake the thread if the queue has taken `entry`. Otherwise wait for room if its level `waits`, or count it as
+        refused.
+        """
+        reason: str | None = outcome
+        if outcome != "shut":
+            if outcome == "wake" or self.thread is None:
+                self.wake()
+            if outcome == "wake":
+                return
+            if self.is_own_thread():
+                reason = "own_thread"
+            elif waits(level):
+                reason = self.put_waiting(entry, size, timeout)
+        if reason == "shut":
+            self.handle_late(entry, size)
+        elif reason is not None:
+            self.queue.note_refused(reason, level, True)
+
     def put_waiting(self, entry: Entry, size: int, timeout: float | None) -> str | None:
         """Queue `entry`, waiting for room for `timeout` seconds. Returns None, or why it is not queued."""
         queue = self.queue

@@ -1,6 +1,7 @@
 """Every way to end, in each durability: the file lacks only what `docs/explain/guarantees-in-detail.md` says."""
 
 import contextlib
+import mmap
 import os
 import signal
 
@@ -103,6 +104,14 @@ def _run(folder, queue_dir, mode, end):
     return status, lines.count(witness)
 
 
+def _cut_line(path):
+    """Return the unfinished last line. The kernel ends a `write` of a killed program at a page border of the file."""
+    content = path.read_bytes()
+    cut = content[content.rfind(b"\n") + 1 :]
+    assert not cut or len(content) % mmap.PAGESIZE == 0
+    return [cut] if cut else []
+
+
 def _missing(found, accepted):
     return {who: lost for who, numbers in accepted.numbers.items() if (lost := found.missing(who, numbers))}
 
@@ -121,7 +130,7 @@ def test_where_stock_logging_is_complete_the_file_is(tmp_path, queue_dir, mode, 
 
 
 @pytest.mark.parametrize("end", KILLS)
-def test_a_kill_in_the_mode_memory_costs_the_newest_records_at_most_and_tears_nothing(tmp_path, queue_dir, end):
+def test_a_kill_in_the_mode_memory_costs_the_newest_records_and_may_cut_the_last_line(tmp_path, queue_dir, end):
     status, accepted = _run(tmp_path, queue_dir, "memory", end)
 
     found = lines.count(tmp_path / "app.log")
@@ -130,7 +139,7 @@ def test_a_kill_in_the_mode_memory_costs_the_newest_records_at_most_and_tears_no
     assert accepted.numbers == {"main": list(range(RECORDS))}
     # Nothing is missing in between.
     assert written == list(range(len(written)))
-    assert found.other == []
+    assert found.other in ([], _cut_line(tmp_path / "app.log"))
     assert queue_folder.left_in(queue_dir) == []
 
 
@@ -176,7 +185,7 @@ def test_a_program_ended_from_outside_at_any_moment_says_the_same(tmp_path, queu
     written = found.numbers.get("main", [])
     assert child.returncode == -number
     assert written == list(range(len(written)))
-    assert found.other == []
+    assert found.other in ([], _cut_line(tmp_path / "app.log") if mode == "memory" else [])
     if mode != "memory" or number == signal.SIGTERM:
         assert _missing(found, accepted) == {}
     assert queue_folder.left_in(queue_dir) == []

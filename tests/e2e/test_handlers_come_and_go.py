@@ -38,8 +38,8 @@ for job in range(jobs):
         log.info("%d %d", job, line)
     log.removeHandler(handler)
     handler.close()
-native, stock, reason = _native.paths()["app"]
-os.write(1, f"{native} {stock} {reason}".encode())
+native, by_record, stock, reason = _native.paths()["app"]
+os.write(1, f"{native} {by_record + stock} {reason}".encode())
 if len(sys.argv) > 2:
     for job in range(jobs, jobs + 5):
         open_handler(job)

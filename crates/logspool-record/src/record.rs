@@ -88,6 +88,8 @@ pub mod tag {
     pub const TIME: u8 = 0x49;
     /// Number of the file that holds the values of a large record, `u64`.
     pub const BLOB: u8 = 0x4a;
+    /// The text of the time, if the caller has made it: `u32` length, UTF-8.
+    pub const ASCTIME: u8 = 0x4b;
 }
 
 /// The fixed head of a record.
@@ -166,6 +168,8 @@ pub enum Context<'a> {
     Time(i64),
     /// Number of the blob file with the values.
     Blob(u64),
+    /// `asctime`, as a method of the program has made it.
+    AscTime(&'a str),
 }
 
 /// An entry that [`Values::next_entry`] yields.
@@ -252,6 +256,7 @@ impl<'a> Values<'a> {
                 _ => return None,
             },
             tag::TIME => Context::Time(i64::from_ne_bytes(self.take_array()?)),
+            tag::ASCTIME => Context::AscTime(self.take_str()?),
             tag::BLOB => Context::Blob(u64::from_ne_bytes(self.take_array()?)),
             _ => return None,
         })

@@ -9,7 +9,7 @@
 //! - The *process number* stays the same for the life of a process. It is unique among a process, its ancestors and its
 //!   descendants, while a grandchild may get an earlier process id again.
 //!
-//! Atomics outside `queue` and `stats`: the page's address and its two words.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the page's address and its two words.
 
 use crate::published::Published;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -124,6 +124,14 @@ pub fn process() -> u64 {
     }
 }
 
+/// The process id, without a system call.
+#[inline]
+pub fn process_id() -> u32 {
+    // A process that has its number has stored its id before.
+    process();
+    page().pid.load(Ordering::Relaxed)
+}
+
 #[cold]
 fn number_process(page: &Page) -> u64 {
     // A child continues its parent's count, so no number occurs twice.
@@ -143,7 +151,12 @@ mod tests {
         let own = process();
         let in_child = |numbers: &[u64]| -> libc::c_int {
             let number = process();
-            libc::c_int::from(number == WIPED || numbers.contains(&number) || number != process())
+            libc::c_int::from(
+                process_id() != std::process::id()
+                    || number == WIPED
+                    || numbers.contains(&number)
+                    || number != process(),
+            )
         };
         // SAFETY: parent and children do nothing but atomics, waitpid and `_exit`.
         let status = unsafe {

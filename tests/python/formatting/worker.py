@@ -3,6 +3,7 @@
 Reads pickled `Batch` values from stdin, writes pickled `Answer` values to stdout, each after its length (8 bytes).
 """
 
+import importlib
 import logging
 import os
 import pickle
@@ -28,6 +29,9 @@ class Formatted:
     gmt: bool = False
     default_time_format: str | None = None
     default_msec_format: str | bool | None = True  # True: leave it
+    # Of a package: the module and the name of its class; `options` are its keywords.
+    of: tuple[str, str] | None = None
+    options: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -60,6 +64,9 @@ def _zone(name: str | None) -> None:
 
 
 def _formatter(asked: Formatted) -> logging.Formatter:
+    if asked.of is not None:
+        module, name = asked.of
+        return getattr(importlib.import_module(module), name)(**asked.options)
     formatter = logging.Formatter(asked.fmt, asked.datefmt, asked.style, validate=False, defaults=asked.defaults)
     if asked.gmt:
         formatter.converter = time.gmtime

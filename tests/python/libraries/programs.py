@@ -1,41 +1,8 @@
 """The programs, one for each library and way to use it. Each is written so that two runs print the same."""
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Program:
-    """One program and what it needs."""
-
-    name: str
-    requires: tuple[str, ...]
-    text: str
-    # Through a pseudo terminal instead of pipes.
-    terminal: bool = False
-    # Patterns of what no two runs have in common (a duration); replaced before comparing.
-    moving: tuple[bytes, ...] = ()
-
-
-_PRELUDE = """\
-import logging, sys
-from suite import side
-
-def speak(log):
-    log.debug("debug %d", 1)
-    log.info("info %s %.2f", "text", 2.5)
-    log.warning("warning without arguments")
-    log.error("error %(key)s", {"key": "value"})
-    try:
-        1 / 0
-    except ZeroDivisionError:
-        log.exception("exception %s", "x")
-    log.info("extra", extra={"request_id": 7})
-    log.info("bad %d", "arguments") if False else None
-
-def to_file(name="app.log", fmt="%(levelname)s %(name)s %(funcName)s:%(lineno)d %(message)s"):
-    logging.basicConfig(filename=name, level=logging.DEBUG, format=fmt)
-
-"""
+from libraries.known_programs import KNOWN
+from libraries.program import PRELUDE as _PRELUDE
+from libraries.program import Program
 
 # Sentry -------------------------------------------------------------------------------------------------------------
 
@@ -105,6 +72,7 @@ _SENTRY_WITHOUT_DSN = [
 # OpenTelemetry and ddtrace ------------------------------------------------------------------------------------------
 
 _OPENTELEMETRY = """\
+import asyncio
 from opentelemetry import trace
 from opentelemetry.instrumentation.logging import LoggingInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
@@ -123,7 +91,8 @@ class Counting(IdGenerator):
 
 trace.set_tracer_provider(TracerProvider(id_generator=Counting()))
 tracer = trace.get_tracer("test")
-FORMAT = "%(levelname)s %(name)s [%(otelTraceID)s %(otelSpanID)s %(otelServiceName)s] %(message)s"
+FORMAT = "%(levelname)s %(name)s [%(otelTraceID)s %(otelSpanID)s %(otelTraceSampled)s %(otelServiceName)s] %(message)s"
+INJECT = {"inject_trace_context": True, "enable_log_auto_instrumentation": False}
 """
 
 _TRACED = """
@@ -133,6 +102,40 @@ with tracer.start_as_current_span("outer"):
     speak(log)
     with tracer.start_as_current_span("inner"):
         speak(log)
+    log.info("outer again")
+remote = trace.SpanContext(trace_id=77, span_id=7, is_remote=True, trace_flags=trace.TraceFlags(1))
+for context in (remote, trace.INVALID_SPAN_CONTEXT):
+    with trace.use_span(trace.NonRecordingSpan(context)):
+        log.info("span %d", context.span_id)
+
+class Own(trace.Span):
+    number = 0
+    def get_span_context(self):
+        self.number += 1
+        return trace.SpanContext(trace_id=self.number, span_id=self.number, is_remote=False)
+    def nothing(self, *args, **kwargs):
+        pass
+    add_event = add_link = end = is_recording = record_exception = set_attribute = set_attributes = nothing
+    set_status = update_name = nothing
+
+with trace.use_span(Own()):
+    log.info("a span with ids that change")
+    log.info("a span with ids that change")
+
+async def task(number):
+    with tracer.start_as_current_span(f"task {number}"):
+        for step in range(3):
+            log.info("task %d step %d", number, step)
+            await asyncio.sleep(0)
+
+async def tasks():
+    await asyncio.gather(*(task(number) for number in range(3)))
+
+asyncio.run(tasks())
+try:
+    log.info("extra of a name that the factory sets", extra={"otelSpanID": "mine"})
+except KeyError as error:
+    print(error)
 LoggingInstrumentor().uninstrument()
 logging.getLogger().handlers[0].setFormatter(logging.Formatter("%(message)s"))
 speak(log)
@@ -147,7 +150,18 @@ _TRACING = [
         )
         for name, body in (
             ("before_install", "LoggingInstrumentor().instrument()\nto_file(fmt=FORMAT)\nside.install()"),
-            ("after_install", "to_file(fmt=FORMAT)\nside.install()\nLoggingInstrumentor().instrument()"),
+            ("after_install", "to_file(fmt=FORMAT)\nside.install()\nLoggingInstrumentor().instrument(**INJECT)"),
+            ("injected", "LoggingInstrumentor().instrument(**INJECT)\nto_file(fmt=FORMAT)\nside.install()"),
+            (
+                "with_a_hook",
+                "def hook(span, record):\n    record.msg = f'hooked {record.msg}'\n"
+                "LoggingInstrumentor().instrument(log_hook=hook, **INJECT)\nto_file(fmt=FORMAT)\nside.install()",
+            ),
+            (
+                "with_a_filter",
+                "LoggingInstrumentor().instrument(**INJECT)\nto_file(fmt=FORMAT)\nside.install()\n"
+                "logging.getLogger().handlers[0].addFilter(lambda record: print(sorted(vars(record))) or True)",
+            ),
             (
                 "after_a_thousand_calls",
                 "to_file(fmt='%(message)s')\nside.install()\n"
@@ -479,4 +493,74 @@ _FORMATTERS = [
     ),
 ]
 
-PROGRAMS = [*_SENTRY, *_SENTRY_WITHOUT_DSN, *_TRACING, *_FRAMEWORKS, *_FORMATTERS]
+# gevent -------------------------------------------------------------------------------------------------------------
+
+_GEVENT = """\
+from contextvars import ContextVar
+
+import gevent
+
+task = ContextVar("task", default="none")
+
+class Waits(logging.Filter):
+    # Other greenlets run inside a filter, with calls of their own.
+    def filter(self, record):
+        gevent.sleep(0.0005 if record.args[0] % 7 == 0 else 0)
+        record.task = task.get()
+        return record.args[0] % 5 != 3
+
+class Notes(logging.Handler):
+    def emit(self, record):
+        gevent.sleep(0)
+        seen.append((task.get(), record.getMessage()))
+
+def work(name, log):
+    task.set(name)
+    for number in range(100):
+        log.info("number %d", number)
+        if number % 30 == 0:
+            try:
+                raise ValueError(number)
+            except ValueError:
+                log.exception("failed %d", number)
+        gevent.sleep(0)
+
+seen = []
+handler = logging.FileHandler("greenlets.log")
+handler.setFormatter(logging.Formatter("%(task)s %(levelname)s %(message)s"))
+{before}
+filtered, plain, noted = (logging.getLogger(name) for name in ("filtered", "plain", "noted"))
+for log in (filtered, noted):
+    log.setLevel(logging.INFO)
+handler.addFilter(Waits())
+filtered.addHandler(handler)
+noted.addHandler(Notes())
+to_file()
+{after}
+gevent.joinall([
+    gevent.spawn(work, f"{{log.name}} {{number}}", log) for number in range(25) for log in (filtered, plain, noted)
+])
+logging.shutdown()
+# Greenlets take turns as their waits end; each keeps its own order.
+for file in ("greenlets.log", "app.log"):
+    with open(file) as stream:
+        lines = stream.read().splitlines()
+    print(file, len(lines), sorted(lines))
+    if file == "greenlets.log":
+        for number in range(25):
+            own = [line for line in lines if line.startswith(f"filtered {{number}} INFO")]
+            print(own == sorted(own, key=lambda line: int(line.split()[-1])), len(own))
+    open(file, "w").close()
+print(sorted(seen))
+"""
+
+_GREENLETS = [
+    Program(
+        f"gevent_{name}",
+        ("gevent",),
+        "from gevent import monkey\nmonkey.patch_all()\n" + _PRELUDE + _GEVENT.format(before=before, after=after),
+    )
+    for name, before, after in (("installed_before", "side.install()", ""), ("installed_after", "", "side.install()"))
+]
+
+PROGRAMS = [*_SENTRY, *_SENTRY_WITHOUT_DSN, *_TRACING, *_FRAMEWORKS, *_FORMATTERS, *KNOWN, *_GREENLETS]

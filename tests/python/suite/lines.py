@@ -39,7 +39,7 @@ class Count:
     def expect_each_once(self, wanted: Mapping[str, Iterable[int]]) -> None:
         """Fail unless each number of each writer is there once and in order, and no other line is."""
         missing = {who: lost[:10] for who, numbers in wanted.items() if (lost := self.missing(who, numbers))}
-        assert missing == {}, f"missing: {missing}"
+        assert missing == {}, f"missing: {missing}, other lines: {self.other[:10]}"
         assert self.doubled() == {}, f"doubled: {self.doubled()}"
         assert self.out_of_order() == {}, f"out of order: {self.out_of_order()}"
         assert self.other == [], f"other lines: {self.other[:10]}"

@@ -107,7 +107,8 @@ def paths() -> Paths | None:
     found = _field(_stats(), "paths")
     if found is None:
         return None
-    return Paths(int(_field(found, "native")), int(_field(found, "stock")))
+    stock = int(_field(found, "stock")) + int(_field(found, "by_record"))
+    return Paths(int(_field(found, "native")), stock)
 
 
 def reasons() -> dict[str, str]:

@@ -106,3 +106,42 @@ def test_blocks_of_generators_leave_nothing_behind(run_program):
     assert (folder / "app.log").read_text().splitlines() == [
         f"{who}-outside nobody {who}-outside" for who in ("first", "second")
     ]
+
+
+SEEN = """\
+import logging
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install()
+log = logging.getLogger("app")
+
+def show(record):
+    print(record.getMessage(), {name: vars(record).get(name) for name in ("user", "place")})
+    return True
+
+logging.root.handlers[0].addFilter(show)
+log.info("before")
+with logspool.bind(user="ada", place="here"):
+    log.info("bound")
+    log.info("given", extra={"user": "bob"})
+    stock = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(lambda *args, **kwargs: stock(*args, **kwargs))
+    log.info("factory")
+    log.info("factory, given", extra={"user": "bob"})
+log.info("after")
+"""
+
+
+def test_a_filter_sees_bound_fields(run_program):
+    outcome, _ = run_program(SEEN)
+
+    lines = outcome.expect_success().out.decode().splitlines()
+    assert lines == [
+        "before {'user': None, 'place': None}",
+        "bound {'user': 'ada', 'place': 'here'}",
+        "given {'user': 'bob', 'place': 'here'}",
+        "factory {'user': 'ada', 'place': 'here'}",
+        "factory, given {'user': 'bob', 'place': 'here'}",
+        "after {'user': None, 'place': None}",
+    ]

@@ -188,3 +188,69 @@ def test_options_of_the_interpreter_are_found_behind_each_spelling():
     assert [] == interpreter_options([sys.executable, "-mlogspool", *run], 3)
     assert ["-B"] == interpreter_options([sys.executable, "-Bm", "logspool", *run], 3)
     assert ["-X", "dev"] == interpreter_options([sys.executable, "-X", "dev", "-m", "logspool", *run], 3)
+
+
+_CUSTOMISED = """\
+import logging, sys
+
+class Own(logging.Handler):
+    def emit(self, record):
+        pass
+
+class Short(logging.Formatter):
+    def format(self, record):
+        return record.getMessage()
+
+def handler(name, formatter=None, encoding="utf-8"):
+    made = logging.FileHandler(f"{name}.log", encoding=encoding)
+    made.setFormatter(formatter or logging.Formatter("%(message)s"))
+    return made
+
+filtered = handler("filtered")
+filtered.addFilter(lambda record: True)
+for name, made in {
+    "plain": handler("plain"), "filtered": filtered, "formatted": handler("formatted", Short()), "handled": Own(),
+    "coded": handler("coded", None, "utf-16"),
+}.items():
+    log = logging.getLogger(name)
+    log.propagate = False
+    log.addHandler(made)
+    if name in sys.argv[1:]:
+        log.warning("called")
+        log.warning("called again")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "advice"),
+    [
+        ("filtered", "FileHandler: it has a filter", "logspool.bind()"),
+        ("formatted", "FileHandler: Short.format is overridden", "logspool.deferred(formatter)"),
+        ("handled", "Own: Own is no known handler class", "logspool.ThreadHandler(handler)"),
+        ("coded", "FileHandler: its stream encodes to utf-16, not UTF-8", "encoding='utf-8'"),
+    ],
+)
+def test_a_report_says_what_ran_in_the_caller_and_what_to_do(both, tmp_path, name, reason, advice):
+    (tmp_path / "program.py").write_text(_CUSTOMISED)
+    _, below = both("--report", "program.py", name)
+    place, found, fix = below.err.decode().splitlines()
+
+    assert 0 == below.status
+    assert f"logger '{name}'" == place
+    assert f"  found  2 calls ran Python code in the caller: {reason}" == found
+    assert fix.startswith("  fix   ")
+    assert advice in fix
+
+
+def test_a_report_without_findings_counts_the_calls(both, tmp_path):
+    (tmp_path / "program.py").write_text(_CUSTOMISED)
+    _, below = both("--report", "program.py", "plain")
+
+    assert b"logspool: 2 calls, no Python code of filters, formatters or handlers in the caller\n" == below.err
+
+
+def test_children_report_nothing(both, tmp_path):
+    (tmp_path / "program.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', '0'])\n")
+    _, below = both("--report", "program.py")
+
+    assert 1 == below.err.count(b"logspool: ")

@@ -83,17 +83,17 @@ tell(text=str(logspool.stats()))
     assert f"sink {folder / 'app.log'}: 1 written of 1, 0 queued, 5 bytes" in told["text"]
 
 
-def test_the_reason_for_the_stock_path_is_told(run_program):
+def test_the_reason_for_a_record_is_told(run_program):
     body = """
 logspool.install()
 logging.setLogRecordFactory(lambda *args, **kwargs: logging.LogRecord(*args, **kwargs))
 log.info("once")
 path = logspool.stats().loggers["app"]
-tell(stock=path.stock, reason=path.reason)
+tell(by_record=path.by_record, stock=path.stock, reason=path.reason)
 """
     told, _ = _told(run_program, body)
 
-    assert {"stock": 1, "reason": "logging.setLogRecordFactory was called"} == told
+    assert {"by_record": 1, "stock": 0, "reason": "logging.setLogRecordFactory was called"} == told
 
 
 def test_health_fails_while_a_file_takes_nothing(run_program):

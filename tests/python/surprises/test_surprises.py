@@ -153,6 +153,26 @@ tell(lines=open("app.log").read().split())
     assert {"lines": ["first", "second"]} == told(body, "installed")
 
 
+def test_a_change_of_a_formatters_list_in_place_is_not_seen(told):
+    pytest.importorskip("pythonjsonlogger")
+    body = """
+configure()
+from pythonjsonlogger.json import JsonFormatter
+formatter = JsonFormatter("%(message)s")
+handler = logging.root.handlers[0]
+handler.setFormatter(formatter)
+log.info("first")
+formatter._required_fields.append("levelname")
+log.info("second")
+formatter._required_fields = [*formatter._required_fields]
+log.info("third")
+handler.flush()
+tell(shown=[len(json.loads(line)) for line in open("app.log")])
+"""
+    assert {"shown": [1, 2, 2]} == told(body, "stock")
+    assert {"shown": [1, 1, 2]} == told(body, "installed")
+
+
 def test_errors_of_a_file_stand_in_stats_and_not_on_stderr(run_program):
     body = """
 configure(filename="/dev/full")
@@ -218,6 +238,40 @@ tell(kind=type(logging.Logger.info).__name__)
 """
     assert {"kind": "function"} == told(body, "stock")
     assert "function" != told(body, "installed")["kind"]
+
+
+def test_a_formatter_that_raises_is_called_twice(told):
+    body = """
+calls = []
+class Raising(logging.Formatter):
+    def formatTime(self, record, datefmt=None):
+        calls.append("time")
+        raise ValueError("on purpose")
+configure()
+logging.root.handlers[0].setFormatter(Raising("%(asctime)s"))
+log.info("logged")
+tell(calls=len(calls))
+"""
+    assert {"calls": 1} == told(body, "stock")
+    assert {"calls": 2} == told(body, "installed")
+
+
+def test_a_filter_sees_no_frames_of_logging_above_it(told):
+    body = """
+configure()
+functions = []
+def look(record):
+    frame = sys._getframe(1)
+    while frame is not None:
+        functions.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return True
+logging.root.handlers[0].addFilter(look)
+log.info("logged")
+tell(functions=functions)
+"""
+    assert "callHandlers" in told(body, "stock")["functions"]
+    assert ["<module>"] == told(body, "installed")["functions"]
 
 
 def test_the_process_has_threads_that_python_does_not_list(told):

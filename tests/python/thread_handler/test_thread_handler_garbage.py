@@ -1,9 +1,12 @@
 import gc
+import logging
+import weakref
 
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, wait_until
 
 from logspool import _thread_hooks
 from logspool._thread_handler import ThreadHandler
+from logspool._thread_queue import RecordQueue
 
 
 def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread():
@@ -39,3 +42,14 @@ def test_a_closed_handler_leaves_nothing_behind():
     handler.close()
 
     assert handler._writer not in _thread_hooks.writers
+
+
+def test_a_queue_and_a_record_that_refer_to_each_other_are_freed():
+    queue = RecordQueue(4, 1 << 20)
+    record = logging.makeLogRecord({"msg": "x", "queue": queue})
+    assert queue.put(record, 1) == "wake"
+    freed = weakref.ref(record)
+    del queue, record
+    gc.collect()
+
+    assert freed() is None

@@ -14,10 +14,10 @@ use logspool_record::Head;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::calls::keywords::Keywords;
+use crate::calls::keywords::{self, Keywords};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
 use crate::calls::stock::{Method, call_stock, call_stock_with};
-use crate::calls::{context, message, site};
+use crate::calls::{context, message, record_call, site};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -47,6 +47,8 @@ struct Level<'a, 'py> {
     gate: usize,
     /// The level as an exact `int`.
     object: Object<'a, 'py>,
+    /// True if a `LoggerAdapter` does the call. Its stock method calls `logger.log`, which may be another one.
+    by_adapter: bool,
 }
 
 /// Tries to do `logger.<level>(...)`; `logger` is an instance of `logging.Logger`.
@@ -71,7 +73,7 @@ fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) ->
     if !plan.fresh(py) {
         return plan_first(logger, level, call);
     }
-    capture_with_plan(plan, level, call)
+    capture_with_plan(plan, logger, level, call)
 }
 
 /// Makes a plan, then uses it for the call.
@@ -123,7 +125,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>)
         return Outcome::Stock;
     }
     tries::used();
-    capture_with_plan(plan, level, call)
+    capture_with_plan(plan, logger, level, call)
 }
 
 /// Returns the outcome of a call for which no plan could be made; `None` if a plan was made.
@@ -143,13 +145,13 @@ fn is_enabled_for(logger: Object<'_, '_>, level: Object<'_, '_>) -> Option<bool>
 }
 
 #[inline(always)]
-fn capture_with_plan(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
+fn capture_with_plan(plan: &plan::Plan, logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
+    if level.by_adapter && !plan.log_is_native {
+        return Outcome::Stock;
+    }
     let route = match &plan.route {
-        Some(route) if u32::from(level.number) < route.stock_from => *route,
-        _ => {
-            plan::count(&plan.counts.stock);
-            return Outcome::Stock;
-        }
+        Some(route) if u32::from(level.number) < route.record_from && !keywords::needs_record(route, call) => *route,
+        _ => return make_record(plan, logger, level, call),
     };
     let counts = plan.counts;
     let borrowed_plan = BorrowedPlan::of(plan);
@@ -159,8 +161,56 @@ fn capture_with_plan(plan: &plan::Plan, level: Level<'_, '_>, call: &Call<'_, '_
     } else {
         deliver(&route, &borrowed_plan, level.number, call, None)
     };
-    plan::count(if outcome == Outcome::Stock { &counts.stock } else { &counts.native });
+    if outcome != Outcome::Stock {
+        plan::count(&counts.native);
+    } else if !level.by_adapter {
+        plan::count(&counts.stock);
+    }
     outcome
+}
+
+/// Does a call whose record Python code has to see.
+#[cold]
+#[inline(never)]
+fn make_record(plan: &plan::Plan, logger: Object<'_, '_>, level: Level<'_, '_>, call: &Call<'_, '_>) -> Outcome {
+    let counts = plan.counts;
+    // The stock method of a `LoggerAdapter` calls `logger.log`, which counts the call.
+    let stock = || {
+        if !level.by_adapter {
+            plan::count(&counts.stock);
+        }
+        Outcome::Stock
+    };
+    if u32::from(level.number) >= plan.stock_from {
+        return stock();
+    }
+    // From here on user Python code may remove `plan`.
+    let record_plan = plan.record_plan.clone();
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        record_call::run(&record_plan, logger, level.object, level.number.into(), call)
+    }));
+    let outcome = match made {
+        Ok(Ok(())) => Outcome::Done,
+        Ok(Err(Failure::Raised)) => Outcome::Raised,
+        Ok(Err(Failure::Stock)) | Err(_) => return stock(),
+    };
+    plan::count(&counts.by_record);
+    outcome
+}
+
+/// Tries to do `logger.log(level, ...)` for a `LoggerAdapter`. `call` has the message, its arguments and the keywords
+/// that the adapter passes on.
+pub fn for_adapter(logger: Object<'_, '_>, level: Object<'_, '_>, call: &Call<'_, '_>) -> Outcome {
+    match level_of(level) {
+        Some(level) => capture(logger, Level { by_adapter: true, ..level }, call),
+        None => Outcome::Stock,
+    }
+}
+
+/// One of the five levels of the standard library, by its index; `None` before the module is initialised.
+#[inline]
+pub fn standard_level<'py>(py: Python<'py>, index: usize) -> Option<Object<'static, 'py>> {
+    LEVELS.get().map(|levels| levels[index].bind(py))
 }
 
 /// Delivers a call with keywords. The keywords are read even if no handler takes the record, because invalid keywords
@@ -225,9 +275,14 @@ fn queue_call(
     if !site.usable {
         return Err(Failure::Stock);
     }
+    if route.needs.message_kind && message::is_dict(*call)
+        || route.needs.own_exceptions && keywords.is_some_and(Keywords::has_traceback)
+    {
+        return Err(Failure::Stock);
+    }
     let extra = keywords.and_then(|keywords| keywords.extra.as_ref());
     if context::is_needed(&route.needs, extra) {
-        context::add(py, &mut pieces, route.needs, extra)?;
+        context::add(py, &mut pieces, route.needs, extra, *call)?;
     }
     if let Some(keywords) = keywords {
         keywords.add_exception(&mut pieces)?;
@@ -268,7 +323,7 @@ fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, 
     if call.count() >= 1
         && let Some(levels) = LEVELS.get()
     {
-        let level = Level { number, gate, object: levels[gate].bind(call.py()) };
+        let level = Level { number, gate, object: levels[gate].bind(call.py()), by_adapter: false };
         return match native_call(logger, level, call) {
             Some(result) => result,
             None => stock_call(method, logger, *call, 0),
@@ -281,7 +336,7 @@ fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, 
 /// the message (argument number `index`) was already made, stock logging gets that text and does not make it again.
 #[cold]
 #[inline(never)]
-fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index: usize) -> *mut PyObject {
+pub fn stock_call(method: Method, logger: Object<'_, '_>, call: Call<'_, '_>, index: usize) -> *mut PyObject {
     let Some(made) = message::take_made(call.positional()[index]) else { return call_stock(method, logger, call) };
     let mut values: Vec<Object<'_, '_>> = call.values().to_vec();
     values[index] = made.bind(call.py());
@@ -296,7 +351,7 @@ fn level_of<'a, 'py>(object: Object<'a, 'py>) -> Option<Level<'a, 'py>> {
         10 | 20 | 30 | 40 | 50 => usize::from(number / 10 - 1),
         _ => usize::MAX,
     };
-    Some(Level { number, gate, object })
+    Some(Level { number, gate, object, by_adapter: false })
 }
 
 static LEVELS: OnceLock<[Owned; 5]> = OnceLock::new();

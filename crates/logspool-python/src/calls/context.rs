@@ -9,16 +9,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use logspool_record::tag;
+use logspool_sys::generation;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::fields;
 use crate::calls::pieces::Pieces;
+use crate::calls::record_template::{KeptValue, TemplateCopy};
+use crate::interpreter::context_variable;
+use crate::interpreter::dict::{DictWalk, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Call, Owned};
 use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
+use crate::plans::logging_globals::RecordContext;
 use crate::plans::needs::Needs;
 
 /// The objects that stock logging reads at each call, as they were when `install()` was called.
@@ -31,6 +36,10 @@ pub struct Sources {
     pub thread_name: Owned,
     /// The context variable that `logspool.bind` sets.
     pub bound_fields: Owned,
+    /// The attributes of the module `os`.
+    pub os: Owned,
+    /// `os.getpid`.
+    pub getpid: Owned,
 }
 
 unsafe extern "C" {
@@ -52,7 +61,7 @@ pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
     needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
 }
 
-/// Adds the context that `needs` asks for. `extra` holds the fields given with the call: an exact dict with `str` keys.
+/// Adds the context that `needs` asks for. `extra` holds the fields given with `call`: an exact dict with `str` keys.
 ///
 /// # Errors
 ///
@@ -64,6 +73,7 @@ pub fn add<'a, 'py: 'a>(
     pieces: &mut Pieces<'a>,
     needs: Needs,
     extra: Option<&Owned>,
+    call: Call<'a, 'py>,
 ) -> Result<(), Failure> {
     let sources = SOURCES.get().ok_or(Failure::Stock)?;
     if needs.thread || needs.thread_name {
@@ -90,7 +100,76 @@ pub fn add<'a, 'py: 'a>(
         add_text(py, pieces, tag::TASK_NAME, name)?;
     }
     if let Some(shown) = needs.fields {
-        fields::add(py, pieces, shown, extra, bound_fields(py, sources)?)?;
+        fields::add(py, pieces, shown, needs.given, extra, bound_fields(py)?, call)?;
+    }
+    Ok(())
+}
+
+/// Sets the attributes of thread, process and task on a record that is being made.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] if a value cannot be found.
+pub fn set_on_record(copy: &TemplateCopy<'_, '_>, shown: RecordContext) -> Result<(), Failure> {
+    let attributes = &copy.attributes;
+    let py = attributes.py();
+    let sources = SOURCES.get().ok_or(Failure::Stock)?;
+    let names = names();
+    // The template may be older than a change of a switch, so each attribute is set in any case.
+    let none = Owned::none(py);
+    let none = none.bind(py);
+    if shown.threads {
+        // SAFETY: the function has no preconditions.
+        let ident = unsafe { PyThread_get_thread_ident() };
+        let name = thread_name(py, sources, ident)?;
+        copy.set_thread(ident as u64)?;
+        copy.set(KeptValue::ThreadName, name.bind(py))?;
+    } else {
+        attributes.set(&names.thread, none)?;
+        copy.set(KeptValue::ThreadName, none)?;
+    }
+    let process_name = if shown.process_names { Some(process_name(py)?) } else { None };
+    let process_name = match &process_name {
+        Some(Some(name)) => name.bind(py),
+        Some(None) => names.main_process.bind(py),
+        None => none,
+    };
+    copy.set(KeptValue::ProcessName, process_name)?;
+    if shown.processes {
+        copy.set_process(process_id(sources)?.into())?;
+    } else {
+        attributes.set(&names.process, none)?;
+    }
+    if cfg!(Py_3_12) {
+        let task = if shown.tasks { task_name(py)? } else { None };
+        copy.set(KeptValue::Task, task.as_ref().map_or(none, |task| task.bind(py)))?;
+    }
+    Ok(())
+}
+
+/// The process id.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] if `os.getpid` is patched.
+fn process_id(sources: &Sources) -> Result<u32, Failure> {
+    // SAFETY: the dict of a module and an interned `str`; callers are attached. Only the address is used.
+    let getpid = unsafe { ffi::PyDict_GetItemWithError(sources.os.as_ptr(), names().getpid.as_ptr()) };
+    if getpid == sources.getpid.as_ptr() { Ok(generation::process_id()) } else { Err(Failure::Stock) }
+}
+
+/// Sets the fields of `logspool.bind` on a record that is being made. Fields of the call win over them.
+///
+/// # Errors
+///
+/// There is not enough memory.
+#[inline]
+pub fn add_bound_fields(attributes: &NewDict<'_>) -> Result<(), Failure> {
+    let py = attributes.py();
+    let Some(fields) = bound_fields(py)? else { return Ok(()) };
+    let mut walk = DictWalk::of(fields.bind(py));
+    while let Some((name, value)) = walk.next() {
+        attributes.set_default(name, value)?;
     }
     Ok(())
 }
@@ -119,8 +198,7 @@ fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> R
     };
     let thread = thread.bind(py);
     // If the property `Thread.name` is unmodified, it reads `_name`.
-    let property = object::attribute(thread.get_type().as_any().as_borrowed(), &names().name).ok_or(Failure::Stock)?;
-    let name = if property.as_ptr() == sources.thread_name.as_ptr() {
+    let name = if object::of_class(thread, names().name.bind(py)) == sources.thread_name.as_ptr() {
         // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
         unsafe { Owned::steal(ffi::PyObject_GenericGetAttr(thread.as_ptr(), names().private_name.as_ptr())) }
     } else {
@@ -160,17 +238,16 @@ pub fn note_bound_fields() {
 }
 
 /// The fields of `logspool.bind`, if any: an exact dict that never changes after `bind` made it.
-fn bound_fields(py: Python<'_>, sources: &Sources) -> Result<Option<Owned>, Failure> {
+///
+/// # Errors
+///
+/// The context variable could not be read.
+#[inline]
+pub fn bound_fields(py: Python<'_>) -> Result<Option<Owned>, Failure> {
     if !BOUND.load(Relaxed) {
         return Ok(None);
     }
-    let mut fields = std::ptr::null_mut();
-    // SAFETY: a live context variable and room for a new reference; the token shows that the thread is attached.
-    let fields = unsafe {
-        if ffi::PyContextVar_Get(sources.bound_fields.as_ptr(), std::ptr::null_mut(), &mut fields) != 0 {
-            return Err(Failure::of_error(py));
-        }
-        Owned::steal(fields)
-    };
-    Ok(fields.filter(|fields| !fields.bind(py).is_none()))
+    let sources = SOURCES.get().ok_or(Failure::Stock)?;
+    let fields = context_variable::value(py, &sources.bound_fields, None)?;
+    Ok(if fields.bind(py).is_none() { None } else { Some(fields) })
 }

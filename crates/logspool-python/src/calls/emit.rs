@@ -6,6 +6,7 @@
 //! raises, text that cannot be encoded) everything queued is written first, and then the stock `emit` runs. It reports
 //! errors from stock logging's own frames, as without logspool.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use logspool::pipeline;
@@ -14,24 +15,28 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
+use crate::calls::deferring;
+use crate::calls::filtering::{self, FilterAnswer};
+use crate::calls::formatting::{self, FormatOutcome};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
-use crate::calls::record::{self, ByValueOutcome, Destination, PassedBy};
+use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
 use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
 use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
+use crate::plans::callbacks::{installed, stands_alone};
 use crate::plans::environment::{self, IdValidity};
-use crate::plans::python_half::{installed, stands_alone};
+use crate::plans::plan::RecordPlan;
 use crate::plans::text_stream;
 
 /// The native `handler.emit(record)`.
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(record) = call.only() else { return call_stock(method, handler, call) };
-    let mut line = queue_line(method, handler, record);
+    let mut line = tried(record).unwrap_or_else(|| queue_line(method, handler, record));
     for _ in 1..MAX_TRIES {
         if matches!(line, LineOutcome::Again) {
             line = queue_line(method, handler, record);
@@ -55,31 +60,172 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     if !passed(call.py(), barrier) {
         return std::ptr::null_mut();
     }
-    with_made_text(record, || call_stock(method, handler, call))
+    // The stock `emit` of a file handler calls that of `StreamHandler`, which is native too.
+    if matches!(line, LineOutcome::StockAfterQueue) && method != Method::StreamEmit {
+        TRIED.set(Some((record.as_ptr() as usize, line)));
+    }
+    let result = with_made_text(record, || call_stock(method, handler, call));
+    TRIED.set(None);
+    result
 }
 
-/// The native `handler.handle(record)`. If the record can be queued by value, the steps of `handle` are skipped: the
-/// handler has no filters, its `emit` is known, and the queue needs no lock. A new handler is adopted during its first
-/// `emit`.
+/// The native `handler.handle(record)`. The steps of an adopted handler are done here: its filters, then its `emit`,
+/// under its lock. If the record can be queued by value, neither `emit` nor the lock is needed. A new handler is
+/// adopted during its first `emit`.
 #[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         if let Some(answer) = queue_handler::handle(handler, record) {
             return answer;
         }
-        if is_adopted(handler) {
-            return match queue_by_value(handler, record) {
-                ByValueOutcome::Done => passed_filters(record),
-                ByValueOutcome::Raised => std::ptr::null_mut(),
-                ByValueOutcome::No => with_made_text(record, || call_stock(Method::HandlerHandle, handler, call)),
+        if let Some(state) = adopted(handler) {
+            return match handle_adopted(&state, handler, record, None, None) {
+                HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
+                HandleOutcome::Dropped(answer) => answer.into_ptr(),
+                HandleOutcome::Raised => std::ptr::null_mut(),
+                HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
             };
         }
     }
     call_stock(Method::HandlerHandle, handler, call)
 }
 
-/// Flushes the records queued for the file that stock logging is about to write to. `logging.lastResort` and handlers
-/// that cannot be adopted write to standard error, and so may adopted handlers.
+/// Calls `handler.handle(record)` for a record that the running logging call has made. `plan` is given if no other
+/// handler gets the record while the plan is unchanged. `None` with an exception set.
+pub fn pass_to(
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+    plan: Option<&RecordPlan>,
+) -> Option<()> {
+    if let Some(state) = adopted(handler) {
+        match handle_adopted(&state, handler, record, origin, plan) {
+            HandleOutcome::Passed(_) | HandleOutcome::Dropped(_) => return Some(()),
+            HandleOutcome::Raised => return None,
+            HandleOutcome::Stock => {}
+        }
+    }
+    leaving::method_of_one(handler, &names().handle, record).map(drop)
+}
+
+/// Outcome of the steps of `Handler.handle`.
+enum HandleOutcome {
+    /// The record has passed the filters, and `emit` is done. Since Python 3.12 a filter may have replaced the record.
+    Passed(Owned),
+    /// A filter has dropped the record. The value is what `Handler.handle` returns.
+    Dropped(Owned),
+    /// An exception is set.
+    Raised,
+    /// Nothing was done: stock logging has to do the steps.
+    Stock,
+}
+
+/// The steps of `Handler.handle` for a handler that was adopted at the last check, with its state at that check.
+fn handle_adopted(
+    state: &Arc<HandlerState>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+    plan: Option<&RecordPlan>,
+) -> HandleOutcome {
+    let py = record.py();
+    let renewed = match valid(state, handler) {
+        Ok(renewed) => renewed,
+        Err(LineOutcome::Raised) => return HandleOutcome::Raised,
+        Err(_) => return HandleOutcome::Stock,
+    };
+    let state = renewed.as_ref().unwrap_or(state);
+    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return HandleOutcome::Stock };
+    if adoption.may_be_customised() {
+        return HandleOutcome::Stock;
+    }
+    let Some(filters) = object::attribute(handler, &names().filters) else { return HandleOutcome::Stock };
+    let filters = filters.bind(py);
+    let passed = if object::is_empty_list(filters) && filtering::passes_unfiltered(record) {
+        Owned::of(&record)
+    } else if object::is_exact_list(filters) {
+        match filtering::run(filters, record) {
+            FilterAnswer::Pass(passed) => passed,
+            FilterAnswer::Drop(answer) => return HandleOutcome::Dropped(answer),
+            FilterAnswer::Raised => return HandleOutcome::Raised,
+        }
+    } else {
+        return HandleOutcome::Stock;
+    };
+    // Asked after the filters, because a filter may add a handler.
+    let is_only = plan.is_some_and(|plan| plan.has_one_handler && plan.is_unchanged(py));
+    let seen_by = if is_only && is_ours_alone(record, &passed) { SeenBy::Nobody } else { SeenBy::Others };
+    if let Some(deferral) = &adoption.deferral {
+        match deferring::put(deferral, handler, passed.bind(py), seen_by) {
+            Ok(()) => return HandleOutcome::Passed(passed),
+            Err(Failure::Raised) => return HandleOutcome::Raised,
+            Err(Failure::Stock) => {}
+        }
+    }
+    let emitted = match queue_by_value(state, handler, passed.bind(py), origin, seen_by) {
+        ByValueOutcome::Done => Some(()),
+        ByValueOutcome::Raised => None,
+        ByValueOutcome::No => emit_locked(state, handler, passed.bind(py)),
+    };
+    match emitted {
+        Some(()) => HandleOutcome::Passed(passed),
+        None => HandleOutcome::Raised,
+    }
+}
+
+/// True if the running logging call has the only references to the record: `passed` and the one that lends `record`.
+fn is_ours_alone(record: Object<'_, '_>, passed: &Owned) -> bool {
+    // Without a GIL, the number of references cannot be read.
+    // SAFETY: a live object of an attached thread.
+    cfg!(not(Py_GIL_DISABLED)) && record.as_ptr() == passed.as_ptr() && unsafe { ffi::Py_REFCNT(passed.as_ptr()) } == 2
+}
+
+/// Does `emit` of an adopted handler under the handler's lock. `None` with an exception set.
+fn emit_locked(state: &Arc<HandlerState>, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<()> {
+    let py = record.py();
+    let lock = leaving::attribute(handler, &names().lock)?;
+    leaving::method(lock.bind(py), &names().acquire)?;
+    let outcome = state.holds().then(|| queue_known(state, handler, None, record));
+    let emitted = match outcome {
+        Some(LineOutcome::Queued) => Some(()),
+        Some(LineOutcome::Raised) => None,
+        outcome => call_emit(handler, record, outcome),
+    };
+    let _error = SavedError::take(py);
+    // `release` fails only if other code has already released the lock.
+    if leaving::method(lock.bind(py), &names().release).is_none() {
+        object::clear_error(py);
+    }
+    emitted
+}
+
+thread_local! {
+    /// The record whose line could not be queued, as an address, and why. Set while `emit` is called for it.
+    static TRIED: Cell<Option<(usize, LineOutcome)>> = const { Cell::new(None) };
+}
+
+/// Calls `handler.emit(record)`. If the line could not be queued before, `emit` does not try it again. `None` with an
+/// exception set.
+#[cold]
+fn call_emit(handler: Object<'_, '_>, record: Object<'_, '_>, outcome: Option<LineOutcome>) -> Option<()> {
+    TRIED.set(outcome.map(|outcome| (record.as_ptr() as usize, outcome)));
+    let emitted = with_made_text(record, || {
+        leaving::method_of_one(handler, &names().emit, record).map_or(std::ptr::null_mut(), Owned::into_ptr)
+    });
+    TRIED.set(None);
+    // SAFETY: a new reference, or null with an error set.
+    unsafe { Owned::steal(emitted) }.map(drop)
+}
+
+/// Why the line of a record could not be queued, if the caller of this `emit` has tried it.
+fn tried(record: Object<'_, '_>) -> Option<LineOutcome> {
+    TRIED.take().filter(|(address, _)| *address == record.as_ptr() as usize).map(|(_, outcome)| outcome)
+}
+
+/// Flushes the records queued for the file that stock logging is about to write to, so that the lines stay in order.
+///
+/// An adopted handler and one that stock logging serves, such as `logging.lastResort`, may write to the same file,
+/// usually standard error.
 fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> {
     if method == Method::StreamEmit
         && let Some(stream) = object::attribute(handler, &names().stream)
@@ -94,7 +240,8 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
 /// Chosen: the second attempt is enough, unless a program keeps closing handlers in another thread.
 const MAX_TRIES: usize = 3;
 
-enum LineOutcome {
+/// Outcome of queueing one line.
+pub enum LineOutcome {
     /// The line is in the queue, or was refused and counted.
     Queued,
     /// Stock logging writes the line, because the handler is not adopted.
@@ -111,7 +258,11 @@ enum LineOutcome {
 }
 
 /// Returns the state of a handler, or the outcome for a handler without a state.
-fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> {
+///
+/// # Errors
+///
+/// Stock logging writes the line, or an exception is set.
+pub fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> {
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
     }
@@ -128,7 +279,7 @@ fn stock(handler: Object<'_, '_>) -> LineOutcome {
 }
 
 /// The sink of an adopted handler, and the id epoch and epoch under which the sink was found.
-fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32, IdValidity)> {
+pub fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32, IdValidity)> {
     // `before` is read before the sink is looked up. If the sink is closed from here on, `before` becomes stale. The id
     // epoch is read after the lookup, because opening the first sink begins a new id epoch.
     let before = IdValidity::now();
@@ -141,43 +292,88 @@ fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32, Id
     Some((sink, IdValidity { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
-/// True if the handler was adopted at the last check.
-fn is_adopted(handler: Object<'_, '_>) -> bool {
-    adoption::known(&handler).is_some_and(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))
+/// The state of a handler that was adopted at the last check. The state may have become invalid since.
+fn adopted(handler: Object<'_, '_>) -> Option<Arc<HandlerState>> {
+    adoption::known(&handler).filter(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))
 }
 
-fn queue_by_value(handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValueOutcome {
-    let state = match known(handler) {
-        Ok(state) => state,
-        Err(LineOutcome::Raised) => return ByValueOutcome::Raised,
-        Err(_) => return ByValueOutcome::No,
-    };
+/// Checks that `filter`, `acquire`, `emit` and `release` of an adopted handler are the stock methods. If its state has
+/// become invalid, returns the valid one.
+fn valid(state: &HandlerState, handler: Object<'_, '_>) -> Result<Option<Arc<HandlerState>>, LineOutcome> {
+    if !installed() && !stands_alone(&handler) {
+        return Err(LineOutcome::Uninstalling);
+    }
+    environment::refresh(handler.py());
+    if state.holds() {
+        return Ok(None);
+    }
+    let renewed = known(handler)?;
+    let is_adopted = matches!(renewed.verdict, HandlerVerdict::Adopted(_)) && renewed.holds();
+    if is_adopted { Ok(Some(renewed)) } else { Err(LineOutcome::Stock) }
+}
+
+fn queue_by_value(
+    state: &HandlerState,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+    seen_by: SeenBy,
+) -> ByValueOutcome {
     let HandlerVerdict::Adopted(adoption) = &state.verdict else { return ByValueOutcome::No };
+    // Checked again, because filters may have run.
     if !adoption.may_go_by_value() || !state.holds() {
         return ByValueOutcome::No;
     }
-    let Some((sink, made_under)) = destination(&state, handler) else { return ByValueOutcome::No };
-    record::queue(PassedBy::Handle, &Destination { state: &state, adoption, sink, made_under }, handler, record)
+    let Some((sink, made_under)) = destination(state, handler) else { return ByValueOutcome::No };
+    record::queue(seen_by, &Destination { state, adoption, sink, made_under }, handler, record, origin)
 }
 
 fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -> LineOutcome {
-    let py = record.py();
     let state = match known(handler) {
         Ok(state) => state,
         Err(line) => return line,
     };
-    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return LineOutcome::Stock };
-    if adoption.rotates() && matches!(method, Method::FileEmit | Method::StreamEmit) {
+    if state.rotates() && matches!(method, Method::FileEmit | Method::StreamEmit) {
         // The stock `emit` of a subclass has just decided whether to roll over. The sink must not decide again.
         return LineOutcome::StockAfterQueue;
     }
-    let Some((sink, made_under)) = destination(&state, handler) else {
+    queue_known(&state, handler, None, record)
+}
+
+/// Formats a record with `formatter`, and queues the line for the handler. Called by the thread of deferred formatters.
+/// Returns whether the line is queued; `None` with an exception set.
+pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<bool> {
+    for _ in 0..MAX_TRIES {
+        let outcome = match known(handler) {
+            Ok(state) => queue_known(&state, handler, Some(formatter), record),
+            Err(outcome) => outcome,
+        };
+        match outcome {
+            LineOutcome::Queued => return Some(true),
+            LineOutcome::Raised => return None,
+            LineOutcome::Again => {}
+            LineOutcome::Stock | LineOutcome::StockAfterQueue | LineOutcome::Uninstalling => return Some(false),
+        }
+    }
+    Some(false)
+}
+
+/// Formats a record and queues its line, for a handler with a valid state. Without a `formatter`, the handler formats.
+fn queue_known(
+    state: &Arc<HandlerState>,
+    handler: Object<'_, '_>,
+    formatter: Option<Object<'_, '_>>,
+    record: Object<'_, '_>,
+) -> LineOutcome {
+    let py = record.py();
+    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return LineOutcome::Stock };
+    let Some((sink, made_under)) = destination(state, handler) else {
         return if state.is_gone() { LineOutcome::Again } else { stock(handler) };
     };
-    if adoption.may_go_by_value() && state.holds() {
+    if formatter.is_none() && adoption.may_go_by_value() && state.holds() {
         message::take_format_failure();
-        let destination = Destination { state: &state, adoption, sink, made_under };
-        match record::queue(PassedBy::Emit, &destination, handler, record) {
+        let destination = Destination { state, adoption, sink, made_under };
+        match record::queue(SeenBy::Others, &destination, handler, record, None) {
             ByValueOutcome::Done => return LineOutcome::Queued,
             // The formatter would raise as well. Stock logging reports the error and makes the text only once.
             ByValueOutcome::No if message::take_format_failure() => return LineOutcome::StockAfterQueue,
@@ -188,7 +384,26 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
             return LineOutcome::StockAfterQueue;
         }
     }
-    let made = if adoption.takes_entries() { entry(handler, record) } else { line(adoption, handler, record) };
+    let with_time = |texts: &MadeTexts<'_>| {
+        if formatter.is_some() || !adoption.may_go_with_time() || !state.holds() || !made_under.may_push() {
+            return None;
+        }
+        let destination = Destination { state, adoption, sink, made_under };
+        match record::queue_with(texts, &destination, handler, record) {
+            ByValueOutcome::Done => Some(LineOutcome::Queued),
+            ByValueOutcome::Raised => Some(LineOutcome::Raised),
+            ByValueOutcome::No => None,
+        }
+    };
+    let made = if adoption.takes_entries() {
+        entry(handler, record)
+    } else {
+        match formatting::formatted(handler, formatter, record, with_time) {
+            Some(FormatOutcome::Delivered(outcome)) => return outcome,
+            Some(FormatOutcome::Line(message)) => with_terminator(adoption, handler, message.bind(py)),
+            None => None,
+        }
+    };
     let Some(line) = made else {
         if object::has_error(py) && matches!(Failure::of_error(py), Failure::Raised) {
             return LineOutcome::Raised;
@@ -210,31 +425,42 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     if !made_under.may_push() && adoption.takes_entries() {
         return LineOutcome::Again;
     }
-    let mut pieces = Pieces::new();
-    if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
-        return LineOutcome::StockAfterQueue;
-    }
-    let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
-    match pieces::queue(py, head, made_under, &pieces) {
-        QueueOutcome::Done => {
-            if adoption.interactive {
-                pieces::wait_for_terminal(py, sink);
-            }
-            LineOutcome::Queued
-        }
-        QueueOutcome::Raised => LineOutcome::Raised,
+    match queue_finished(py, adoption, sink, made_under, level, bytes) {
+        Some(QueueOutcome::Done) => LineOutcome::Queued,
+        Some(QueueOutcome::Raised) => LineOutcome::Raised,
         // The handler changed, or the process forked. Everything queued before is written first, then this line.
-        QueueOutcome::Stale if adoption.takes_entries() => LineOutcome::Again,
-        QueueOutcome::Stale => LineOutcome::StockAfterQueue,
+        Some(QueueOutcome::Stale) if adoption.takes_entries() => LineOutcome::Again,
+        Some(QueueOutcome::Stale) | None => LineOutcome::StockAfterQueue,
     }
 }
 
+/// Queues a finished line, with its terminator, for an adopted handler. `None` if it is longer than the maximum of a
+/// record, or if a sink was closed since `made_under`.
+pub fn queue_finished(
+    py: Python<'_>,
+    adoption: &Adoption,
+    sink: u32,
+    made_under: IdValidity,
+    level: u16,
+    line: &[u8],
+) -> Option<QueueOutcome> {
+    let mut pieces = Pieces::new();
+    if !pieces.bytes(tag::BYTES, line) || !made_under.may_push() {
+        return None;
+    }
+    let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
+    let outcome = pieces::queue(py, head, made_under, &pieces);
+    if matches!(outcome, QueueOutcome::Done) && adoption.interactive {
+        pieces::wait_for_terminal(py, sink);
+    }
+    Some(outcome)
+}
+
 /// Makes the line with its terminator: a `str` that encodes to UTF-8, or the bytes that the handler's `errors` option
-/// made of the line. `format` may run user Python code.
-fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
-    let py = record.py();
-    let message = leaving::method_of_one(handler, &names().format, record)?;
-    if !object::is_str(message.bind(py)) {
+/// made of the line. `None` if the message is no `str`.
+fn with_terminator(adoption: &Adoption, handler: Object<'_, '_>, message: Object<'_, '_>) -> Option<Owned> {
+    let py = message.py();
+    if !object::is_str(message) {
         return None;
     }
     // SAFETY: the objects are live and the thread is attached; each result is a new reference or null with an error

@@ -10,17 +10,23 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::calls::keywords;
 use crate::calls::message::{self, is_ascii};
 use crate::calls::pieces::{Pieces, kind_of, small_int};
 use crate::calls::template::Kind;
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
-use crate::interpreter::object::{self, Object, Owned};
-use crate::plans::needs::{Accepts, ShownFields};
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::field_texts::FieldTexts;
+use crate::plans::given_fields::{GivenField, GivenFields};
+use crate::plans::needs::{RenderingByKind, ShownFields};
 
 /// Adds the fields that the formats show: first those of `extra`, in its order, then those of `bound` that are not in
-/// `extra`. `extra` and `bound` are exact dicts with `str` keys, and `bound` never changes. May run user Python code.
+/// `extra`, last those that are `given` by known filters and factories. A format may show the arguments of `call` as
+/// fields as well. `extra` and `bound` are exact dicts with `str` keys, and `bound` never changes. May run user Python
+/// code.
 ///
 /// # Errors
 ///
@@ -29,10 +35,12 @@ pub fn add<'a, 'py: 'a>(
     py: Python<'py>,
     pieces: &mut Pieces<'a>,
     shown: &'static ShownFields,
+    given: Option<&'static GivenFields>,
     extra: Option<&Owned>,
     bound: Option<Owned>,
+    call: Call<'a, 'py>,
 ) -> Result<(), Failure> {
-    if extra.is_none() && bound.is_none() && shown.names_none() {
+    if extra.is_none() && bound.is_none() && given.is_none() && shown.names_none() {
         return Ok(());
     }
     // The code below may run user Python code that changes the program's own dict, so a copy is read.
@@ -46,17 +54,125 @@ pub fn add<'a, 'py: 'a>(
     // the second was made by `bind` and never changes.
     let mut lend = |fields: Option<Owned>| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) });
     let sources = [lend(extra), lend(bound)];
+    let arguments = call.positional().get(1..).unwrap_or_default();
+    check_arguments(shown, arguments)?;
+    let given = given_values(py, pieces, given, sources)?;
+    let given_value =
+        |name| given.iter().find(|(field, _)| object::has_text(name, field.name())).map(|(_, value)| *value);
     for (name, required, accepts) in shown.named() {
+        let value = argument(shown, arguments, name);
         let name = name.bind(py);
-        let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
+        let value = value.or_else(|| sources.into_iter().flatten().find_map(|fields| item(fields, name)));
+        let value = value.or_else(|| given_value(name));
         match value {
-            Some(value) if !shown.all() => add_one(pieces, name, value, Some(accepts))?,
+            Some(value) if !shown.all() => add_one(pieces, shown, name, value, accepts)?,
             None if required => return Err(Failure::Stock),
             _ => {}
         }
     }
     if shown.all() {
         add_all(pieces, shown, sources)?;
+        for (field, value) in &given {
+            let name = field.name().bind(py);
+            if !shown.hides(name) {
+                add_one(pieces, shown, name, *value, accepts(shown, name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The fields that known filters set, with their values.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] if the call gives a field of the same name: the filter would replace its value.
+fn given_values<'a, 'py: 'a>(
+    py: Python<'py>,
+    pieces: &mut Pieces<'a>,
+    given: Option<&'static GivenFields>,
+    sources: [Option<Object<'a, 'py>>; 2],
+) -> Result<Vec<(&'static GivenField, Object<'a, 'py>)>, Failure> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    let mut values = Vec::new();
+    for field in given.iter() {
+        let name = field.name().bind(py);
+        if sources.into_iter().flatten().any(|fields| item(fields, name).is_some()) {
+            return Err(Failure::Stock);
+        }
+        let value = field.value(py)?;
+        // SAFETY: the value is used only in `pieces`.
+        values.push((field, unsafe { pieces.keep_and_lend(py, value) }));
+    }
+    Ok(values)
+}
+
+/// Checks that the formats can show the arguments of a call as fields.
+fn check_arguments(shown: &ShownFields, arguments: &[Object<'_, '_>]) -> Result<(), Failure> {
+    // A format that shows every field must not show the arguments as fields.
+    let fits = shown.arguments().iter().all(|names| names.len() == arguments.len() && !shown.all());
+    if fits { Ok(()) } else { Err(Failure::Stock) }
+}
+
+/// The argument that a format shows as the field `name`.
+fn argument<'a, 'py>(shown: &ShownFields, arguments: &[Object<'a, 'py>], name: &Owned) -> Option<Object<'a, 'py>> {
+    shown.arguments().iter().find_map(|names| {
+        let place = names.iter().position(|known| known.as_ptr() == name.as_ptr())?;
+        arguments.get(place).copied()
+    })
+}
+
+/// Adds the fields that the formats show of a finished record, whose `__dict__` is `attributes`. May run user Python
+/// code.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] as for [`add`], and for a record with a key that is not an exact `str`.
+pub fn add_of_record<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    shown: &'static ShownFields,
+    attributes: Object<'_, 'py>,
+) -> Result<(), Failure> {
+    let py = attributes.py();
+    if !shown.all() {
+        for (name, required, accepts) in shown.named() {
+            match dict::get(attributes, name) {
+                Some(value) => {
+                    // SAFETY: the values are used only in `pieces`.
+                    let value = unsafe { pieces.keep_and_lend(py, value) };
+                    add_one(pieces, shown, name.bind(py), value, accepts)?;
+                }
+                None if required => return Err(Failure::Stock),
+                None => {}
+            }
+        }
+        return Ok(());
+    }
+    // The code below may run user Python code that changes the record, so a copy is read.
+    // SAFETY: keys and values of the copy are used only in `pieces`.
+    let attributes = unsafe { pieces.keep_and_lend(py, dict::copy(attributes)?) };
+    if shown.named().any(|(name, required, _)| required && item(attributes, name.bind(py)).is_none()) {
+        return Err(Failure::Stock);
+    }
+    let mut walk = DictWalk::of(attributes);
+    while let Some((key, value)) = walk.next() {
+        if !object::is_exact_str(key) {
+            return Err(Failure::Stock);
+        }
+        if keywords::is_record_name(key)? {
+            // Before Python 3.12 a record has `taskName` only if the program sets it; known formatters show it then.
+            if !cfg!(Py_3_12) && shown.texts() != FieldTexts::Str && object::has_text(key, &names().task_name) {
+                return Err(Failure::Stock);
+            }
+            continue;
+        }
+        if shown.hides(key) {
+            continue;
+        }
+        if shown.containers() && is_container(value) {
+            return Err(Failure::Stock);
+        }
+        add_one(pieces, shown, key, value, accepts(shown, key))?;
     }
     Ok(())
 }
@@ -82,48 +198,44 @@ fn add_all<'a, 'py: 'a>(
     for fields in sources.into_iter().flatten() {
         let mut walk = DictWalk::of(fields);
         while let Some((key, value)) = walk.next() {
-            if is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
+            if shown.hides(key) || is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
                 continue;
             }
             if shown.containers() && is_container(value) {
                 return Err(Failure::Stock);
             }
-            add_one(pieces, key, value, accepts(shown, key))?;
+            add_one(pieces, shown, key, value, accepts(shown, key))?;
         }
     }
     Ok(())
 }
 
-/// Returns the kinds of values that the formats show unchanged for this field; `None` if no format names the field.
-fn accepts<'a>(shown: &'a ShownFields, key: Object<'_, '_>) -> Option<&'a Accepts> {
-    shown.named().find(|(name, ..)| object::has_text(key, name)).map(|(_, _, accepts)| accepts)
+/// Returns which side renders the values of this field, for each kind of value.
+fn accepts<'a>(shown: &'a ShownFields, key: Object<'_, '_>) -> &'a RenderingByKind {
+    let named = shown.named().find(|(name, ..)| object::has_text(key, name));
+    named.map_or_else(|| shown.unnamed(), |(_, _, accepts)| accepts)
 }
 
-/// Adds one field. If `accepts` is `None`, every format shows the field as `str()` does.
+/// Adds one field.
 fn add_one<'a, 'py: 'a>(
     pieces: &mut Pieces<'a>,
+    shown: &ShownFields,
     key: Object<'a, 'py>,
     value: Object<'a, 'py>,
-    accepts: Option<&Accepts>,
+    accepts: &RenderingByKind,
 ) -> Result<(), Failure> {
     let py = key.py();
     let kind = argument_kind(value)?;
-    let acceptance = match accepts {
-        Some(accepts) => accepts[kind as usize],
-        None if kind == ArgumentKind::Other => RenderedBy::RenderInCaller,
-        None => RenderedBy::Deferred,
-    };
+    let acceptance = accepts[kind as usize];
     let key = object::utf8(key).ok_or(Failure::Stock)?;
     if acceptance == RenderedBy::Mismatch || !pieces.bytes(tag::FIELD, key) {
         return Err(Failure::Stock);
     }
-    let as_text = match (acceptance, kind) {
-        (RenderedBy::RenderInCaller, _) => Some(tag::STR),
-        (_, ArgumentKind::BigInt) => Some(tag::BIG_INT),
-        _ => None,
-    };
-    if let Some(tag) = as_text {
-        return message::add_owned(py, pieces, tag, leaving::str(value));
+    if acceptance == RenderedBy::RenderInCaller {
+        return shown.texts().add(pieces, value);
+    }
+    if kind == ArgumentKind::BigInt {
+        return message::add_owned(py, pieces, tag::BIG_INT, leaving::str(value));
     }
     if pieces.value(value) { Ok(()) } else { Err(Failure::Stock) }
 }

@@ -1,4 +1,5 @@
-//! The native methods of handlers: `emit`, `handle`, and the methods that first write everything queued (barriers).
+//! The native methods of handlers: `emit`, `handle`, and the methods that first write everything queued (barriers). The
+//! native methods of formatters and records are declared here, too.
 //!
 //! Pipeline stages: *call site* and *capture*, on the stock path (see ARCHITECTURE.md).
 
@@ -10,7 +11,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::calls::stock::{Method, call_stock};
-use crate::calls::{emit, prepare};
+use crate::calls::{emit, formatter_methods, prepare, record_init};
 use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
@@ -38,7 +39,9 @@ macro_rules! methods {
     };
 }
 
-/// Runs `before`, the barrier of a stock method; then calls the stock method.
+pub(crate) use methods;
+
+/// Runs `before`, which waits for the queued records of the handler; then calls the stock method.
 fn after_barrier(
     method: Method,
     handler: Object<'_, '_>,
@@ -115,4 +118,7 @@ methods! {
     sink_emit: |handler, call| emit::emit(Method::SinkEmit, handler, call);
     handler_handle: emit::handle;
     queue_prepare: prepare::prepare;
+    record_init: record_init::init;
+    formatter_format: formatter_methods::format;
+    formatter_time: formatter_methods::format_time;
 }

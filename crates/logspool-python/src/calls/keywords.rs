@@ -13,17 +13,22 @@ use pyo3::types::{PyBool, PyDict};
 
 use crate::calls::message;
 use crate::calls::pieces::{Pieces, small_int};
+use crate::calls::traceback;
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::frame::Frame;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::format_parts::FormatterTexts;
+use crate::plans::plan::Route;
 
 /// The parsed keywords of one call.
 pub struct Keywords<'a, 'py> {
     /// The exception to log; its text is made by `exception_text`.
     exc_info: Option<Object<'a, 'py>>,
+    /// A value of `exc_info` that asks for no exception. A record keeps it as it was given.
+    no_exception: Option<Object<'a, 'py>>,
     /// True if the record shows the caller's stack.
     pub stack_info: bool,
     /// The number of the stack frame that counts as the caller; 1 is the nearest.
@@ -53,6 +58,37 @@ fn keyword_functions() -> Result<&'static KeywordFunctions, Failure> {
     FUNCTIONS.get().ok_or(Failure::Stock)
 }
 
+/// True if an exact `str` is the name of an attribute that every `LogRecord` has, or gets from a formatter.
+///
+/// # Errors
+///
+/// logspool is not connected yet.
+#[inline]
+pub fn is_record_name(name: Object<'_, '_>) -> Result<bool, Failure> {
+    // SAFETY: our own frozenset of `str`, a live exact `str`, and the thread is attached.
+    Ok(unsafe { ffi::PySet_Contains(keyword_functions()?.record_names.as_ptr(), name.as_ptr()) } != 0)
+}
+
+/// True if a call asks for a text that only a method of a formatter can make. Runs no user Python code: in doubt the
+/// call makes a `LogRecord`.
+#[inline(always)]
+pub fn needs_record(route: &Route, call: &Call<'_, '_>) -> bool {
+    call.has_keywords()
+        && route.formatter_texts != FormatterTexts::default()
+        && asks_for_text(route.formatter_texts, call)
+}
+
+#[cold]
+#[inline(never)]
+fn asks_for_text(texts: FormatterTexts, call: &Call<'_, '_>) -> bool {
+    let is_no = |value: Object<'_, '_>| value.is_none() || value.cast_exact::<PyBool>().is_ok_and(|no| !no.is_true());
+    let is_text = |name: Object<'_, '_>| {
+        texts.exception && object::has_text(name, &names().exc_info)
+            || texts.stack && object::has_text(name, &names().stack_info)
+    };
+    call.named().any(|(name, value)| is_text(name) && !is_no(value))
+}
+
 impl<'a, 'py> Keywords<'a, 'py> {
     /// Reads the keywords of a call. May run user Python code: the `__bool__` of the exception given as `exc_info`.
     ///
@@ -62,7 +98,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
     /// raised an error that no handler catches.
     #[inline(always)]
     pub fn read(call: Call<'a, 'py>) -> Result<Self, Failure> {
-        let mut read = Self { exc_info: None, stack_info: false, stack_level: 1, extra: None };
+        let mut read = Self { exc_info: None, no_exception: None, stack_info: false, stack_level: 1, extra: None };
         let names = names();
         for (name, value) in call.named() {
             if object::has_text(name, &names.extra) {
@@ -70,6 +106,8 @@ impl<'a, 'py> Keywords<'a, 'py> {
             } else if object::has_text(name, &names.exc_info) {
                 if asks_for_exception(value)? {
                     read.exc_info = Some(value);
+                } else {
+                    read.no_exception = Some(value);
                 }
             } else if object::has_text(name, &names.stacklevel) {
                 read.stack_level = stack_level(value)?;
@@ -88,6 +126,11 @@ impl<'a, 'py> Keywords<'a, 'py> {
         self.stack_info || self.stack_level != 1
     }
 
+    /// True if the call asks for an exception or a stack.
+    pub fn has_traceback(&self) -> bool {
+        self.exc_info.is_some() || self.stack_info
+    }
+
     /// Adds the text of the traceback, if the call asks for one. Runs user Python code.
     ///
     /// # Errors
@@ -96,9 +139,39 @@ impl<'a, 'py> Keywords<'a, 'py> {
     #[inline(always)]
     pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match self.exc_info {
-            Some(exc_info) => add_made(pieces, tag::EXCEPTION, &keyword_functions()?.exception_text, exc_info),
+            Some(exc_info) => add_exception(pieces, exc_info),
             None => Ok(()),
         }
+    }
+
+    /// The exception as `Logger._log` gives it to a record: a tuple of type, exception and traceback, or the tuple that
+    /// the call gives. If the call asks for no exception, the value that it gives, if any.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn exception(&self, py: Python<'py>) -> Result<Option<Owned>, Failure> {
+        let Some(exc_info) = self.exc_info else { return Ok(self.no_exception.map(|given| Owned::of(&given))) };
+        if object::tuple_items(exc_info).is_some() {
+            return Ok(Some(Owned::of(&exc_info)));
+        }
+        let parts = if exc_info.is_instance_of::<PyBaseException>() {
+            [Owned::of(exc_info.get_type().as_any()), Owned::of(&exc_info), traceback::traceback_of(exc_info)]
+        } else {
+            handled_exception(py).map(|part| part.unwrap_or_else(|| Owned::none(py)))
+        };
+        let parts = [parts[0].bind(py), parts[1].bind(py), parts[2].bind(py)];
+        object::tuple(py, &parts).map(Some).ok_or_else(|| Failure::of_error(py))
+    }
+
+    /// The text of the stack whose innermost frame is `frame`. Runs user Python code.
+    ///
+    /// # Errors
+    ///
+    /// The code that makes the text raised an exception.
+    pub fn stack(&self, py: Python<'_>, frame: &Frame) -> Result<Owned, Failure> {
+        let text = leaving::call_with(keyword_functions()?.stack_text.bind(py), frame.object().bind(py));
+        text.ok_or_else(|| Failure::of_error(py))
     }
 
     /// Adds the text of the stack whose innermost frame is `frame`. Runs user Python code.
@@ -108,6 +181,93 @@ impl<'a, 'py> Keywords<'a, 'py> {
     /// The code that makes the text raised an exception.
     pub fn add_stack(&self, py: Python<'_>, pieces: &mut Pieces<'_>, frame: &Frame) -> Result<(), Failure> {
         add_made(pieces, tag::STACK, &keyword_functions()?.stack_text, frame.object().bind(py))
+    }
+}
+
+/// Adds the text of the traceback of a true `exc_info`: natively, or as `exception_text` returns it.
+#[cold]
+#[inline(never)]
+fn add_exception(pieces: &mut Pieces<'_>, exc_info: Object<'_, '_>) -> Result<(), Failure> {
+    exception_text(exc_info)?.add(exc_info.py(), pieces)
+}
+
+/// The text of a traceback.
+pub enum ExceptionText {
+    /// Native code has made it; valid UTF-8.
+    Native(Vec<u8>),
+    /// Python code has made it.
+    Python(Owned),
+}
+
+impl ExceptionText {
+    /// Adds the text to the values of a record.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] for text that cannot be encoded, or is longer than the maximum of a record.
+    pub fn add(self, py: Python<'_>, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Native(text) => {
+                if pieces.keep_bytes(tag::EXCEPTION, text) {
+                    Ok(())
+                } else {
+                    Err(Failure::Stock)
+                }
+            }
+            Self::Python(text) => message::add_owned(py, pieces, tag::EXCEPTION, Some(text)),
+        }
+    }
+
+    /// The text as a `str`.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn into_str(self, py: Python<'_>) -> Result<Owned, Failure> {
+        match self {
+            Self::Python(text) => Ok(text),
+            Self::Native(text) => object::str_of(py, &text).ok_or_else(|| Failure::of_error(py)),
+        }
+    }
+}
+
+/// The text of the traceback of a true `exc_info`, as `Logger._log` and then `Formatter.format` make it. Runs user
+/// Python code.
+///
+/// # Errors
+///
+/// The code that makes the text raised an exception.
+pub fn exception_text(exc_info: Object<'_, '_>) -> Result<ExceptionText, Failure> {
+    let py = exc_info.py();
+    if let Some((exception, traceback)) = shown_exception(exc_info)
+        && let Some(text) = traceback::text(exception.bind(py), traceback.bind(py))?
+    {
+        return Ok(ExceptionText::Native(text));
+    }
+    let made = leaving::call_with(keyword_functions()?.exception_text.bind(py), exc_info);
+    made.map(ExceptionText::Python).ok_or_else(|| Failure::of_error(py))
+}
+
+/// The exception and the traceback of a true `exc_info`. `None` if there is no exception, or the tuple is no usual one.
+fn shown_exception(exc_info: Object<'_, '_>) -> Option<(Owned, Owned)> {
+    if let Some(parts) = object::tuple_items(exc_info) {
+        let [_, exception, traceback] = parts else { return None };
+        return exception.is_instance_of::<PyBaseException>().then(|| (Owned::of(exception), Owned::of(traceback)));
+    }
+    if exc_info.is_instance_of::<PyBaseException>() {
+        return Some((Owned::of(&exc_info), traceback::traceback_of(exc_info)));
+    }
+    let [_, exception, traceback] = handled_exception(exc_info.py());
+    Some((exception?, traceback.unwrap_or_else(|| Owned::none(exc_info.py()))))
+}
+
+/// The result of `sys.exc_info()`.
+fn handled_exception(_attached: Python<'_>) -> [Option<Owned>; 3] {
+    let (mut kind, mut value, mut traceback) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the token shows that the thread is attached. The function sets new references or null.
+    unsafe {
+        ffi::PyErr_GetExcInfo(&mut kind, &mut value, &mut traceback);
+        [kind, value, traceback].map(|part| Owned::steal(part))
     }
 }
 
@@ -133,11 +293,9 @@ fn extra(value: Object<'_, '_>) -> Result<Option<Owned>, Failure> {
     // The keys are exact `str`, so hashing and comparing them runs no user Python code that could change the dict.
     // Without a GIL another thread could change the dict, so a copy is read in such builds.
     let fields = if cfg!(Py_GIL_DISABLED) { dict::copy(value)? } else { Owned::of(&value) };
-    let reserved = keyword_functions()?.record_names.as_ptr();
     let mut walk = DictWalk::of(fields.bind(value.py()));
     while let Some((key, _)) = walk.next() {
-        // SAFETY: our own frozenset and a live exact `str`.
-        if !object::is_exact_str(key) || unsafe { ffi::PySet_Contains(reserved, key.as_ptr()) } != 0 {
+        if !object::is_exact_str(key) || is_record_name(key)? {
             return Err(Failure::Stock);
         }
     }

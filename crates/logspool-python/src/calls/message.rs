@@ -13,6 +13,7 @@ use logspool_record::format::RenderedBy;
 use logspool_record::tag;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::calls::pieces::{Pieces, kind_of, small_int};
 use crate::calls::site::{BoundTemplate, Site, SiteName};
@@ -155,6 +156,11 @@ fn add_deferred<'a>(
     Ok(())
 }
 
+/// True if the message of a call is a dict.
+pub fn is_dict(call: Call<'_, '_>) -> bool {
+    call.positional().first().is_some_and(|message| message.is_instance_of::<PyDict>())
+}
+
 /// True if every character of a `str` takes one byte of UTF-8.
 #[inline(always)]
 pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
@@ -185,7 +191,12 @@ pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<
 }
 
 /// True if stock logging would treat a single argument as a mapping: it is a `Mapping`, and its truth value is true.
-fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
+/// Runs user Python code.
+///
+/// # Errors
+///
+/// That code raised an error.
+pub fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
     let mapping = MAPPING.get().ok_or(Failure::Stock)?;
     // `__instancecheck__` and `__bool__` may run user Python code.
     let is_one = leaving::is_instance(argument, mapping)
@@ -260,14 +271,6 @@ fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Own
     {
         return Ok(leaving::remainder(text, *value));
     }
-    // SAFETY: the new tuple takes over one reference for each item.
-    let tuple = unsafe {
-        let tuple = Owned::steal(ffi::PyTuple_New(values.len() as isize));
-        let tuple = tuple.ok_or_else(|| Failure::of_error(text.py()))?;
-        for (index, value) in values.iter().enumerate() {
-            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, Owned::of(value).into_ptr());
-        }
-        tuple
-    };
+    let tuple = object::tuple(text.py(), values).ok_or_else(|| Failure::of_error(text.py()))?;
     Ok(leaving::remainder(text, tuple.bind(text.py())))
 }

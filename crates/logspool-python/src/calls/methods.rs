@@ -13,14 +13,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::calls::stock::{self, Method};
-use crate::calls::{capture, handler_methods};
+use crate::calls::{adapter, capture, handler_methods};
 use crate::interpreter::object::Owned;
-use crate::plans::hooks;
+use crate::plans::{hooks, native_log};
 
 /// Number of native methods of the module `logging`; they come first in [`DECLARED`].
-const LOGGING_METHODS: usize = 15;
+const LOGGING_METHODS: usize = 25;
 
-type WithKeywords =
+/// A `METH_FASTCALL | METH_KEYWORDS` function.
+pub type WithKeywords =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
 struct MethodRow {
@@ -70,6 +71,55 @@ static DECLARED: [MethodRow; stock::METHODS] = [
         doc: c"log($self, level, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with the integer severity 'level'.",
         method: Method::Log,
         function: capture::log,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"debug",
+        doc: c"debug($self, msg, /, *args, **kwargs)\n--\n\nDelegate a call of severity 'DEBUG' to the logger.",
+        method: Method::AdapterDebug,
+        function: adapter::debug,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"info",
+        doc: c"info($self, msg, /, *args, **kwargs)\n--\n\nDelegate a call of severity 'INFO' to the logger.",
+        method: Method::AdapterInfo,
+        function: adapter::info,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"warning",
+        doc: c"warning($self, msg, /, *args, **kwargs)\n--\n\nDelegate a call of severity 'WARNING' to the logger.",
+        method: Method::AdapterWarning,
+        function: adapter::warning,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"error",
+        doc: c"error($self, msg, /, *args, **kwargs)\n--\n\nDelegate a call of severity 'ERROR' to the logger.",
+        method: Method::AdapterError,
+        function: adapter::error,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"exception",
+        doc: c"exception($self, msg, /, *args, exc_info=True, **kwargs)\n--\n\nLog an exception with severity 'ERROR'.",
+        method: Method::AdapterException,
+        function: adapter::exception,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"critical",
+        doc: c"critical($self, msg, /, *args, **kwargs)\n--\n\nDelegate a call of severity 'CRITICAL' to the logger.",
+        method: Method::AdapterCritical,
+        function: adapter::critical,
+    },
+    MethodRow {
+        class: "LoggerAdapter",
+        name: c"log",
+        doc: c"log($self, level, msg, /, *args, **kwargs)\n--\n\nLog with the contextual information of this adapter.",
+        method: Method::AdapterLog,
+        function: adapter::log,
     },
     MethodRow {
         class: "Logger",
@@ -133,6 +183,27 @@ static DECLARED: [MethodRow; stock::METHODS] = [
         doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
         method: Method::HandlerHandle,
         function: handler_methods::handler_handle,
+    },
+    MethodRow {
+        class: "LogRecord",
+        name: c"__init__",
+        doc: c"__init__($self, name, level, pathname, lineno, msg, args, exc_info, func=None, sinfo=None, **kwargs)\n--\n\nInitialize a logging record with interesting information.",
+        method: Method::RecordInit,
+        function: handler_methods::record_init,
+    },
+    MethodRow {
+        class: "Formatter",
+        name: c"format",
+        doc: c"format($self, record)\n--\n\nFormat the specified record as text.",
+        method: Method::FormatterFormat,
+        function: handler_methods::formatter_format,
+    },
+    MethodRow {
+        class: "Formatter",
+        name: c"formatTime",
+        doc: c"formatTime($self, record, datefmt=None)\n--\n\nReturn the creation time of the specified record as text.",
+        method: Method::FormatterTime,
+        function: handler_methods::formatter_time,
     },
     MethodRow {
         class: "BaseRotatingHandler",
@@ -224,13 +295,39 @@ pub fn descriptor<'py>(
     let declared = DECLARED.iter().find(|method| method.class == owner && method.name.to_str() == Ok(name));
     let declared = declared.ok_or_else(|| PyKeyError::new_err("no such native method"))?;
     stock::set_stock(declared.method, function);
-    new_descriptor(
+    let made = new_descriptor(
         class,
         ffi::PyMethodDef {
             ml_name: declared.name.as_ptr(),
             ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: declared.function },
             ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
             ml_doc: declared.doc.as_ptr(),
+        },
+    )?;
+    if declared.method == Method::Log {
+        native_log::set(&made);
+    }
+    Ok(made)
+}
+
+/// Makes a native method for a class of another package.
+///
+/// # Errors
+///
+/// The error that CPython raised while making the method.
+pub fn with_keywords<'py>(
+    class: &Bound<'py, PyType>,
+    name: &'static CStr,
+    doc: &'static CStr,
+    function: WithKeywords,
+) -> PyResult<Bound<'py, PyAny>> {
+    new_descriptor(
+        class,
+        ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: doc.as_ptr(),
         },
     )
 }
@@ -255,7 +352,7 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
 }
 
 fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
-    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 24 of them.
+    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 34 of them.
     let definition = Box::leak(Box::new(definition));
     // SAFETY: a live class and a definition that is never freed; a new reference or null with an error set.
     unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }

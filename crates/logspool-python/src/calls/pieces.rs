@@ -129,6 +129,16 @@ impl<'a> Pieces<'a> {
         self.bytes(tag, bytes)
     }
 
+    /// Adds text or bytes, and keeps them until the record is written. `false`: they are longer than the maximum of a
+    /// record.
+    pub fn keep_bytes(&mut self, tag: u8, bytes: Vec<u8>) -> bool {
+        let bytes = bytes.into_boxed_slice();
+        // SAFETY: `texts` keeps the bytes in place and unchanged until `self` is dropped.
+        let lent: &'a [u8] = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        self.texts.push(bytes);
+        self.bytes(tag, lent)
+    }
+
     /// Adds bytes without a tag and a length, and keeps the bytes until the record is written.
     fn keep_raw(&mut self, bytes: Vec<u8>) {
         let bytes = bytes.into_boxed_slice();

@@ -15,9 +15,9 @@ use crate::calls::stock::{Method, call_stock};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::callbacks::{locked, record_class};
+use crate::plans::class_version::ClassVersion;
 use crate::plans::environment;
-use crate::plans::plan::ClassVersion;
-use crate::plans::python_half::{locked, record_class};
 use crate::plans::watched::WatchedPart;
 
 /// The standard library's objects that `_queueing.py` passes to native code.
@@ -113,8 +113,8 @@ pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_
         checked(ffi::PyObject_SetAttr(logged.as_ptr(), names.message.as_ptr(), message.as_ptr()))?;
         let copy = Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0));
         let copy = copy.ok_or_else(|| Failure::of_error(py))?;
-        let attributes = own_attributes(copy.bind(py))?;
-        checked(ffi::PyDict_Update(attributes.as_ptr(), own_attributes(logged)?.as_ptr()))?;
+        let attributes = object::own_attributes(copy.bind(py))?;
+        checked(ffi::PyDict_Update(attributes.as_ptr(), object::own_attributes(logged)?.as_ptr()))?;
         checked(ffi::PyDict_SetItem(attributes.as_ptr(), names.msg.as_ptr(), message.as_ptr()))?;
         for name in &stock.cleared {
             checked(ffi::PyDict_SetItem(attributes.as_ptr(), name.as_ptr(), ffi::Py_None()))?;
@@ -128,17 +128,6 @@ fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut 
     // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is returned.
     let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key) };
     (!found.is_null()).then_some(found)
-}
-
-/// `object.__dict__`
-///
-/// # Errors
-///
-/// The object has no `__dict__`.
-pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
-    // SAFETY: a live object, and the thread is attached; a new reference, or null with an error set if it has no dict.
-    let found = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut())) };
-    found.ok_or_else(|| Failure::of_error(object.py()))
 }
 
 /// Returns whether the classes and module globals that `prepare` and `handle` depend on are unmodified.
@@ -187,7 +176,7 @@ impl StockVerdict {
 /// True if the handler instance has no formatter and does not override `format`.
 fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let py = handler.py();
-    let attributes = own_attributes(handler)?;
+    let attributes = object::own_attributes(handler)?;
     let formatter = item(py, &attributes, names().formatter.as_ptr());
     Ok(formatter == Some(Owned::none(py).as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
 }

@@ -64,7 +64,7 @@ fn enqueue(stock: &StockObjects, handler: Object<'_, '_>, record: Object<'_, '_>
 
 /// True if the handler instance overrides one of the steps of `handle`.
 fn overrides_step(handler: Object<'_, '_>) -> Result<bool, Failure> {
-    let attributes = prepare::own_attributes(handler)?;
+    let attributes = object::own_attributes(handler)?;
     let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
     // SAFETY: the dict of a live handler, and the thread is attached; looking up a `str` runs no user Python code.
     let has = |name: &Owned| unsafe { !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null() };

@@ -2,27 +2,28 @@
 //!
 //! Pipeline stage: *capture*, on the stock path (see ARCHITECTURE.md). Every value that a format shows is read from the
 //! record and never looked up again. The record may have been made elsewhere or changed by a filter. The collector
-//! would not render some records as Python does: records with a renamed level, a traceback, or a time that cannot be
-//! reproduced to the bit. For these records [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the
-//! caller.
+//! would not render some records as Python does: records with a renamed level, or a time that cannot be reproduced to
+//! the bit. For these records [`queue`] returns [`ByValueOutcome::No`], and the line is formatted in the caller.
 //!
-//! Python's formatter sets `message` and `asctime` on the record. They can be left out if this handler is the last code
-//! that sees the record: the logger of that name has no further handler, and no filter has kept the record. Otherwise,
-//! for example after a `QueueListener`, `message` and `asctime` are set here as Python's formatter sets them.
+//! Python's formatter sets `message`, `asctime` and `exc_text` on the record. They can be left out if this handler is
+//! the last code that sees the record: the logger of that name has no further handler, and no filter has kept the
+//! record. Otherwise, for example after a `QueueListener`, they are set here as Python's formatter sets them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use logspool_record::cpython::TimeArithmetic;
-use logspool_record::format::CompiledSite;
 use logspool_record::{Head, tag};
+use logspool_sys::generation;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
+use pyo3::types::{PyDict, PyFloat};
 
+use crate::calls::log_record::RecordTime;
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
+use crate::calls::record_site::{self, RecordSite};
+use crate::calls::record_texts::AppendedParts;
 use crate::calls::site::Site;
-use crate::calls::{context, message};
+use crate::calls::{context, fields, message, record_class};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
@@ -30,7 +31,6 @@ use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::adoption::{Adoption, HandlerState};
 use crate::plans::environment::IdValidity;
 use crate::plans::logging_globals::LoggingGlobals;
-use crate::plans::python_half::record_class;
 use crate::plans::text_stream;
 
 /// Outcome of queueing a record by value.
@@ -43,13 +43,13 @@ pub enum ByValueOutcome {
     Raised,
 }
 
-/// The handler method that received the record.
+/// Which other code may still see the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PassedBy {
-    /// `Handler.handle`, which runs the handler's filters first.
-    Handle,
-    /// `Handler.emit`, after the filters.
-    Emit,
+pub enum SeenBy {
+    /// No other code: only the running logging call has a reference to the record.
+    Nobody,
+    /// Other handlers, or code that keeps the record.
+    Others,
 }
 
 /// The destination of an adopted handler's records.
@@ -64,9 +64,45 @@ pub struct Destination<'a> {
     pub made_under: IdValidity,
 }
 
-/// Queues a record by its values, if the collector renders it as Python does.
-pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValueOutcome {
-    match read(step, to, handler, record) {
+/// How the running logging call has made a record. Python code may have changed the record since.
+pub struct RecordOrigin<'a> {
+    /// The site of the call.
+    pub site: &'a Site,
+    /// The time of the record.
+    pub time: &'a RecordTime,
+}
+
+/// Texts of a record that the formatter's steps have made. The record has them as its attributes already.
+pub struct MadeTexts<'a> {
+    /// `record.message`
+    pub message: &'a Owned,
+    /// `record.asctime`
+    pub asctime: &'a Owned,
+}
+
+/// Queues a record whose time the formatter's own `formatTime` has made into a text.
+pub fn queue_with(
+    texts: &MadeTexts<'_>,
+    to: &Destination<'_>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+) -> ByValueOutcome {
+    outcome(read(SeenBy::Others, to, handler, record, None, Some(texts)))
+}
+
+/// Queues a record that has passed the handler's filters by its values, if the collector renders it as Python does.
+pub fn queue(
+    seen_by: SeenBy,
+    to: &Destination<'_>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+) -> ByValueOutcome {
+    outcome(read(seen_by, to, handler, record, origin, None))
+}
+
+fn outcome(read: Result<ByValueOutcome, Failure>) -> ByValueOutcome {
+    match read {
         Ok(what) => what,
         Err(Failure::Stock) => ByValueOutcome::No,
         Err(Failure::Raised) => ByValueOutcome::Raised,
@@ -74,78 +110,101 @@ pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, reco
 }
 
 fn read(
-    step: PassedBy,
+    seen_by: SeenBy,
     to: &Destination<'_>,
     handler: Object<'_, '_>,
     record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+    texts: Option<&MadeTexts<'_>>,
 ) -> Result<ByValueOutcome, Failure> {
     let py = record.py();
     let (sink, made_under) = (to.sink, to.made_under);
-    let Some(class) = record_class() else { return Ok(ByValueOutcome::No) };
-    if object::class_of(record).cast() != class.as_ptr() {
+    if !record_class::is_plain(record) {
         return Ok(ByValueOutcome::No);
     }
     let Some(reading) = to.state.reading(py, to.adoption)? else { return Ok(ByValueOutcome::No) };
     let line_attributes = reading.line_attributes;
-    if line_attributes.attribute_names && !all_named(record) {
+    let own = object::own_attributes(record)?;
+    if line_attributes.attribute_names && !all_named(own.bind(py)) {
         return Ok(ByValueOutcome::No);
     }
     if reading.id_epoch != made_under.id_epoch || !reading.globals.record_class.is_same() {
         return Ok(ByValueOutcome::No);
     }
-    let fields = RecordAttributes { record };
-    let names = names();
-    for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
-        if !fields.get(name)?.bind(py).is_none() {
-            return Ok(ByValueOutcome::No);
-        }
-    }
-    let name = fields.exact_str(&names.name)?;
-    let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
-    let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
-    if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
+    let attributes = RecordAttributes { own: own.bind(py) };
+    let mut appended = AppendedParts::of(attributes.own)?;
+    let is_own = reading.format.1.own_exceptions && !appended.are_none();
+    if is_own || to.adoption.format.as_ref().is_ok_and(|parts| appended.are_made_by(parts.own_texts.for_record)) {
         return Ok(ByValueOutcome::No);
     }
-    let level = fields.level(&reading.globals)?;
-    let time = fields.time(reading.globals.cpython.arithmetic())?;
+    let name = attributes.exact_str(&names().name)?;
+    let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
+    let is_last_stop = seen_by == SeenBy::Nobody
+        || name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
+    if reading.format.1.last_stop && !is_last_stop {
+        return Ok(ByValueOutcome::No);
+    }
+    let level = attributes.level(&reading.globals)?;
+    let time = attributes.time(reading.globals.cpython.arithmetic(), origin)?;
     let needs = reading.format.1;
     if line_attributes.process_id
-        && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id()))
+        && small_int(attributes.get(&names().process)?.bind(py)) != Some(i64::from(generation::process_id()))
     {
         return Ok(ByValueOutcome::No);
     }
-    let place = if needs.caller { Some(fields.place(line_attributes.file)?) } else { None };
-    let site = match &place {
-        Some(place) => &place.site,
-        None => no_place(),
+    let known = origin
+        .map(|origin| origin.site)
+        .filter(|site| site.record_template().get().is_some_and(|template| template.has_place_of(attributes.own)));
+    let place = if needs.caller && known.is_none() { Some(attributes.place(line_attributes.file)?) } else { None };
+    let site = match (&place, known) {
+        (Some(place), _) => &place.site,
+        (None, Some(site)) => site,
+        (None, None) => no_place(),
     };
     // `message` and `arguments` are declared before the pieces, which point into them.
-    let mut message = fields.get(&names.msg)?;
-    let mut arguments = fields.get(&names.args)?;
-    if !is_last_stop {
+    let mut message = attributes.get(&names().msg)?;
+    if needs.message_kind && message.bind(py).is_instance_of::<PyDict>() {
+        return Err(Failure::Stock);
+    }
+    let mut arguments = attributes.get(&names().args)?;
+    if let Some(texts) = texts {
+        message = Owned::of(&texts.message.bind(py));
+        arguments = Owned::none(py);
+    } else if !is_last_stop {
         message = plain_text(py, message, &arguments)?;
         arguments = Owned::none(py);
         reading.leave_texts(record, time, &message)?;
     }
     let mut pieces = Pieces::new();
     pieces.word(tag::TIME, time as u64);
+    if let Some(texts) = texts {
+        context::add_text(py, &mut pieces, tag::ASCTIME, texts.asctime.clone_ref(py))?;
+    }
     if needs.thread {
-        pieces.word(tag::THREAD, small_int(fields.get(&names.thread)?.bind(py)).ok_or(Failure::Stock)? as u64);
+        pieces.word(tag::THREAD, small_int(attributes.get(&names().thread)?.bind(py)).ok_or(Failure::Stock)? as u64);
     }
     for (needed, tag, name) in [
-        (needs.thread_name, tag::THREAD_NAME, &names.thread_name),
-        (needs.process_name, tag::PROCESS_NAME, &names.process_name),
+        (needs.thread_name, tag::THREAD_NAME, &names().thread_name),
+        (needs.process_name, tag::PROCESS_NAME, &names().process_name),
     ] {
         if needed {
-            context::add_text(py, &mut pieces, tag, fields.get(name)?)?;
+            context::add_text(py, &mut pieces, tag, attributes.get(name)?)?;
         }
     }
     if needs.task_name {
-        let task_name = fields.get(&names.task_name)?;
+        let task_name = attributes.get(&names().task_name)?;
         if !task_name.bind(py).is_none() {
             context::add_text(py, &mut pieces, tag::TASK_NAME, task_name)?;
         }
     }
+    if let Some(shown) = needs.fields {
+        if !shown.arguments().is_empty() {
+            return Err(Failure::Stock);
+        }
+        fields::add_of_record(&mut pieces, shown, attributes.own)?;
+    }
+    appended.make(py, if is_last_stop { None } else { Some(record) })?;
+    appended.add(py, &mut pieces)?;
     let mut call = [message.bind(py); MAX_ARGUMENTS + 1];
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
@@ -163,12 +222,6 @@ fn read(
         QueueOutcome::Stale => ByValueOutcome::No,
         QueueOutcome::Raised => ByValueOutcome::Raised,
     })
-}
-
-/// True if the handler has no filters. Call this only if the handler's class has the stock `__getattribute__`.
-fn has_no_filters(handler: Object<'_, '_>) -> Result<bool, Failure> {
-    let filters = object::attribute(handler, &names().filters).ok_or(Failure::Stock)?;
-    Ok(object::is_empty_list(filters.bind(handler.py())))
 }
 
 /// Returns the result of `LogRecord.getMessage`, if making it runs no user Python code.
@@ -195,22 +248,13 @@ pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<O
     made.ok_or_else(|| Failure::of_error(py))
 }
 
-/// True if the name of every attribute of the record is a `str`. `extra` may add attributes with other keys.
-fn all_named(record: Object<'_, '_>) -> bool {
-    let py = record.py();
-    // SAFETY: a live object, and the thread is attached; a new reference or null with an error set.
-    let attributes = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(record.as_ptr(), std::ptr::null_mut())) };
-    let Some(mut attributes) = attributes else {
-        object::clear_error(py);
-        return false;
-    };
+/// True if the name of every attribute of a record is a `str`. `extra` may add attributes with other keys.
+fn all_named(attributes: Object<'_, '_>) -> bool {
     // No user Python code runs during the loop. Without a GIL another thread could change the dict, so a copy is read
     // in such builds.
-    if cfg!(Py_GIL_DISABLED) {
-        let Ok(copied) = dict::copy(attributes.bind(py)) else { return false };
-        attributes = copied;
-    }
-    let mut walk = DictWalk::of(attributes.bind(py));
+    let copied = if cfg!(Py_GIL_DISABLED) { dict::copy(attributes) } else { Ok(Owned::of(&attributes)) };
+    let Ok(copied) = copied else { return false };
+    let mut walk = DictWalk::of(copied.bind(attributes.py()));
     while let Some((key, _)) = walk.next() {
         if !object::is_str(key) {
             return false;
@@ -242,49 +286,57 @@ fn lay_out<'a, 'py: 'a>(
     Ok(values.len() + 1)
 }
 
-/// The attributes of a record. The record's class has the stock `__getattribute__`, so reading them runs no user Python
-/// code.
+/// The attributes of a record, which are all in its `__dict__`.
 struct RecordAttributes<'a, 'py> {
-    record: Object<'a, 'py>,
+    /// `record.__dict__`.
+    own: Object<'a, 'py>,
 }
 
 impl RecordAttributes<'_, '_> {
+    #[inline]
     fn get(&self, name: &Owned) -> Result<Owned, Failure> {
-        object::attribute(self.record, name).ok_or(Failure::Stock)
+        dict::get(self.own, name).ok_or(Failure::Stock)
     }
 
     fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
         let found = self.get(name)?;
-        if object::is_exact_str(found.bind(self.record.py())) { Ok(found) } else { Err(Failure::Stock) }
+        if object::is_exact_str(found.bind(self.own.py())) { Ok(found) } else { Err(Failure::Stock) }
     }
 
     fn small_int(&self, name: &Owned) -> Result<i64, Failure> {
-        small_int(self.get(name)?.bind(self.record.py())).ok_or(Failure::Stock)
-    }
-
-    fn exact_float(&self, name: &Owned) -> Result<f64, Failure> {
-        let found = self.get(name)?;
-        let found = found.bind(self.record.py());
-        found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
+        small_int(self.get(name)?.bind(self.own.py())).ok_or(Failure::Stock)
     }
 
     fn shows(&self, name: &Owned, text: &str) -> Result<bool, Failure> {
         let found = self.exact_str(name)?;
-        Ok(object::utf8(found.bind(self.record.py())) == Some(text.as_bytes()))
+        Ok(object::utf8(found.bind(self.own.py())) == Some(text.as_bytes()))
     }
 
     /// The level's number, if the record's level name is the registered name of that number.
     fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
-        let number = u16::try_from(self.small_int(&names().levelno)?).map_err(|_| Failure::Stock)?;
+        let level = self.get(&names().levelno)?;
+        let level = level.bind(self.own.py());
+        let number = small_int(level).and_then(|number| u16::try_from(number).ok()).ok_or(Failure::Stock)?;
+        let name = self.get(&names().levelname)?;
+        if globals.name_of_level(level).is_some_and(|known| known.as_ptr() == name.as_ptr()) {
+            return Ok(number);
+        }
         let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
         let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
         if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
     }
 
     /// The time in nanoseconds from which the collector computes exactly the `created` and `msecs` of the record.
-    fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
-        let (created, msecs) = (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?);
-        nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
+    fn time(&self, arithmetic: TimeArithmetic, origin: Option<&RecordOrigin<'_>>) -> Result<i64, Failure> {
+        let (created, msecs) = (self.get(&names().created)?, self.get(&names().msecs)?);
+        if let Some(origin) = origin.filter(|origin| origin.time.is_shown_by(&created, &msecs)) {
+            return Ok(origin.time.time_ns);
+        }
+        let float = |found: &Owned| {
+            let found = found.bind(self.own.py());
+            found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
+        };
+        nanoseconds(float(&created)?, float(&msecs)?, arithmetic).ok_or(Failure::Stock)
     }
 
     /// The source location in the record. If a format shows the file name, the record's `filename` and `module` must
@@ -293,16 +345,7 @@ impl RecordAttributes<'_, '_> {
         let path = self.exact_str(&names().pathname)?;
         let function = self.exact_str(&names().func_name)?;
         let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
-        let key = (path.as_ptr() as usize, function.as_ptr() as usize, line);
-        let known = {
-            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-            places.get_or_insert_default().get(&key).cloned()
-        };
-        // Each place in the map holds the objects whose addresses are its key, so no address is reused.
-        let place = match known {
-            Some(place) => place,
-            None => RecordSite::new(self.record.py(), key, path, function, line)?,
-        };
+        let place = record_site::find(self.own.py(), path, function, line)?;
         if !shows_file
             || self.shows(&names().filename, place.compiled.filename())?
                 && self.shows(&names().module, place.compiled.module())?
@@ -311,41 +354,6 @@ impl RecordAttributes<'_, '_> {
         } else {
             Err(Failure::Stock)
         }
-    }
-}
-
-/// A source location that records name.
-struct RecordSite {
-    #[expect(dead_code, reason = "held, so that no other object gets its address")]
-    texts: [Owned; 2],
-    site: Site,
-    compiled: CompiledSite,
-}
-
-type Key = (usize, usize, u32);
-
-static PLACES: Mutex<Option<HashMap<Key, Arc<RecordSite>>>> = Mutex::new(None);
-
-/// Maximum number of places in the map. When the map is full, all places are dropped and created again as needed.
-///
-/// Chosen: this many places take about 2 MB; programs have a few hundred.
-const MAX_PLACES: usize = 4096;
-
-impl RecordSite {
-    fn new(py: Python<'_>, key: Key, path: Owned, function: Owned, line: u32) -> Result<Arc<Self>, Failure> {
-        let text = |object: &Owned| object::text(object.bind(py)).map(str::to_owned).ok_or(Failure::Stock);
-        let site = Site::of_record(text(&path)?, line, text(&function)?);
-        let compiled = CompiledSite::new(site.definition().clone());
-        let made = Arc::new(Self { texts: [path, function], site, compiled });
-        let gone = {
-            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-            let places = places.get_or_insert_default();
-            let gone = (places.len() >= MAX_PLACES).then(|| std::mem::take(places));
-            places.insert(key, made.clone());
-            gone
-        };
-        drop(gone);
-        Ok(made)
     }
 }
 

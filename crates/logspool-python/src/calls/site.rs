@@ -15,7 +15,9 @@ use logspool_record::definition::SiteDefinition;
 use logspool_record::{Encoder, tag};
 use logspool_sys::published::Published;
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
 
+use crate::calls::record_template::RecordTemplate;
 use crate::calls::template::Template;
 use crate::interpreter::frame::{self, Caller, Frame};
 use crate::interpreter::names::names;
@@ -31,6 +33,8 @@ pub struct Site {
     definition: SiteDefinition,
     plain: SiteId,
     template: OnceLock<BoundTemplate>,
+    record_template: OnceLock<RecordTemplate>,
+    objects: OnceLock<[Owned; 3]>,
 }
 
 /// The first template that was used at a site. Messages with another template are sent from that site as text.
@@ -109,6 +113,8 @@ impl Site {
             definition: SiteDefinition { file, line, function: function.unwrap_or_default(), template: None },
             plain: SiteId::new(),
             template: OnceLock::new(),
+            record_template: OnceLock::new(),
+            objects: OnceLock::new(),
         }
     }
 
@@ -120,12 +126,31 @@ impl Site {
             definition: SiteDefinition { file, line, function, template: None },
             plain: SiteId::new(),
             template: OnceLock::new(),
+            record_template: OnceLock::new(),
+            objects: OnceLock::new(),
         }
     }
 
     /// File, line and function.
     pub fn definition(&self) -> &SiteDefinition {
         &self.definition
+    }
+
+    /// File, function and line as Python objects, always the same ones.
+    pub fn objects(&self, py: Python<'_>) -> Option<&[Owned; 3]> {
+        if self.objects.get().is_none() {
+            let text = |text: &str| Owned::of(PyString::new(py, text).as_any());
+            let SiteDefinition { file, line, function, .. } = &self.definition;
+            // Another thread may have set them first; these are then dropped.
+            let _ = self.objects.set([text(file), text(function), Owned::of(PyInt::new(py, *line).as_any())]);
+        }
+        self.objects.get()
+    }
+
+    /// The template of this site's records, once `log_record` has made it.
+    #[inline]
+    pub fn record_template(&self) -> &OnceLock<RecordTemplate> {
+        &self.record_template
     }
 
     /// How a record refers to this site if its message is text.

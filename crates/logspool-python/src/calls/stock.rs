@@ -30,6 +30,20 @@ pub enum Method {
     Critical,
     /// `Logger.log`
     Log,
+    /// `LoggerAdapter.debug`
+    AdapterDebug,
+    /// `LoggerAdapter.info`
+    AdapterInfo,
+    /// `LoggerAdapter.warning`
+    AdapterWarning,
+    /// `LoggerAdapter.error`
+    AdapterError,
+    /// `LoggerAdapter.exception`
+    AdapterException,
+    /// `LoggerAdapter.critical`
+    AdapterCritical,
+    /// `LoggerAdapter.log`
+    AdapterLog,
     /// `Logger.removeHandler`
     RemoveHandler,
     /// `StreamHandler.emit`
@@ -48,6 +62,12 @@ pub enum Method {
     HandleError,
     /// `Handler.handle`
     HandlerHandle,
+    /// `LogRecord.__init__`
+    RecordInit,
+    /// `Formatter.format`
+    FormatterFormat,
+    /// `Formatter.formatTime`
+    FormatterTime,
     /// `logging.handlers.BaseRotatingHandler.emit`
     RotatingEmit,
     /// `logging.handlers.WatchedFileHandler.emit`
@@ -69,7 +89,7 @@ pub enum Method {
 }
 
 /// Number of replaced methods.
-pub const METHODS: usize = 24;
+pub const METHODS: usize = 34;
 
 static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
 

@@ -1,10 +1,10 @@
-//! Reads exact dicts that do not change while they are read.
+//! Reads exact dicts that do not change while they are read, and fills new ones.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::interpreter::failure::Failure;
-use crate::interpreter::object::{Object, Owned};
+use crate::interpreter::object::{self, Object, Owned};
 
 /// An iterator over an exact dict. The dict must not change during the iteration.
 pub struct DictWalk<'a, 'py> {
@@ -34,6 +34,36 @@ impl<'a, 'py> DictWalk<'a, 'py> {
     }
 }
 
+/// The value of a name in a dict whose keys are `str`.
+#[inline]
+pub fn get(dict: Object<'_, '_>, name: &Owned) -> Option<Owned> {
+    let py = dict.py();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: live objects of an attached thread; CPython checks the type of the dict. Comparing `str` runs no user
+    // Python code. The result is a new reference or null.
+    let found = unsafe {
+        if cfg!(Py_GIL_DISABLED) {
+            ffi::compat::PyDict_GetItemRef(dict.as_ptr(), name.as_ptr(), &raw mut found);
+            Owned::steal(found)
+        } else {
+            let found = ffi::PyDict_GetItemWithError(dict.as_ptr(), name.as_ptr());
+            Borrowed::from_ptr_or_opt(py, found).map(|found| Owned::of(&found))
+        }
+    };
+    if found.is_none() {
+        object::clear_error(py);
+    }
+    found
+}
+
+/// True if a dict whose keys are `str` has a name.
+#[inline]
+pub fn has(dict: Object<'_, '_>, name: &Owned) -> bool {
+    // SAFETY: live objects of an attached thread; CPython checks the type. Comparing `str` runs no user Python code, so
+    // the call cannot fail.
+    unsafe { ffi::PyDict_Contains(dict.as_ptr(), name.as_ptr()) == 1 }
+}
+
 /// True if a dict has no keys.
 #[inline]
 pub fn is_empty(fields: Object<'_, '_>) -> bool {
@@ -49,4 +79,87 @@ pub fn is_empty(fields: Object<'_, '_>) -> bool {
 pub fn copy(fields: Object<'_, '_>) -> Result<Owned, Failure> {
     // SAFETY: a live object, and the thread is attached; CPython checks the type. A new reference or null.
     unsafe { Owned::steal(ffi::PyDict_Copy(fields.as_ptr())) }.ok_or_else(|| Failure::of_error(fields.py()))
+}
+
+/// A dict that no other code has yet. Its keys are exact `str`.
+pub struct NewDict<'py> {
+    py: Python<'py>,
+    dict: Owned,
+}
+
+impl<'py> NewDict<'py> {
+    /// A copy of a dict whose keys are exact `str`.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn copy_of(dict: Object<'_, 'py>) -> Result<Self, Failure> {
+        Ok(Self { py: dict.py(), dict: copy(dict)? })
+    }
+
+    /// The finished dict.
+    pub fn into_owned(self) -> Owned {
+        self.dict
+    }
+
+    /// The token of the thread that fills the dict.
+    pub fn py(&self) -> Python<'py> {
+        self.py
+    }
+
+    /// The dict.
+    pub fn as_ptr(&self) -> *mut ffi::PyObject {
+        self.dict.as_ptr()
+    }
+
+    /// Sets the value of a name.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    #[inline]
+    pub fn set(&self, name: &Owned, value: Object<'_, '_>) -> Result<(), Failure> {
+        self.set_key(name.bind(self.py), value)
+    }
+
+    /// Sets the value of a key, an exact `str`.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    #[inline]
+    pub fn set_key(&self, key: Object<'_, '_>, value: Object<'_, '_>) -> Result<(), Failure> {
+        // SAFETY: our own dict, a live `str` and a live value, and the thread is attached.
+        if unsafe { ffi::PyDict_SetItem(self.dict.as_ptr(), key.as_ptr(), value.as_ptr()) } < 0 {
+            return Err(Failure::of_error(self.py));
+        }
+        Ok(())
+    }
+
+    /// Sets the value of a key, an exact `str`, unless the dict has the key.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn set_default(&self, key: Object<'_, '_>, value: Object<'_, '_>) -> Result<(), Failure> {
+        // SAFETY: our own dict, a live `str` and a live value, and the thread is attached; the result is borrowed.
+        if unsafe { ffi::PyDict_SetDefault(self.dict.as_ptr(), key.as_ptr(), value.as_ptr()) }.is_null() {
+            return Err(Failure::of_error(self.py));
+        }
+        Ok(())
+    }
+
+    /// Sets the value of a name to a `float`, which it returns.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    #[inline]
+    pub fn set_float(&self, name: &Owned, value: f64) -> Result<Owned, Failure> {
+        // SAFETY: the thread is attached; a new reference or null with an error set.
+        let value = unsafe { Owned::steal(ffi::PyFloat_FromDouble(value)) };
+        let value = value.ok_or_else(|| Failure::of_error(self.py))?;
+        self.set(name, value.bind(self.py))?;
+        Ok(value)
+    }
 }

@@ -32,9 +32,9 @@ impl Failure {
         Self::of_error(py)
     }
 
-    /// Sets an exception that a signal handler raised while logspool waited. The exception leaves the logging call, as
-    /// it leaves Python's own waits.
-    pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
+    /// Sets an exception that leaves the logging call: one that a signal handler raised while logspool waited, or that
+    /// Python code raised where stock logging catches nothing.
+    pub fn raised(py: Python<'_>, error: PyErr) -> Self {
         error.restore(py);
         Self::Raised
     }

@@ -29,6 +29,17 @@ mod unwinding {
         pub fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
         pub fn PyObject_IsTrue(object: *mut PyObject) -> std::ffi::c_int;
         pub fn PyObject_IsInstance(object: *mut PyObject, class: *mut PyObject) -> std::ffi::c_int;
+        #[cfg_attr(not(Py_3_13), link_name = "_PyObject_LookupAttr")]
+        pub fn PyObject_GetOptionalAttr(
+            object: *mut PyObject,
+            name: *mut PyObject,
+            found: *mut *mut PyObject,
+        ) -> std::ffi::c_int;
+        pub fn PyObject_RichCompareBool(
+            left: *mut PyObject,
+            right: *mut PyObject,
+            operator: std::ffi::c_int,
+        ) -> std::ffi::c_int;
         pub fn PyIter_Send(iterator: *mut PyObject, sent: *mut PyObject, value: *mut *mut PyObject) -> PySendResult;
         pub fn PyNumber_Remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject;
         #[cfg(Py_3_11)]
@@ -155,6 +166,29 @@ pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyObject_GetAttr)(object.as_ptr(), name.as_ptr()))) }
 }
 
+/// Reads `object.name` if the object has the attribute; the outer `None` with an exception set.
+pub fn optional_attribute(object: Object<'_, '_>, name: &Owned) -> Option<Option<Owned>> {
+    let mut found = std::ptr::null_mut();
+    // SAFETY: live objects, and the thread is attached; `found` has room for a new reference or null.
+    unsafe {
+        let status =
+            guarded(|| opaque3(unwinding::PyObject_GetOptionalAttr)(object.as_ptr(), name.as_ptr(), &raw mut found));
+        let found = Owned::steal(found);
+        (status >= 0).then_some(found)
+    }
+}
+
+/// Computes `left >= right`; `None` with an exception set.
+pub fn is_at_least(left: Object<'_, '_>, right: Object<'_, '_>) -> Option<bool> {
+    // SAFETY: live objects, and the thread is attached.
+    match guarded(|| unsafe { opaque3(unwinding::PyObject_RichCompareBool)(left.as_ptr(), right.as_ptr(), ffi::Py_GE) })
+    {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 /// Computes `bool(object)`; `None` with an exception set.
 pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
     // SAFETY: a live object, and the thread is attached.
@@ -252,6 +286,29 @@ pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, 
     unsafe {
         Owned::steal(guarded(|| {
             opaque4(unwinding::PyObject_VectorcallMethod)(name.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())
+        }))
+    }
+}
+
+/// Calls `object.name(first, second)`; `None` with an exception set.
+pub fn method_of_two(
+    object: Object<'_, '_>,
+    name: &Owned,
+    first: Object<'_, '_>,
+    second: Object<'_, '_>,
+) -> Option<Owned> {
+    method_of_values(name, &[object, first, second])
+}
+
+/// Calls the method `name` of the first value with the others; `None` with an exception set.
+pub fn method_of_values(name: &Owned, values: &[Object<'_, '_>]) -> Option<Owned> {
+    let count = values.len();
+    // SAFETY: that many live values, at least one, whose form is that of pointers, and the thread is attached; the
+    // result is a new reference or null.
+    unsafe {
+        Owned::steal(guarded(|| {
+            let values = values.as_ptr().cast();
+            opaque4(unwinding::PyObject_VectorcallMethod)(name.as_ptr(), values, count, std::ptr::null_mut())
         }))
     }
 }

@@ -1,9 +1,11 @@
 //! The interface to CPython: references, names, calls that may never return, waits while detached, and frames.
 
+pub mod context_variable;
 pub mod dict;
 pub mod failure;
 pub mod frame;
 pub mod leaving;
+pub mod list;
 pub mod names;
 pub mod object;
 pub mod running_loop;

@@ -10,6 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use crate::interpreter::failure::Failure;
 
 /// A live object, borrowed for `'a` by a thread that is attached for `'py`.
 pub type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
@@ -172,8 +175,21 @@ impl WeakReference {
     }
 
     /// The object; `None` after it is gone.
+    #[cfg(Py_GIL_DISABLED)]
     pub fn upgrade<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.0.bind(py).call0().ok().filter(|object| !object.is_none())
+    }
+
+    /// The object; `None` after it is gone, or while it is being freed.
+    #[cfg(not(Py_GIL_DISABLED))]
+    #[inline]
+    pub fn upgrade<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        // SAFETY: the field is `None` once the object's memory is freed, and the token shows that the GIL is held. An
+        // object without references is being freed.
+        unsafe {
+            let object = Borrowed::from_ptr(py, self.referent());
+            (!object.is_none() && ffi::Py_REFCNT(object.as_ptr()) > 0).then(|| object.to_owned())
+        }
     }
 
     /// The address of the weak reference itself, which CPython passes to the callback.
@@ -389,6 +405,35 @@ pub fn is_str(object: Object<'_, '_>) -> bool {
     unsafe { ffi::PyUnicode_Check(object.as_ptr()) != 0 }
 }
 
+/// Returns `object.__dict__`.
+///
+/// # Errors
+///
+/// The object has no `__dict__`.
+pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
+    // SAFETY: a live object, and the thread is attached; a new reference, or null with an error set if it has no dict.
+    let found = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(object.as_ptr(), ptr::null_mut())) };
+    found.ok_or_else(|| Failure::of_error(object.py()))
+}
+
+/// Makes a `str` of UTF-8 text; `None` with an exception set.
+pub fn str_of(_attached: Python<'_>, text: &[u8]) -> Option<Owned> {
+    // SAFETY: text of this length, and the thread is attached; a new reference or null with an error set.
+    unsafe { Owned::steal(ffi::PyUnicode_DecodeUTF8(text.as_ptr().cast(), text.len() as isize, ptr::null())) }
+}
+
+/// Makes a tuple of the values; `None` with an exception set.
+pub fn tuple(_attached: Python<'_>, values: &[Object<'_, '_>]) -> Option<Owned> {
+    // SAFETY: the token shows that the thread is attached. The new tuple takes over one reference for each item.
+    unsafe {
+        let tuple = Owned::steal(ffi::PyTuple_New(values.len() as isize))?;
+        for (index, value) in values.iter().enumerate() {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, Owned::of(value).into_ptr());
+        }
+        Some(tuple)
+    }
+}
+
 /// Reads `object.name`; returns `None` and clears the exception if that raises.
 #[inline]
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
@@ -400,6 +445,16 @@ pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
         }
         found
     }
+}
+
+/// The address of an attribute of the object's class; null if the class has none of this name.
+#[inline]
+pub fn of_class(object: Object<'_, '_>, name: Object<'_, '_>) -> *mut PyObject {
+    unsafe extern "C" {
+        fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
+    }
+    // SAFETY: a live type and `str`, and the thread is attached; the result is borrowed, and only its address is used.
+    unsafe { _PyType_Lookup(class_of(object), name.as_ptr()) }
 }
 
 /// A new reference to `None`, which CPython expects from a method without a result.
@@ -422,6 +477,11 @@ pub fn truth(_attached: Python<'_>, value: bool) -> *mut PyObject {
         ffi::Py_INCREF(object);
         object
     }
+}
+
+/// A reference to `False`.
+pub fn false_value(py: Python<'_>) -> Owned {
+    Owned::of(PyBool::new(py, false).as_any())
 }
 
 /// True if a Python exception is set.
@@ -490,10 +550,16 @@ pub unsafe fn received<'a, 'py>(
     }
 }
 
+/// True if the object is an exact `list`.
+#[inline]
+pub fn is_exact_list(object: Object<'_, '_>) -> bool {
+    ptr::eq(class_of(object), &raw const ffi::PyList_Type)
+}
+
 /// True if the object is an exact `list` without items.
 pub fn is_empty_list(object: Object<'_, '_>) -> bool {
     // SAFETY: the exact type is checked before the size is read.
-    ptr::eq(class_of(object), &raw const ffi::PyList_Type) && unsafe { ffi::PyList_GET_SIZE(object.as_ptr()) } == 0
+    is_exact_list(object) && unsafe { ffi::PyList_GET_SIZE(object.as_ptr()) } == 0
 }
 
 /// True if an exact `str` has the text of `name`. Usually both are the same object.

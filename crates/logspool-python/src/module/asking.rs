@@ -74,12 +74,13 @@ pub fn plans_made() -> u64 {
     tries::made()
 }
 
-/// Return, by logger name: the calls on the native path, the calls on the stock path, the reason for the stock path.
+/// Return, by logger name: calls on the native path, calls that made a LogRecord natively, calls on the stock path, and
+/// why calls leave the native path.
 #[pyfunction]
-pub fn paths() -> HashMap<String, (u64, u64, String)> {
+pub fn paths() -> HashMap<String, (u64, u64, u64, String)> {
     let read = |(name, counts): (String, &'static plan::Counts)| {
         let reason = counts.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (name, (counts.native.load(Relaxed), counts.stock.load(Relaxed), reason))
+        (name, (counts.native.load(Relaxed), counts.by_record.load(Relaxed), counts.stock.load(Relaxed), reason))
     };
     table::all_counts().into_iter().map(read).collect()
 }

@@ -3,20 +3,23 @@
 use std::path::PathBuf;
 
 use logspool_record::address::{ServiceAddress, TlsIdentity};
+use logspool_record::traceback::OriginMessages;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
-use crate::calls::{context, keywords, message, methods, prepare, site};
+use crate::calls::format_time::TimeFunctions;
+use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{frame, running_loop};
-use crate::plans::python_half::{self, PythonHalf};
+use crate::plans::callbacks::{self, PlanningCallbacks};
+use crate::plans::environment::WatchableDict;
 use crate::plans::{adoption, environment, sink_options, table, text_stream};
 
-/// Set the Python half: the functions of `_adopt.py`, and the objects that stock logging reads.
+/// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
 #[pyfunction]
-#[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
+#[pyo3(signature = (*, describe, describe_format, classify_logger, name_of_filter, describe_factory, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
     mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
     made_text, record_names))]
 #[allow(clippy::too_many_arguments)]
@@ -25,6 +28,8 @@ pub fn connect(
     describe: Py<PyAny>,
     describe_format: Py<PyAny>,
     classify_logger: Py<PyAny>,
+    name_of_filter: Py<PyAny>,
+    describe_factory: Py<PyAny>,
     open_streams: Py<PyAny>,
     logging_globals: Py<PyAny>,
     logger_methods: Vec<Py<PyString>>,
@@ -54,11 +59,14 @@ pub fn connect(
         stack_text: Owned::of(stack_text),
         record_names: Owned::of(record_names),
     });
+    let os = py.import("os")?;
     context::set_sources(context::Sources {
         active_threads: Owned::of(active_threads),
         current_thread: Owned::of(current_thread),
         thread_name: Owned::of(&thread_class.getattr("name")?),
         bound_fields: Owned::of(bound_fields),
+        os: Owned::of(&os.dict()),
+        getpid: Owned::of(&os.getattr("getpid")?),
     });
     running_loop::set_modules(running_loop::Modules {
         modules: Owned::of(modules),
@@ -66,10 +74,12 @@ pub fn connect(
         asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
     });
     let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
-    python_half::set_python_half(PythonHalf {
+    callbacks::set_callbacks(PlanningCallbacks {
         describe,
         describe_format,
         classify_logger,
+        name_of_filter,
+        describe_factory,
         open_streams,
         logging_globals,
         logger_methods,
@@ -78,6 +88,45 @@ pub fn connect(
         forget,
     });
     Ok(())
+}
+
+/// Set the functions and objects that make the texts of exceptions; see `_traceback.py`.
+#[pyfunction]
+#[pyo3(signature = (*, is_stock, frame_texts, final_lines, final_line, classes, traceback, linecache, sys, expected,
+    cause_message, context_message, interactive_sources, absent_is_final))]
+#[allow(clippy::too_many_arguments)]
+pub fn set_traceback(
+    is_stock: &Bound<'_, PyAny>,
+    frame_texts: &Bound<'_, PyAny>,
+    final_lines: &Bound<'_, PyAny>,
+    final_line: &Bound<'_, PyAny>,
+    classes: Vec<Py<PyType>>,
+    traceback: &Bound<'_, PyDict>,
+    linecache: &Bound<'_, PyDict>,
+    sys: &Bound<'_, PyDict>,
+    expected: Vec<(Bound<'_, PyDict>, Bound<'_, PyString>, Bound<'_, PyAny>)>,
+    cause_message: String,
+    context_message: String,
+    interactive_sources: Option<Bound<'_, PyDict>>,
+    absent_is_final: bool,
+) {
+    calls::traceback::set_traceback_functions(calls::traceback::TracebackFunctions {
+        is_stock: Owned::of(is_stock),
+        frame_texts: Owned::of(frame_texts),
+        final_lines: Owned::of(final_lines),
+        final_line: Owned::of(final_line),
+        classes,
+        traceback: WatchableDict::of(traceback),
+        linecache: WatchableDict::of(linecache),
+        sys: Owned::of(sys),
+        expected: expected
+            .iter()
+            .map(|(dict, name, value)| (Owned::of(dict), Owned::of(name), Owned::of(value)))
+            .collect(),
+        messages: OriginMessages { cause: cause_message, context: context_message },
+        interactive_sources: interactive_sources.map(|sources| Owned::of(&sources)),
+        absent_is_final,
+    });
 }
 
 /// Callback of weak references; called when a logger or handler dies.
@@ -90,7 +139,13 @@ pub fn forget_dead(reference: &Bound<'_, PyAny>) {
 /// Set the classes whose instances use the queue even if `install()` is not called.
 #[pyfunction]
 pub fn set_own_classes(classes: &Bound<'_, PyTuple>) {
-    python_half::set_own_classes(Owned::of(classes));
+    callbacks::set_own_classes(Owned::of(classes));
+}
+
+/// Set the function that tells whether adapters of a class have the stock methods, and the class `logging.Logger`.
+#[pyfunction]
+pub fn set_adapter_classes(is_plain: &Bound<'_, PyAny>, logger: &Bound<'_, PyType>) {
+    adapter::set_classes(is_plain, logger);
 }
 
 /// Set the function that reopens a handler's stream after its sink has switched to another file; see `_rotation.py`.
@@ -123,6 +178,45 @@ pub fn set_queue_prepare(
         lock_class: Owned::of(lock_class),
         queue_classes: queue_classes.iter().map(Owned::of).collect(),
     });
+}
+
+/// Set the stock functions of formatting, by the names of [`formatting::FormattingObjects`]; see `_formatting.py`.
+#[pyfunction]
+#[pyo3(signature = (functions, time, logging, /))]
+pub fn set_stock_formatting(
+    functions: &Bound<'_, PyDict>,
+    time: &Bound<'_, PyAny>,
+    logging: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let get = |name: &str| functions.as_any().get_item(name).map(|function| Owned::of(&function));
+    let of_time = |name: &str| time.getattr(name).map(|function| Owned::of(&function));
+    formatting::set_stock(formatting::FormattingObjects {
+        handler_format: get("handler_format")?,
+        format: [get("format")?, get("native_format")?],
+        uses_time: get("uses_time")?,
+        format_time: [get("format_time")?, get("native_format_time")?],
+        format_message: get("format_message")?,
+        format_stack: get("format_stack")?,
+        style_uses_time: get("style_uses_time")?,
+        style_format: get("style_format")?,
+        percent_format: get("percent_format")?,
+        get_message: get("get_message")?,
+        times: TimeFunctions {
+            localtime: get("localtime")?,
+            gmtime: get("gmtime")?,
+            strftime: get("strftime")?,
+            module: Owned::of(time),
+            time: of_time("__dict__")?,
+            logging: Owned::of(logging),
+        },
+    });
+    Ok(())
+}
+
+/// Set the function that waits for deferred formatters; see `_deferring.py`.
+#[pyfunction]
+pub fn set_drain(function: &Bound<'_, PyAny>) {
+    adoption::set_drain(Owned::of(function));
 }
 
 /// Set where text streams count their unwritten text, as byte offsets in `TextIOWrapper` and `BufferedWriter`.

@@ -30,8 +30,9 @@ mod native {
     #[pymodule_export]
     use super::connecting::{
         attribute_hook, birth_second, check_sink, connect, dict_state_offset, forget_dead, frame_self_check,
-        native_method, native_methods, object_words, service_address, set_catch_up, set_follow, set_own_classes,
-        set_queue_prepare, set_stream_offsets, sink_table, use_direct_frames,
+        native_method, native_methods, object_words, service_address, set_adapter_classes, set_catch_up, set_drain,
+        set_follow, set_own_classes, set_queue_prepare, set_stock_formatting, set_stream_offsets, set_traceback,
+        sink_table, use_direct_frames,
     };
     #[pymodule_export]
     use super::keeping::{keep, keep_memory, set_keeper_command};
@@ -48,7 +49,9 @@ mod native {
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use super::writing::{entry, json_object};
+    use super::writing::{entry, json_object, queue_formatted};
+    #[pymodule_export]
+    use crate::events::{EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
     use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 

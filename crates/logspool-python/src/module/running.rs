@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::interpreter::leaving::{self, detached};
-use crate::plans::{adoption, environment, python_half, table};
+use crate::plans::{adoption, callbacks, environment, table};
 use crate::{flushing, options, report};
 
 /// Make this copy of the library the owner of the process's queue.
@@ -40,14 +40,14 @@ pub fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
 /// Let logging calls take the native path.
 #[pyfunction]
 pub fn start() {
-    python_half::set_installed(true);
+    callbacks::set_installed(true);
 }
 
 /// Stop taking the native path. Write the records queued for adopted handlers, and remove the handlers' states.
 /// logspool's own handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
-    python_half::set_installed(false);
+    callbacks::set_installed(false);
     // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
     let released = adoption::release_all(py, pipeline::shutdown_timeout());

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::calls::context;
-use crate::plans::plan::ClassVersion;
+use crate::plans::class_version::ClassVersion;
 use crate::plans::{environment, watched};
 
 /// Watch the values of these names in a dict; with `None`, watch the whole dict.

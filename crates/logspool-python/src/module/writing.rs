@@ -5,6 +5,7 @@ use logspool_record::{Value, msgpack};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::calls::emit;
 use crate::calls::pieces::{kind_of, small_int};
 use crate::calls::template::Kind;
 use crate::interpreter::leaving;
@@ -15,6 +16,19 @@ use crate::interpreter::object::{self, Owned};
 ///
 /// Chosen: programs log fewer. The limit stops the expansion of a list that contains the same list a million times.
 const MAX_VALUES: usize = 2000;
+
+/// Format a record with a formatter, and queue the line for a handler. Return whether the line is queued; if not,
+/// nothing was done.
+#[pyfunction]
+#[pyo3(signature = (handler, formatter, record, /))]
+pub fn queue_formatted(
+    handler: &Bound<'_, PyAny>,
+    formatter: &Bound<'_, PyAny>,
+    record: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    emit::queue_formatted(handler.as_borrowed(), formatter.as_borrowed(), record.as_borrowed())
+        .ok_or_else(|| PyErr::fetch(handler.py()))
+}
 
 /// Return one JSON object with these keys and values.
 #[pyfunction]

@@ -5,20 +5,24 @@ use std::sync::atomic::AtomicU64;
 
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyType};
+use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, bound, names};
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::{Owned, WeakReference};
+use crate::plans::adoption::read_watched;
 use crate::plans::adoption::{self, HandlerState, HandlerVerdict};
+use crate::plans::callbacks::{MAX_PARENTS, PlanningCallbacks};
+use crate::plans::class_version::ClassVersion;
 use crate::plans::environment::IdValidity;
+use crate::plans::format_parts::FormatterTexts;
+use crate::plans::given_fields::{GivenField, GivenFields, same};
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
-use crate::plans::plan::{ClassVersion, ListShape, Route};
-use crate::plans::python_half::{MAX_PARENTS, PythonHalf};
+use crate::plans::plan::{ListShape, OnlyHandler, Route};
 use crate::plans::text_stream::{StreamList, StreamWord, TextStream};
-use crate::plans::watched;
+use crate::plans::watched::{self, WatchedPart};
 
 /// Whether a plan is made under the planning lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,9 +34,11 @@ pub enum PlanningLock {
 }
 
 pub struct PlanBuilder<'a> {
-    pub half: &'a PythonHalf,
+    pub callbacks: &'a PlanningCallbacks,
     pub lock: PlanningLock,
     pub globals: &'a LoggingGlobals,
+    /// Name of the logger.
+    pub name: String,
     pub types: Vec<ClassVersion>,
     pub lists: Vec<ListShape>,
     pub targets: Vec<Target>,
@@ -41,14 +47,28 @@ pub struct PlanBuilder<'a> {
     /// Counters of file switches. Some of `words` are inside these counters.
     pub rotations: Vec<Arc<AtomicU64>>,
     pub needs: Needs,
-    /// Stock logging handles records of this level and above.
+    /// Texts that the formatters of the targets make.
+    pub formatter_texts: FormatterTexts,
+    /// Records of this level and above are made by stock logging.
     pub stock_from: u32,
+    /// Records of this level and above do not take the route: a `LogRecord` is made.
+    pub record_from: u32,
+    /// True if `Logger.handle`, `filter` and `callHandlers` of the logger are the stock ones.
+    pub steps_are_stock: bool,
     /// Records of this level and above are taken by a handler that opens its file with its first record.
     pub opens_from: u32,
     pub reason: String,
     /// True if the logger instance does not override `isEnabledFor`.
     pub gate_is_stock: bool,
     pub handlers: usize,
+    /// The last visited handler that is not a `NullHandler`.
+    pub last_handler: Option<OnlyHandler>,
+    /// True if the logger has filters.
+    pub has_filters: bool,
+    /// Fields that known filters of the logger set.
+    pub given: Vec<GivenField>,
+    /// Fields that known filters of the last visited handler set; `None` before the first handler.
+    pub of_handlers: Option<Vec<GivenField>>,
     pub terminal: Option<u32>,
     /// References to the visited loggers and to the handlers' streams.
     pub kept: Vec<Owned>,
@@ -57,18 +77,16 @@ pub struct PlanBuilder<'a> {
 }
 
 impl PlanBuilder<'_> {
-    /// If `found` is not 0, lets stock logging handle all levels, for this reason.
-    pub fn note(&mut self, found: u32, reason: &str) {
-        if found != 0 {
-            self.stock_above(0, reason);
-        }
+    /// Lets stock logging make the records of `level` and above, and sets the reason.
+    pub fn stock_above(&mut self, level: u32, reason: &str) {
+        self.stock_from = self.stock_from.min(level);
+        self.record_above(level, reason);
     }
 
-    /// Lets stock logging handle records of `level` and above, and sets the reason. Does nothing if stock logging
-    /// already handles them.
-    pub fn stock_above(&mut self, level: u32, reason: &str) {
-        if level < self.stock_from {
-            self.stock_from = level;
+    /// Lets records of `level` and above be made as `LogRecord`, and sets the reason. Does nothing if they are already.
+    pub fn record_above(&mut self, level: u32, reason: &str) {
+        if level < self.record_from {
+            self.record_from = level;
             self.reason = match level {
                 0 => reason.to_owned(),
                 level => format!("from level {level} on: {reason}"),
@@ -94,25 +112,86 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Lets stock logging handle all levels if the logger has a filter, or if an attribute of the instance overrides a
+    /// Lets records of all levels be made if the logger has a filter, or if an attribute of the instance overrides a
     /// method.
     pub fn instance(&mut self, logger: &Bound<'_, PyAny>) -> PyResult<()> {
         let attributes = logger.getattr("__dict__")?;
         let attributes = attributes.cast::<PyDict>()?;
-        for name in &self.half.logger_methods {
+        for name in &self.callbacks.logger_methods {
             if attributes.contains(name)? {
                 let name = name.bind(logger.py()).to_str()?;
                 self.gate_is_stock &= name != names::IS_ENABLED_FOR;
-                self.stock_above(0, &format!("{name} is replaced on the logger"));
+                self.method_is_replaced(name, &format!("{name} is replaced on the logger"));
             }
         }
         let filters = logger.getattr("filters")?;
-        if !self.list(&filters) {
-            self.stock_above(0, "logger.filters is no plain list");
-        } else if filters.is_truthy()? {
-            self.stock_above(0, "the logger has a filter");
+        let is_list = self.list(&filters);
+        self.has_filters = !is_list || filters.is_truthy()?;
+        if !is_list {
+            self.record_above(0, "logger.filters is no plain list");
+        } else if self.has_filters && self.verdict(&filters)? != FiltersVerdict::Pass {
+            self.record_above(0, "the logger has a filter");
         }
         Ok(())
+    }
+
+    /// Notes that the logger has its own `method`. Methods that handle a record are called; any other leaves the call
+    /// to stock logging.
+    pub fn method_is_replaced(&mut self, method: &str, reason: &str) {
+        if names::RECORD_STEPS.contains(&method) {
+            self.steps_are_stock = false;
+            self.record_above(0, reason);
+        } else {
+            self.stock_above(0, reason);
+        }
+    }
+
+    /// Adds the fields that a known record factory sets. Lets records of all levels be made if the factory has to run.
+    pub fn factory(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(factory) = self.globals.record_factory.as_ref().filter(|_| !self.globals.factory_reason.is_empty())
+        else {
+            return Ok(());
+        };
+        let described = self.callbacks.describe_factory.bind(py).call1((factory.bind(py),))?;
+        if described.is_none() {
+            self.record_above(0, &self.globals.factory_reason);
+            return Ok(());
+        }
+        self.class(&described.get_item(5)?.cast_into::<PyType>().map_err(PyErr::from)?);
+        read_watched(&described.get_item(6)?, &mut self.words, &mut self.held)?;
+        self.given.extend(GivenField::of_span(&described)?);
+        Ok(())
+    }
+
+    /// Adds the field that a known filter sets, and what its description depends on.
+    fn given_field(&mut self, described: &Bound<'_, PyTuple>) -> PyResult<()> {
+        read_watched(&described.get_item(4)?, &mut self.words, &mut self.held)?;
+        let field = GivenField::read(described)?;
+        if !self.given.iter().any(|known| known.is_same(&field)) {
+            self.given.push(field);
+        }
+        Ok(())
+    }
+
+    /// Returns what the filters of a logger or a handler, an exact list, say about the records of the plan's logger.
+    fn verdict(&mut self, filters: &Bound<'_, PyAny>) -> PyResult<FiltersVerdict> {
+        let py = filters.py();
+        let mut verdict = FiltersVerdict::Pass;
+        for filter in filters.cast::<PyList>()?.iter() {
+            // The filter is watched before it is inspected, so that a later change begins a new epoch.
+            WatchedPart::watch(filter.as_ptr() as usize);
+            self.class(&filter.get_type());
+            let prefix = self.callbacks.name_of_filter.bind(py).call1((filter,))?;
+            if let Ok(described) = prefix.cast::<PyTuple>() {
+                self.given_field(described)?;
+                continue;
+            }
+            let Ok(prefix) = prefix.cast::<PyString>() else { return Ok(FiltersVerdict::Ask) };
+            if !passes_by_name(&self.name, prefix.to_str()?) {
+                verdict = FiltersVerdict::Drop;
+            }
+        }
+        Ok(verdict)
     }
 
     /// Records a list as an input of the plan. Returns `false` if its content cannot be compared later.
@@ -134,13 +213,13 @@ impl PlanBuilder<'_> {
             self.class(&current.get_type());
             let handlers = current.getattr(bound(py, &names.handlers))?;
             if !self.list(&handlers) {
-                self.stock_above(0, "logger.handlers is no plain list");
+                self.record_above(0, "logger.handlers is no plain list");
                 self.handlers += 1;
                 return Ok(true);
             }
             for handler in handlers.cast::<PyList>().map_err(PyErr::from)?.iter() {
                 self.handlers += 1;
-                if !self.handler(&handler)? {
+                if !self.handler(&current, &handler)? {
                     return Ok(false);
                 }
             }
@@ -157,12 +236,12 @@ impl PlanBuilder<'_> {
         Ok(true)
     }
 
-    /// Inspects a handler. Returns `false` if that needs the planning lock.
-    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    /// Inspects a handler of the logger `owner`. Returns `false` if that needs the planning lock.
+    fn handler(&mut self, owner: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
         let state = match self.lock {
-            PlanningLock::Held => adoption::state(self.half, handler)?,
-            PlanningLock::Free => match adoption::ready_state(self.half, handler)? {
+            PlanningLock::Held => adoption::state(self.callbacks, handler)?,
+            PlanningLock::Free => match adoption::ready_state(self.callbacks, handler)? {
                 Some(state) => state,
                 None => return Ok(false),
             },
@@ -171,53 +250,79 @@ impl PlanBuilder<'_> {
             self.class_as_seen(class.clone_ref(py));
         }
         self.class(&handler.get_type());
-        for word in &state.words {
+        for word in state.words() {
             if !self.words.contains(word) {
                 self.words.push(*word);
             }
         }
-        self.held.extend(state.held.iter().map(|object| object.clone_ref(py)));
+        self.held.extend(state.held().map(|object| object.clone_ref(py)));
         if let HandlerVerdict::Null = state.verdict {
             return Ok(true);
         }
         let level = handler.getattr(bound(py, &names().level));
         let level = level.ok().filter(|level| level.is_exact_instance_of::<PyInt>());
         let Some(level) = level.and_then(|level| level.extract::<i64>().ok()) else {
-            self.stock_above(0, &format!("the level of {} is no int", described(handler)));
+            self.record_above(0, &format!("the level of {} is no int", described(handler)));
             return Ok(true);
         };
         if level > i64::from(u16::MAX) {
             return Ok(true);
         }
         let level = level.max(0) as u16;
+        self.last_handler = WeakReference::new(handler, None)
+            .ok()
+            .zip(WeakReference::new(owner, None).ok())
+            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner });
+        let of_others = std::mem::take(&mut self.given);
+        let verdict = match handler.getattr(bound(py, &names().filters)) {
+            Ok(filters) if self.list(&filters) => self.verdict(&filters)?,
+            _ => FiltersVerdict::Ask,
+        };
+        let own = std::mem::replace(&mut self.given, of_others);
+        let verdict = if self.gives_the_same(own, verdict) { verdict } else { FiltersVerdict::Ask };
+        match verdict {
+            FiltersVerdict::Pass => {}
+            FiltersVerdict::Drop => return Ok(true),
+            FiltersVerdict::Ask => {
+                self.record_above(u32::from(level), &format!("{}: it has a filter", described(handler)));
+                return Ok(true);
+            }
+        }
         if let HandlerVerdict::Unopened(_) = state.verdict {
             self.opens_from = self.opens_from.min(u32::from(level));
             return Ok(true);
         }
-        if let Err(reason) = self.target(handler, &state, level) {
+        if let Err(reason) = self.target(py, &state, level) {
             let reason = format!("{}: {reason}", described(handler));
-            self.stock_above(u32::from(level), &reason);
+            self.record_above(u32::from(level), &reason);
         }
         Ok(true)
     }
 
-    fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<HandlerState>, min_level: u16) -> Result<(), String> {
-        let py = handler.py();
+    /// Adds the fields that the filters of a handler set. Returns `false` if another handler's records would have other
+    /// fields.
+    fn gives_the_same(&mut self, own: Vec<GivenField>, verdict: FiltersVerdict) -> bool {
+        if own.is_empty() && self.of_handlers.as_ref().is_none_or(Vec::is_empty) {
+            self.of_handlers = Some(own);
+            return true;
+        }
+        let fits = verdict == FiltersVerdict::Pass && self.of_handlers.as_ref().is_none_or(|known| same(known, &own));
+        self.of_handlers = Some(own);
+        fits
+    }
+
+    fn target(&mut self, py: Python<'_>, state: &Arc<HandlerState>, min_level: u16) -> Result<(), String> {
         let adoption = match &state.verdict {
             HandlerVerdict::Null => return Ok(()),
             HandlerVerdict::Foreign(reason) | HandlerVerdict::Unopened(reason) => return Err(reason.clone()),
             HandlerVerdict::Adopted(adoption) => adoption,
         };
-        let filters = handler.getattr(bound(py, &names().filters)).map_err(|_| "it has no filters".to_owned())?;
-        if !self.list(&filters) {
-            return Err("its filters are no plain list".to_owned());
-        }
-        if filters.is_truthy().unwrap_or(true) {
-            return Err("it has a filter".to_owned());
-        }
         let parts = adoption.format.as_ref().map_err(Clone::clone)?;
+        if let Some(reason) = &parts.own_texts.time {
+            return Err(reason.clone());
+        }
         let spec = parts.spec(self.globals, &adoption.terminator);
-        let (format, needs) = format_id(py, spec)?;
+        let (format, needs) = format_id(py, spec, parts.field_texts())?;
         let sink = state.sink()?;
         if let Some((counter, seen)) = state.rotations_seen() {
             self.words.push(StreamWord::counter(&counter, seen));
@@ -236,20 +341,38 @@ impl PlanBuilder<'_> {
         }
         self.targets.push(Target { sink, format, min_level });
         self.needs = self.needs.union(py, needs);
+        self.formatter_texts = self.formatter_texts.union(parts.own_texts.for_record);
         Ok(())
     }
 
-    pub fn route(&mut self, name: &str, made_under: IdValidity, streams: StreamList) -> Option<Route> {
-        if self.stock_from == 0 {
+    pub fn route(&mut self, made_under: IdValidity, streams: StreamList) -> Option<Route> {
+        if self.needs.marks && self.handlers > 1 {
+            self.record_above(0, "a formatter leaves attributes on the record that other handlers may show");
+        }
+        let mut given = std::mem::take(&mut self.given);
+        for field in self.of_handlers.take().unwrap_or_default() {
+            if !given.iter().any(|known| known.is_same(&field)) {
+                given.push(field);
+            }
+        }
+        if !given.is_empty() {
+            let names: Vec<usize> = given.iter().map(|field| field.name().as_ptr() as usize).collect();
+            let is_twice = |index: usize| names[..index].contains(&names[index]);
+            self.needs.given = GivenFields::stored(given).filter(|_| !(0..names.len()).any(is_twice));
+            if self.needs.given.is_none() {
+                self.record_above(0, "its filters set the same attribute in different ways");
+            }
+        }
+        if self.record_from == 0 {
             return None;
         }
         let lowest = self.targets.iter().map(|target| target.min_level).min().unwrap_or(u16::MAX);
         let id = if self.targets.is_empty() {
             None
         } else {
-            let definition = RouteDefinition { logger: name.to_owned(), targets: self.targets.clone() };
+            let definition = RouteDefinition { logger: self.name.clone(), targets: self.targets.clone() };
             let Some(id) = route_id(definition) else {
-                self.stock_above(0, "the table of routes is full");
+                self.record_above(0, "the table of routes is full");
                 return None;
             };
             Some(id)
@@ -258,11 +381,31 @@ impl PlanBuilder<'_> {
             id,
             made_under,
             needs: self.needs,
+            formatter_texts: self.formatter_texts,
             lowest,
-            stock_from: self.stock_from,
+            record_from: self.record_from,
             streams,
             terminal: self.terminal,
         })
+    }
+}
+
+/// What a list of filters says about every record of a logger.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FiltersVerdict {
+    /// Every record passes.
+    Pass,
+    /// Every record is dropped.
+    Drop,
+    /// The filters have to be run on each record.
+    Ask,
+}
+
+/// True if `logging.Filter(prefix)` passes the records of the logger `name`.
+fn passes_by_name(name: &str, prefix: &str) -> bool {
+    match name.strip_prefix(prefix) {
+        Some(rest) => prefix.is_empty() || rest.is_empty() || rest.starts_with('.'),
+        None => false,
     }
 }
 

@@ -6,7 +6,8 @@
 //! after the number of a dict has changed are its watched values compared. From 3.14 on dicts have no such number.
 //! There each check looks up all watched values, including every value of a dict that is watched as a whole.
 //!
-//! Atomics outside `queue`: every logging call reads the epoch and the recorded versions without a lock.
+//! Atomics belong in `queue`; those of this file are an exception: every logging call reads the epoch and the recorded
+//! versions without a lock.
 
 use std::cell::Cell;
 use std::sync::Mutex;

@@ -1,11 +1,38 @@
 //! The description of a formatter, in a form that the collector can use.
 
 use logspool_record::definition::Zone;
-use logspool_record::format::{Extras, FormatSpec, Layout, Style};
+use logspool_record::format::{AssignedValue, Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::plans::field_texts::FieldTexts;
+use crate::plans::known_parts;
 use crate::plans::logging_globals::LoggingGlobals;
+
+/// Methods of a formatter that a program has replaced, and that are called for single texts.
+#[derive(Clone, Default)]
+pub struct OwnTexts {
+    /// Why `formatTime` is called for each record; `None` if it is not.
+    pub time: Option<String>,
+    /// Which of the others are called.
+    pub for_record: FormatterTexts,
+}
+
+/// Texts of a record that only methods of its formatter can make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FormatterTexts {
+    /// The text of an exception, by `formatException`.
+    pub exception: bool,
+    /// The text of a stack, by `formatStack`.
+    pub stack: bool,
+}
+
+impl FormatterTexts {
+    /// The texts of `self` and of `other` together.
+    pub fn union(self, other: Self) -> Self {
+        Self { exception: self.exception || other.exception, stack: self.stack || other.stack }
+    }
+}
 
 /// The part of a [`FormatSpec`] that depends only on the formatter.
 #[derive(Clone)]
@@ -17,6 +44,10 @@ pub struct FormatParts {
     zone: Zone,
     /// Names of levels in this formatter's output; `None` uses the level names of `logging`.
     level_names: Option<Vec<(u16, String)>>,
+    /// How the texts of extra fields are made that the collector does not render.
+    field_texts: FieldTexts,
+    /// The methods of the program that make texts of the records.
+    pub own_texts: OwnTexts,
 }
 
 impl FormatParts {
@@ -28,20 +59,41 @@ impl FormatParts {
     pub fn read(answer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let get = |name: &str| answer.getattr(name);
         let style: String = get("style")?.extract()?;
+        let mut field_texts = FieldTexts::Str;
         let layout = match style.as_str() {
+            "object" => {
+                let (object, texts) = known_parts::read_object(&get("known")?)?;
+                field_texts = texts;
+                Layout::Object(object)
+            }
             "json" => Layout::Json {
                 fields: get("fields")?.extract()?,
                 extras: if get("extras")?.extract()? { Extras::Append } else { Extras::Omit },
             },
             "entry" => Layout::Entry,
-            _ => Layout::Text {
-                style: match style.as_str() {
+            placeholders => {
+                let style = match placeholders {
                     "%" => Style::Percent,
                     "{" => Style::Brace,
                     "$" => Style::Dollar,
                     other => return Err(PyValueError::new_err(format!("unknown style: {other}"))),
-                },
-                template: get("template")?.extract()?,
+                };
+                let template = get("template")?.extract()?;
+                let known = get("known")?;
+                if known.is_none() {
+                    Layout::Text { style, template }
+                } else {
+                    Layout::Styled(known_parts::read_styled(&known, style, template)?)
+                }
+            }
+        };
+        let own_texts = get("own_texts")?;
+        let reason = |method: &str| own_texts.call_method1("get", (method,))?.extract::<Option<String>>();
+        let own_texts = OwnTexts {
+            time: reason("formatTime")?.map(|reason| format!("{reason}: it is called for each record")),
+            for_record: FormatterTexts {
+                exception: reason("formatException")?.is_some(),
+                stack: reason("formatStack")?.is_some(),
             },
         };
         Ok(Self {
@@ -51,6 +103,8 @@ impl FormatParts {
             default_msec_format: get("default_msec_format")?.extract()?,
             zone: if get("utc")?.extract()? { Zone::Utc } else { Zone::Local },
             level_names: get("level_names")?.extract()?,
+            field_texts,
+            own_texts,
         })
     }
 
@@ -58,7 +112,12 @@ impl FormatParts {
     pub fn mentions(&self, attribute: &str) -> bool {
         match &self.layout {
             Layout::Text { template, .. } => template.contains(attribute),
+            Layout::Styled(styled) => styled.template.contains(attribute),
             Layout::Json { fields, .. } => fields.iter().any(|(_, shown)| shown == attribute),
+            Layout::Object(object) => object.assignments.iter().any(|(_, assigned)| match assigned {
+                AssignedValue::Attribute(shown) => shown == attribute,
+                _ => false,
+            }),
             Layout::Entry => true,
         }
     }
@@ -66,7 +125,16 @@ impl FormatParts {
     /// True if the format passes the attributes of a record as keywords (styles `{` and `$`, JSON and entries).
     /// Attribute names then have to be `str`.
     pub fn takes_keywords(&self) -> bool {
-        !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
+        match &self.layout {
+            Layout::Text { style, .. } => *style != Style::Percent,
+            Layout::Styled(styled) => styled.style != Style::Percent,
+            Layout::Json { .. } | Layout::Object(_) | Layout::Entry => true,
+        }
+    }
+
+    /// How the texts of extra fields are made that the collector does not render.
+    pub fn field_texts(&self) -> FieldTexts {
+        self.field_texts
     }
 
     /// The complete specification, for lines that end with `terminator`.

@@ -11,6 +11,7 @@ use logspool_record::definition::RouteDefinition;
 use logspool_record::format::{Format, FormatSpec, Need};
 use pyo3::Python;
 
+use crate::plans::field_texts::FieldTexts;
 use crate::plans::needs::{Needs, shown_by};
 
 #[derive(Default)]
@@ -33,7 +34,12 @@ fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
 }
 
 /// The id of a format and the values that it shows, or the reason why the collector cannot render it.
-pub fn format_id(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
+pub fn format_id(py: Python<'_>, spec: FormatSpec, texts: FieldTexts) -> Result<(u32, Needs), String> {
+    let (id, needs) = id_and_needs(py, spec)?;
+    Ok((id, needs.with_field_texts(py, texts)))
+}
+
+fn id_and_needs(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
     with_ids(|ids| {
         if let Some(known) = ids.formats.get(&spec) {
             return known.clone();
@@ -58,6 +64,11 @@ fn needs_of(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Needs {
         thread_name: needs.contains(Need::ThreadName),
         process_name: needs.contains(Need::ProcessName),
         task_name: needs.contains(Need::TaskName),
+        message_kind: needs.contains(Need::MessageKind),
+        own_exceptions: needs.contains(Need::OwnExceptions),
+        last_stop: needs.contains(Need::LastStop),
+        marks: needs.contains(Need::Marks),
+        given: None,
         fields: shown_by(py, spec, format),
     }
 }

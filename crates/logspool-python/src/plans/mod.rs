@@ -5,17 +5,23 @@
 
 pub mod adoption;
 pub mod builder;
+pub mod callbacks;
+pub mod class_version;
 pub mod environment;
+pub mod field_texts;
 pub mod format_parts;
+pub mod given_fields;
 pub mod hooks;
 pub mod ids;
+pub mod known_parts;
 pub mod logging_globals;
+pub mod native_log;
 pub mod needs;
 pub mod plan;
 pub mod planning;
-pub mod python_half;
 pub mod reading;
 pub mod sink_options;
+pub mod span_fields;
 pub mod table;
 pub mod text_stream;
 pub mod tries;

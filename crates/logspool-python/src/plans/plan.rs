@@ -6,19 +6,22 @@
 //! of handlers and filters. [`Plan::fresh`] compares these inputs in a few nanoseconds. After any difference a new plan
 //! is made. Nothing in this module runs Python code.
 //!
-//! Atomics outside `queue`: on free-threaded builds concurrent calls write counters and cached gates.
+//! Atomics belong in `queue`; those of this file are an exception: on free-threaded builds concurrent calls write
+//! counters and cached gates.
 
 use std::sync::atomic::{AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use logspool::pipeline;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
+use pyo3::types::PyList;
 
-use crate::interpreter::names;
 use crate::interpreter::object::{self, Object, Owned, WeakReference};
+use crate::plans::class_version::ClassVersion;
 use crate::plans::environment::{self, IdValidity, WatchableDict};
+use crate::plans::format_parts::FormatterTexts;
+use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
 use crate::plans::text_stream::{StreamList, StreamWord, TextStream};
 
@@ -31,11 +34,13 @@ pub struct Route {
     pub made_under: IdValidity,
     /// The context values that the formats show.
     pub needs: Needs,
+    /// Texts that only methods of the program can make: a call with such an exception or stack makes a `LogRecord`.
+    pub formatter_texts: FormatterTexts,
     /// Lowest level that a handler of the route takes. A call with a lower level does nothing.
     pub lowest: u16,
-    /// Records of this level and above are taken by a handler that only stock logging can serve; `u32::MAX` if there is
-    /// no such handler.
-    pub stock_from: u32,
+    /// Records of this level and above do not take this route: the call makes a `LogRecord`. `u32::MAX` if every
+    /// record takes the route.
+    pub record_from: u32,
     /// Streams of the route's handlers. Text that the program printed to them has to be written before the record.
     pub streams: StreamList,
     /// The sink of a terminal, if there is one: the call waits briefly until the terminal shows its line.
@@ -47,9 +52,11 @@ pub struct Route {
 pub struct Counts {
     /// Calls that took the native path.
     pub native: AtomicU64,
+    /// Enabled calls that made a `LogRecord` natively, because Python code has to see it.
+    pub by_record: AtomicU64,
     /// Enabled calls that stock logging served.
     pub stock: AtomicU64,
-    /// Why calls take the stock path; empty if they take the native path.
+    /// Why calls make a `LogRecord`; empty if they take the native path.
     pub reason: Mutex<String>,
 }
 
@@ -71,6 +78,46 @@ pub struct ListShape {
     pub items: Vec<WeakReference>,
 }
 
+/// How the records of one logger are made natively, and which code handles them.
+pub struct RecordPlan {
+    /// The facts that are the same for all loggers.
+    pub globals: Arc<LoggingGlobals>,
+    /// True if `Logger.handle`, `filter` and `callHandlers` of the logger are the stock ones.
+    pub steps_are_stock: bool,
+    /// True if at most one handler receives the records of the logger.
+    pub has_one_handler: bool,
+    /// The epoch of the plan.
+    pub epoch: u64,
+    /// The lists of the plan.
+    pub lists: Arc<[ListShape]>,
+    /// The only handler; `None` if the logger has filters, or not exactly one handler in a list.
+    pub only_handler: Option<OnlyHandler>,
+}
+
+/// The only handler that gets the records of a logger.
+pub struct OnlyHandler {
+    /// The handler.
+    pub handler: WeakReference,
+    /// The handler's level.
+    pub level: u32,
+    /// The logger that has the handler: the plan's logger or one of its parents.
+    pub owner: WeakReference,
+}
+
+impl RecordPlan {
+    /// True if the logger has the same handlers and filters as when the plan was made.
+    #[inline]
+    pub fn is_unchanged(&self, py: Python<'_>) -> bool {
+        self.epoch == environment::epoch() && self.lists.iter().all(|list| list.fresh(py))
+    }
+
+    /// The only handler of the logger, if nothing has changed since the plan was made.
+    #[inline]
+    pub fn unchanged_handler(&self, py: Python<'_>) -> Option<&OnlyHandler> {
+        self.only_handler.as_ref().filter(|_| self.is_unchanged(py))
+    }
+}
+
 /// Everything known about one logger.
 pub struct Plan {
     /// Address of the logger, the key in the cache.
@@ -88,15 +135,22 @@ pub struct Plan {
     /// Classes with their version tags when the plan was made. The first is the logger's own class.
     pub types: Vec<ClassVersion>,
     /// Lists of handlers and filters.
-    pub lists: Vec<ListShape>,
-    /// The route of the native path; `None` if all calls take the stock path (`counts` has the reason).
+    pub lists: Arc<[ListShape]>,
+    /// The route of the native path; `None` if all calls make a `LogRecord` (`counts` has the reason).
     pub route: Option<Route>,
+    /// Records of this level and above are made by stock logging. Those below that do not take the route are made
+    /// natively.
+    pub stock_from: u32,
+    /// True if `logger.log` is the native method.
+    pub log_is_native: bool,
+    /// How records are made natively.
+    pub record_plan: Arc<RecordPlan>,
     /// Counts of the logger's calls.
     pub counts: &'static Counts,
     /// Records of this level and above are taken by a handler that opens its file with its first record; see `opens`.
     pub opens_from: u32,
-    /// Stock logging handles records of this level and above even after those files are open.
-    pub stock_from_if_open: u32,
+    /// Records of this level and above do not take the route even after those files are open.
+    pub record_from_if_open: u32,
     /// Words in the C structs of streams, and of their buffers and files. They can change without an assignment to an
     /// attribute of a handler.
     pub words: Box<[StreamWord]>,
@@ -126,71 +180,6 @@ pub enum LevelState {
     Off,
     /// Only `isEnabledFor` can answer.
     Ask,
-}
-
-/// A class with its version tag at the time it was inspected.
-pub struct ClassVersion {
-    class: Owned,
-    tag: u32,
-}
-
-impl ClassVersion {
-    /// The class with its current version tag. Lets CPython assign a tag if the class has none. The tag is 0 if CPython
-    /// has no tag left.
-    pub fn assigned(class: &Bound<'_, PyType>) -> Self {
-        unsafe extern "C" {
-            fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
-        }
-        // CPython assigns the tag during an attribute lookup on the type; every class has an attribute of this name.
-        let name = names::bound(class.py(), &names::names().init);
-        // SAFETY: a live type and `str`, and the thread is attached; the result is borrowed and not used.
-        unsafe { _PyType_Lookup(class.as_type_ptr(), name.as_ptr()) };
-        let class = Owned::of(class);
-        let tag = tag_of(&class);
-        Self { class, tag }
-    }
-
-    /// The class with a tag that was read before.
-    pub fn seen(class: &Bound<'_, PyType>, tag: u32) -> Self {
-        Self { class: Owned::of(class), tag }
-    }
-
-    /// The tag; 0 if CPython had none left.
-    pub fn tag(&self) -> u32 {
-        self.tag
-    }
-
-    /// The address of the class.
-    pub fn address(&self) -> usize {
-        self.class.as_ptr() as usize
-    }
-
-    /// A second reference to the class, with the same tag.
-    pub fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { class: self.class.clone_ref(py), tag: self.tag }
-    }
-
-    /// True if the class still has this tag.
-    #[inline(always)]
-    pub fn is_same(&self) -> bool {
-        tag_of(&self.class) == self.tag
-    }
-
-    /// True if the class is unchanged. `false` also if CPython had no tag left.
-    pub fn holds(&self) -> bool {
-        self.tag != 0 && self.is_same()
-    }
-}
-
-/// The version tag of a class. The reference must be to a type.
-#[inline(always)]
-fn tag_of(class: &Owned) -> u32 {
-    // SAFETY: a live type, kept alive by `class`. The tag is read atomically, because on free-threaded builds another
-    // thread may be storing it.
-    unsafe {
-        let tag = &raw const (*class.as_ptr().cast::<ffi::PyTypeObject>()).tp_version_tag;
-        (*tag.cast::<std::sync::atomic::AtomicU32>()).load(Relaxed)
-    }
 }
 
 impl ListShape {
@@ -273,7 +262,7 @@ impl Plan {
 
     /// True if a record of this level opens a handler's file and could take the native path once the file is open.
     pub fn opens(&self, level: u16) -> bool {
-        (self.opens_from..self.stock_from_if_open).contains(&u32::from(level))
+        (self.opens_from..self.record_from_if_open).contains(&u32::from(level))
     }
 
     /// Looks up in the logger's own cache whether a level, an exact `int`, is enabled. `gate` is the level's index

@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
+use crate::plans::callbacks::{MAX_PARENTS, locked};
 use crate::plans::format_parts::FormatParts;
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::{LoggingGlobals, logging_globals};
 use crate::plans::needs::Needs;
 use crate::plans::plan::ListShape;
-use crate::plans::python_half::{MAX_PARENTS, locked};
 use crate::plans::watched;
 
 /// Everything known about the records of one handler, within one id epoch of the pipeline.
@@ -94,12 +94,8 @@ impl RecordReading {
         };
         set(&names().message, message)?;
         if shows_time {
-            // SAFETY: the text has the given length. The result is a new reference, or null with an error set.
-            let text = unsafe {
-                let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
-                Owned::steal(text)
-            };
-            set(&names().asctime, &text.ok_or_else(|| Failure::of_error(py))?)?;
+            let text = object::str_of(py, &asctime).ok_or_else(|| Failure::of_error(py))?;
+            set(&names().asctime, &text)?;
         }
         Ok(())
     }
@@ -161,15 +157,15 @@ pub fn reading(
     descriptions: u64,
 ) -> Result<RecordReading, Failure> {
     let id_epoch = pipeline::id_epoch();
-    let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
+    let globals = locked(py, |callbacks| logging_globals(callbacks, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` was computed.
-    if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
+    if !globals.record_reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
     }
     let spec = parts.spec(&globals, terminator);
     let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
-    let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
-    if format.1.fields.is_some() || pipeline::id_epoch() != id_epoch {
+    let format = format_id(py, spec, parts.field_texts()).map_err(|_| Failure::Stock)?;
+    if pipeline::id_epoch() != id_epoch {
         return Err(Failure::Stock);
     }
     let line_attributes = LineAttributes {

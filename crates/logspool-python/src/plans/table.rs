@@ -3,7 +3,8 @@
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). A lookup first tries a direct-mapped cache, then the table. GIL
 //! builds have one cache per process, because the GIL orders the calls. Free-threaded builds have one cache per thread.
 //!
-//! Atomics outside `queue`: on free-threaded builds a counter tells the caches of other threads that the table changed.
+//! Atomics belong in `queue`; those of this file are an exception: on free-threaded builds a counter tells the caches
+//! of other threads that the table changed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -271,7 +272,7 @@ impl BorrowedPlan {
 }
 
 /// Puts a plan into the table, in place of the logger's previous plan. `reference` is a weak reference to the logger
-/// that was made by [`crate::plans::python_half::weak_reference`].
+/// that was made by [`crate::plans::callbacks::weak_reference`].
 pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
     let logger = plan.logger;
     let gone = {

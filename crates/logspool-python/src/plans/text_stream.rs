@@ -6,7 +6,7 @@
 //! logspool determines the offsets of these fields once: it writes to sample streams and looks which word changes
 //! (`python/logspool/_streams.py`). If that fails, every record calls `flush()`.
 //!
-//! Atomics outside `queue`: the offsets are written once at install.
+//! Atomics belong in `queue`; those of this file are an exception: the offsets are written once at install.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -196,7 +196,7 @@ unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failur
         }
         if let Some(sink) = stream.after {
             flushing::flush(py, Some(sink), Some(pipeline::shutdown_timeout()))
-                .map_err(|error| Failure::interrupted(py, error))?;
+                .map_err(|error| Failure::raised(py, error))?;
         }
         leaving::method(text.bind(py), &names().flush).ok_or_else(|| Failure::of_error(py))?;
     }

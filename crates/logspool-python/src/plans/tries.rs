@@ -4,7 +4,8 @@
 //! thread for example, makes plans stale before they are used. Each call would then make a useless plan, and threads
 //! would wait for each other. After [`MAX_UNUSED`] such plans the next calls take the stock path at once.
 //!
-//! Atomics outside `queue`: all threads share the counters, on the slow path of a call.
+//! Atomics belong in `queue`; those of this file are an exception: all threads share the counters, on the slow path of
+//! a call.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logspool_sys::published::{Counted, Published};
-use pyo3::ffi::{self, PyObject};
 
 use crate::interpreter::object::{self, Object};
 use crate::plans::environment;
@@ -14,7 +13,7 @@ use crate::plans::environment;
 #[derive(Clone)]
 pub enum Watched {
     Logger,
-    /// A handler, a formatter or its style.
+    /// A handler, a filter, a formatter or its style.
     Part(Arc<Changes>),
 }
 
@@ -110,7 +109,8 @@ pub enum Effect {
     Nothing,
     /// All plans.
     Plans,
-    /// All plans, which are dropped at once: they keep an object alive that the assignment may free.
+    /// All plans. They are dropped immediately: they hold the old value of the attribute, which the program may expect
+    /// to be freed by the assignment.
     Release,
     /// All plans, and the description of the handler or formatter.
     Changed,
@@ -142,8 +142,8 @@ pub fn effect(watched: &Watched, object: Object<'_, '_>, name: Object<'_, '_>) -
     effect.unwrap_or_else(|| if hides_attribute(object, name) { of_hidden } else { Effect::Nothing })
 }
 
-/// The effect of an attribute that plans read from a logger; `None` for other attributes. They matter only if they hide
-/// an attribute of the class.
+/// Returns what an assignment to this attribute of a logger makes stale; `None` for attributes that plans do not read.
+/// An assignment to such an attribute matters only if it hides an attribute of the class.
 fn effect_on_logger(name: &str) -> Option<Effect> {
     match name {
         "handlers" | "parent" | "filters" | "__class__" | "__dict__" => Some(Effect::Release),
@@ -155,28 +155,66 @@ fn effect_on_logger(name: &str) -> Option<Effect> {
     }
 }
 
-/// The effect of an attribute that plans or descriptions read from a handler, formatter or style; `None` for other
-/// attributes. They matter only if they hide an attribute of the class.
+/// Returns what an assignment to this attribute of a handler, formatter or style makes stale; `None` for attributes
+/// that neither plans nor descriptions read. An assignment to such an attribute matters only if it hides an attribute
+/// of the class.
 fn effect_on_part(name: &str) -> Option<Effect> {
     match name {
         "level" => Some(Effect::Plans),
         "filters" => Some(Effect::Release),
         "__class__" | "__dict__" => Some(Effect::All),
         "formatter" => Some(Effect::Formatter),
+        // The attributes of `logging.Filter`. Handlers have a name too.
+        "name" | "nlen" => Some(Effect::Plans),
+        // Those of known filters.
+        "uuid_length" | "default_value" => Some(Effect::Plans),
         "stream" | "terminator" | "lock" | "mode" | "encoding" | "errors" | "delay" | "baseFilename" | "_closed"
         | "_style" | "_fmt" | "datefmt" | "_defaults" | "_tpl" | "maxBytes" | "backupCount" | "when" | "interval"
         | "utc" | "atTime" | "rolloverAt" | "suffix" | "extMatch" | "dayOfWeek" | "dev" | "ino" | "_builtin_open" => {
             Some(Effect::Changed)
         }
+        name if of_known_formatter(name) => Some(Effect::Changed),
         _ => None,
     }
 }
 
+/// True for the attributes that the formatters of known packages read (`python/logspool/known`).
+fn of_known_formatter(name: &str) -> bool {
+    matches!(
+        name,
+        "prefix"
+            | "rename_fields"
+            | "rename_fields_keep_missing"
+            | "static_fields"
+            | "reserved_attrs"
+            | "timestamp"
+            | "defaults"
+            | "exc_info_as_array"
+            | "stack_info_as_array"
+            | "_required_fields"
+            | "_skip_fields"
+            | "level_name_colors"
+            | "status_code_colours"
+            | "use_colors"
+            | "log_colors"
+            | "secondary_log_colors"
+            | "reset"
+            | "no_color"
+            | "force_color"
+            | "style"
+            | "_extra"
+            | "_exclude_fields"
+            | "_stack_trace_limit"
+            | "ensure_ascii"
+            | "json_default"
+            | "json_encoder"
+            | "json_serializer"
+            | "json_indent"
+            | "json_ensure_ascii"
+    )
+}
+
 /// True if an attribute of this name on the object would hide an attribute of its class. `name` must be a `str`.
 fn hides_attribute(object: Object<'_, '_>, name: Object<'_, '_>) -> bool {
-    unsafe extern "C" {
-        fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
-    }
-    // SAFETY: a live type and str, and the thread is attached; the result is only compared with null.
-    unsafe { !_PyType_Lookup(object::class_of(object), name.as_ptr()).is_null() }
+    !object::of_class(object, name).is_null()
 }

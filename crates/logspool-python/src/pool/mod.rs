@@ -2,7 +2,8 @@
 //!
 //! The path of a job:
 //!
-//! - [`verbs`] has `Pool.submit` and similar methods. [`intake`] makes a [`job`] from their arguments and adds it to the
+//! - [`verbs`] has `Pool.submit` and similar methods. [`intake`] makes a [`job`] from their arguments and adds it to
+//!   the
 //!   queue of [`core`].
 //! - A [`worker`] runs the job and ends its [`future`], whose Python type is in [`future_type`].
 //! - [`view`] is the result of `Pool.options`. Its options become the job's [`extra`], for example [`results`].

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
 
 use crate::interpreter::names::{self, names};
@@ -122,9 +123,21 @@ impl RecordQueue {
         Self { records: Mutex::new(records), capacity, max_bytes }
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A free-threaded interpreter may have stopped a thread that holds the lock. Objects that are not visited are
+        // kept until a later collection.
+        let Ok(records) = self.records.try_lock() else { return Ok(()) };
+        records.queued.iter().try_for_each(|(record, _)| visit.call(record))
+    }
+
+    fn __clear__(&self) {
+        let queued = std::mem::take(&mut self.records().queued);
+        drop(queued);
+    }
+
     /// Accept a record if a place is free. Return None, "wake" if the caller has to wake the thread, or the reason for
     /// a refusal.
-    fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
+    pub fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Free)
     }
 

@@ -4,6 +4,7 @@
 
 use super::directive::ArgumentKind;
 use super::needs::Need;
+use super::styled_spec::DerivedAttribute;
 use super::unsupported::Unsupported;
 use crate::cpython::CpythonRules;
 
@@ -28,6 +29,8 @@ pub(super) enum Attribute {
     Process,
     ProcessName,
     Message,
+    /// An attribute that the formatter adds.
+    Derived(Box<DerivedAttribute>),
     /// An extra field.
     Field(Box<str>),
 }

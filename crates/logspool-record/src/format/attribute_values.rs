@@ -31,11 +31,12 @@ impl AttributeValues {
     ) -> Result<(), RenderError> {
         match attribute {
             Attribute::Message => record.push_message(out).map_err(|Malformed| RenderError::Malformed)?,
-            Attribute::AscTime => {
-                if let Some(asctime) = &self.asctime {
-                    asctime.push(record.time_ns, self.clock, &mut state.asctime, out);
-                }
-            }
+            Attribute::AscTime => match (record.asctime, &self.asctime) {
+                (Some(text), _) => out.extend_from_slice(text.as_bytes()),
+                (None, Some(asctime)) => asctime.push(record.time_ns, self.clock, &mut state.asctime, out),
+                (None, None) => {}
+            },
+            Attribute::Derived(derived) => derived.push(self, record, state, out)?,
             Attribute::Name => out.extend_from_slice(record.logger.as_bytes()),
             Attribute::LevelName => self.push_level_name(record.level, out),
             Attribute::Line => push_unsigned(out, u64::from(record.line())),
@@ -81,7 +82,7 @@ impl AttributeValues {
             Attribute::ProcessName => text(record.process_name),
             Attribute::Process => self.process_id.map_or(Value::None, |id| Value::Int(i64::from(id))),
             Attribute::Field(name) => record.field(name).ok_or(RenderError::MissingField)?,
-            Attribute::Message | Attribute::AscTime | Attribute::LevelName => Value::None,
+            Attribute::Message | Attribute::AscTime | Attribute::LevelName | Attribute::Derived(_) => Value::None,
         })
     }
 }

@@ -10,16 +10,21 @@ use super::directive::{ArgumentKind, RenderedBy};
 use super::entry::EntryLayout;
 use super::json::JsonLayout;
 use super::moment::RecordTimes;
-use super::needs::Needs;
+use super::needs::{Need, Needs};
+use super::object::ObjectLayout;
 use super::pattern::{Piece, compile_text};
-use super::spec::{FormatSpec, Layout, Style};
+use super::spec::{FormatSpec, Layout};
+use super::style::Style;
+use super::styled_spec::{DerivedAttribute, FieldRule};
 use super::time::AscTime;
 use super::unsupported::Unsupported;
 
 #[derive(Debug, Clone)]
 pub(super) enum Body {
-    Text(Box<[Piece]>),
+    /// The pieces, and the text at the end of the first line.
+    Text(Box<[Piece]>, Box<[u8]>),
     Json(JsonLayout),
+    Object(ObjectLayout),
     Entry(EntryLayout),
 }
 
@@ -43,6 +48,8 @@ pub struct Format {
     pub(super) body: Body,
     pub(super) values: AttributeValues,
     pub(super) terminator: Box<[u8]>,
+    /// Fields that the format treats in a way of its own.
+    limits: Box<[(String, FieldRule)]>,
     needs: Needs,
 }
 
@@ -54,8 +61,12 @@ impl Format {
     /// [`Unsupported`]: the reason why the Formatter must stay on the stock path.
     pub fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
         let body = match &spec.layout {
-            Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
+            Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?, Box::default()),
             Layout::Json { fields, extras } => Body::Json(JsonLayout::compile(fields, *extras, spec.cpython)?),
+            Layout::Styled(styled) => {
+                Body::Text(compile_text(styled.style, &styled.template, spec)?, styled.end.as_bytes().into())
+            }
+            Layout::Object(object) => Body::Object(ObjectLayout::compile(object, spec.cpython)?),
             Layout::Entry => Body::Entry(EntryLayout::compile(spec)),
         };
         let mut needs = Needs::default();
@@ -64,11 +75,15 @@ impl Format {
             shows_asctime |= *attribute == Attribute::AscTime;
             match attribute {
                 Attribute::Field(name) => needs.insert_field(name),
+                Attribute::Derived(derived) => {
+                    shows_asctime |= matches!(**derived, DerivedAttribute::FieldOrTime(_));
+                    derived.fields().for_each(|name| needs.insert_field(name));
+                }
                 attribute => attribute.need().into_iter().for_each(|need| needs.insert(need)),
             }
         };
         match &body {
-            Body::Text(pieces) => pieces.iter().for_each(|piece| match piece {
+            Body::Text(pieces, _) => pieces.iter().for_each(|piece| match piece {
                 Piece::Show(attribute, _) => note(attribute),
                 Piece::Literal(_) => {}
             }),
@@ -76,10 +91,29 @@ impl Format {
                 layout.attributes().for_each(note);
                 layout.add_needs(&mut needs);
             }
+            Body::Object(layout) => {
+                layout.attributes().for_each(note);
+                layout.add_needs(&mut needs);
+            }
             Body::Entry(layout) => layout.add_needs(&mut needs),
+        }
+        if let Layout::Styled(styled) = &spec.layout {
+            styled.limits.iter().for_each(|(name, _)| needs.insert_field(name));
+            if styled.own_exceptions {
+                needs.insert(Need::OwnExceptions);
+            }
+            if styled.marks_records {
+                needs.insert(Need::LastStop);
+                needs.insert(Need::Marks);
+            }
         }
         Ok(Self {
             body,
+            limits: if let Layout::Styled(styled) = &spec.layout {
+                styled.limits.as_slice().into()
+            } else {
+                Box::default()
+            },
             values: AttributeValues {
                 asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
                 clock: RecordTimes::new(spec),
@@ -96,20 +130,47 @@ impl Format {
         &self.needs
     }
 
+    /// Whether Python raises an error for a record without the extra field `name`.
+    pub fn requires_field(&self, name: &str) -> bool {
+        let Body::Text(pieces, _) = &self.body else { return false };
+        pieces.iter().any(|piece| match piece {
+            Piece::Show(Attribute::Field(field), _) => **field == *name,
+            Piece::Show(Attribute::Derived(derived), _) => {
+                derived.requires_fields() && derived.fields().any(|field| field == name)
+            }
+            _ => false,
+        })
+    }
+
     /// Returns which side renders the extra field `name` for a value of type `kind`.
     ///
-    /// [`RenderedBy::Deferred`]: send the value. [`RenderedBy::RenderInCaller`]: send `str(value)` as text.
-    /// [`RenderedBy::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
+    /// [`RenderedBy::Deferred`]: send the value. [`RenderedBy::RenderInCaller`]: send `str(value)` as text, or for
+    /// [`Layout::Object`] the JSON text as `RENDERED`. [`RenderedBy::Mismatch`]: the record takes the stock path.
+    /// [`ArgumentKind::Other`] is never `Deferred`.
     pub fn accepts_field(&self, name: &str, kind: ArgumentKind) -> RenderedBy {
         let plain = if kind == ArgumentKind::Other { RenderedBy::RenderInCaller } else { RenderedBy::Deferred };
-        let Body::Text(pieces) = &self.body else { return plain };
+        let pieces = match &self.body {
+            Body::Text(pieces, _) => pieces,
+            // How `json.dumps` writes bytes depends on its encoder.
+            Body::Object(layout) if !layout.accepts_fields() => return RenderedBy::Mismatch,
+            Body::Object(_) if kind == ArgumentKind::Bytes => return RenderedBy::RenderInCaller,
+            Body::Json(_) | Body::Object(_) | Body::Entry(_) => return plain,
+        };
         let mut strictest = plain;
+        if let Some((_, limit)) = self.limits.iter().find(|(limited, _)| limited == name)
+            && limit.accepts(kind) == RenderedBy::Mismatch
+        {
+            return RenderedBy::Mismatch;
+        }
         for piece in pieces {
-            let Piece::Show(Attribute::Field(field), show) = piece else { continue };
-            if **field != *name {
-                continue;
-            }
-            match show.accepts(kind) {
+            let accepted = match piece {
+                Piece::Show(Attribute::Field(field), show) if **field == *name => show.accepts(kind),
+                Piece::Show(Attribute::Derived(derived), _) if derived.fields().any(|field| field == name) => {
+                    derived.accepts(kind)
+                }
+                _ => continue,
+            };
+            match accepted {
                 RenderedBy::Deferred => {}
                 RenderedBy::RenderInCaller => strictest = RenderedBy::RenderInCaller,
                 RenderedBy::Mismatch => return RenderedBy::Mismatch,
@@ -122,19 +183,20 @@ impl Format {
 /// Like `Formatter.usesTime`, searches the text of the template. So an escaped placeholder counts, too: Python then
 /// formats the time, and may raise.
 fn formats_time(layout: &Layout) -> bool {
-    match layout {
-        Layout::Text { style: Style::Percent, template } => template.contains("%(asctime)"),
-        Layout::Text { style: Style::Brace, template } => template.contains("{asctime"),
-        Layout::Text { style: Style::Dollar, template } => {
-            template.contains("$asctime") || template.contains("${asctime}")
-        }
-        Layout::Json { .. } | Layout::Entry => false,
+    let (style, template) = match layout {
+        Layout::Text { style, template } => (style, template),
+        Layout::Styled(styled) => (&styled.style, &styled.template),
+        Layout::Json { .. } | Layout::Object(_) | Layout::Entry => return false,
+    };
+    match style {
+        Style::Percent => template.contains("%(asctime)"),
+        Style::Brace => template.contains("{asctime"),
+        Style::Dollar => template.contains("$asctime") || template.contains("${asctime}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::Need;
     use super::*;
     use crate::cpython::{CpythonRules, TimeArithmetic};
 

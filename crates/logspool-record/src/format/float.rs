@@ -142,7 +142,8 @@ fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     };
     let product = u128::from(mantissa) * u128::from(power);
     if exponent >= 0 {
-        // The product is below 2^117, so it can be shifted by ten more bits. Larger doubles are beyond 2^63 anyway.
+        // The product is below 2^117, so a shift by ten bits still fits 128 bits. A larger exponent means a result
+        // above 2^63.
         return (exponent <= 10).then(|| u64::try_from(product << exponent).ok()).flatten();
     }
     let shift = exponent.unsigned_abs();

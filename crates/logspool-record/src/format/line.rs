@@ -52,8 +52,9 @@ impl Format {
         state.follow_zone();
         let start = out.len();
         let rendered = match &self.body {
-            Body::Text(pieces) => self.render_text(pieces, record, state, out),
+            Body::Text(pieces, end) => self.render_text(pieces, end, record, state, out),
             Body::Json(layout) => layout.render(&self.values, record, state, out),
+            Body::Object(layout) => layout.render(&self.values, record, state, out),
             Body::Entry(layout) => layout.render(record, state, out),
         };
         out.extend_from_slice(&self.terminator);
@@ -67,6 +68,7 @@ impl Format {
     fn render_text(
         &self,
         pieces: &[Piece],
+        end: &[u8],
         record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
@@ -95,6 +97,9 @@ impl Format {
                 result = Err(error);
             }
         }
+        if !end.is_empty() && !out[start..].ends_with(end) {
+            out.extend_from_slice(end);
+        }
         for text in [record.exception, record.stack].into_iter().flatten().filter(|text| !text.is_empty()) {
             if out[start..].last() != Some(&b'\n') {
                 out.push(b'\n');
@@ -115,7 +120,7 @@ impl Format {
     ) -> Result<(), RenderError> {
         let known = match attribute {
             Attribute::LevelName => self.values.levels.get(record.level).map(Value::Str),
-            Attribute::Message | Attribute::AscTime => None,
+            Attribute::Message | Attribute::AscTime | Attribute::Derived(_) => None,
             attribute => Some(self.values.get(attribute, record)?),
         };
         if let Some(value) = known {

@@ -10,30 +10,35 @@ use crate::cpython::TimeArithmetic;
 /// Nanoseconds in a second.
 const NANOS: i64 = 1_000_000_000;
 
-/// How times of a LogRecord are computed from nanoseconds.
+/// How times of a LogRecord are computed from nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RecordTimes {
+pub struct RecordTimes {
     arithmetic: TimeArithmetic,
     start_time_ns: i64,
 }
 
 impl RecordTimes {
-    pub(super) const fn new(spec: &FormatSpec) -> Self {
-        Self { arithmetic: spec.cpython.arithmetic(), start_time_ns: spec.start_time_ns }
+    /// The rules of `arithmetic`. `start_time_ns` is `logging._startTime`, in nanoseconds since the Unix epoch.
+    pub const fn of(arithmetic: TimeArithmetic, start_time_ns: i64) -> Self {
+        Self { arithmetic, start_time_ns }
     }
 
-    /// `record.created`: `time.time()`, or `time.time_ns() / 1e9`.
+    pub(super) const fn new(spec: &FormatSpec) -> Self {
+        Self::of(spec.cpython.arithmetic(), spec.start_time_ns)
+    }
+
+    /// `record.created`, in seconds: `time.time()`, or `time.time_ns() / 1e9`.
     #[inline]
-    pub(super) fn created(self, time_ns: i64) -> f64 {
+    pub fn created(self, time_ns: i64) -> f64 {
         if self.arithmetic != TimeArithmetic::Nanoseconds && time_ns % NANOS == 0 {
             return (time_ns / NANOS) as f64;
         }
         time_ns as f64 / 1e9
     }
 
-    /// `record.msecs`.
+    /// `record.msecs`, in milliseconds. `created` is the result of [`Self::created`] for the same time.
     #[inline]
-    pub(super) fn msecs(self, time_ns: i64, created: f64) -> f64 {
+    pub fn msecs(self, time_ns: i64, created: f64) -> f64 {
         match self.arithmetic {
             TimeArithmetic::FloatFraction => (created - created.trunc()) * 1000.0,
             TimeArithmetic::FloatWhole => ((created - created.trunc()) * 1000.0).trunc() + 0.0,
@@ -45,8 +50,8 @@ impl RecordTimes {
         }
     }
 
-    /// `record.relativeCreated`.
-    pub(super) fn relative_created(self, time_ns: i64) -> f64 {
+    /// `record.relativeCreated`, in milliseconds.
+    pub fn relative_created(self, time_ns: i64) -> f64 {
         match self.arithmetic {
             TimeArithmetic::FloatFraction | TimeArithmetic::FloatWhole => {
                 (self.created(time_ns) - self.created(self.start_time_ns)) * 1000.0
@@ -120,6 +125,28 @@ pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>)
     out.extend_from_slice(&digits);
 }
 
+/// Appends a time as `datetime.isoformat` writes it in UTC, with `Z` as the zone: rounded down to microseconds, which
+/// are left out if they are zero.
+pub fn push_isoformat(time_ns: i64, out: &mut Vec<u8>) {
+    push_civil(time_ns.div_euclid(NANOS), out);
+    match time_ns.rem_euclid(NANOS) / 1_000 {
+        0 => {
+            out.pop();
+        }
+        micros => push_padded(out, micros as u64, 6),
+    }
+    out.push(b'Z');
+}
+
+/// Appends `datetime.fromtimestamp(created, utc).isoformat()`: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`, without the fraction
+/// if it is 0.
+pub(super) fn push_iso_offset(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
+    push_iso(created, cache, out);
+    let end = if out.ends_with(b".000000Z") { out.len() - b".000000Z".len() } else { out.len() - 1 };
+    out.truncate(end);
+    out.extend_from_slice(b"+00:00");
+}
+
 /// Rounds a number of magnitude below 2^51. It relies on floats between 2^52 and 2^53 having no digits after the point.
 #[inline]
 fn round_ties_even(number: f64) -> i64 {
@@ -170,6 +197,35 @@ mod tests {
         ] {
             let mut out = Vec::new();
             push_iso(created, &mut SecondCache::default(), &mut out);
+
+            assert_eq!(text, String::from_utf8(out).expect("ASCII"));
+        }
+    }
+
+    #[test]
+    fn isoformat_leaves_out_microseconds_that_are_zero() {
+        for (time_ns, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1_700_000_000_000_000_999, "2023-11-14T22:13:20Z"),
+            (1_700_000_000_012_345_999, "2023-11-14T22:13:20.012345Z"),
+            (-1, "1969-12-31T23:59:59.999999Z"),
+        ] {
+            let mut out = Vec::new();
+            push_isoformat(time_ns, &mut out);
+
+            assert_eq!(text, String::from_utf8(out).expect("ASCII"));
+        }
+    }
+
+    #[test]
+    fn iso_time_with_an_offset_leaves_out_a_fraction_of_zero() {
+        for (text, created) in [
+            ("1970-01-01T00:00:00+00:00", 0.0),
+            ("1970-01-01T00:00:01.000001+00:00", 1.000_001),
+            ("1970-01-01T00:00:02+00:00", 1.999_999_9),
+        ] {
+            let mut out = Vec::new();
+            push_iso_offset(created, &mut SecondCache::default(), &mut out);
 
             assert_eq!(text, String::from_utf8(out).expect("ASCII"));
         }

@@ -5,7 +5,7 @@
 
 /// One part of a record that costs capture time and that only some formats show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Need {
     /// File, line and function of the call.
     Site = 1,
@@ -24,12 +24,23 @@ pub enum Need {
     /// The items of lists, tuples and dicts among the extra fields. Formats without this need show such a field as its
     /// text.
     Containers = 128,
+    /// Whether the message is a dict, which the format shows in another way than as text. The values of a record do not
+    /// tell, so such a record does not take the native path.
+    MessageKind = 256,
+    /// Whether the record has an exception or a stack, whose text the formatter makes in its own way. Such a record
+    /// does not take the native path.
+    OwnExceptions = 512,
+    /// Whether code sees the finished record after the formatter, which leaves other attributes on it than
+    /// `logging.Formatter` does.
+    LastStop = 1024,
+    /// Whether other formatters may show what the formatter leaves on the record.
+    Marks = 2048,
 }
 
 /// The needs of one format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    set: u8,
+    set: u16,
     fields: Vec<String>,
 }
 
@@ -37,7 +48,7 @@ impl Needs {
     /// Whether the format shows `need`.
     #[inline]
     pub const fn contains(&self, need: Need) -> bool {
-        self.set & need as u8 != 0
+        self.set & need as u16 != 0
     }
 
     /// Names of the extra fields that the format shows, each once.
@@ -57,7 +68,7 @@ impl Needs {
     }
 
     pub(super) fn insert(&mut self, need: Need) {
-        self.set |= need as u8;
+        self.set |= need as u16;
     }
 
     pub(super) fn insert_field(&mut self, name: &str) {

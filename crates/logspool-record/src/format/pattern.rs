@@ -7,7 +7,8 @@ use super::attribute::Attribute;
 use super::brace::BraceSpec;
 use super::directive::{ArgumentKind, Conversion, Directive, RenderedBy};
 use super::percent;
-use super::spec::{FormatSpec, Style};
+use super::spec::FormatSpec;
+use super::style::Style;
 use super::unsupported::Unsupported;
 
 /// One piece of a line.
@@ -81,7 +82,10 @@ struct Pieces {
 
 impl Pieces {
     fn show(&mut self, name: &str, show: AttributeStyle, spec: &FormatSpec) -> Result<(), Unsupported> {
-        let attribute = Attribute::parse(name, spec.cpython)?;
+        let attribute = match spec.derived(name) {
+            Some(derived) => Attribute::Derived(Box::new(derived.clone())),
+            None => Attribute::parse(name, spec.cpython)?,
+        };
         if attribute.kind().is_some_and(|kind| !show.shows(kind)) {
             return Err(Unsupported::Conversion);
         }

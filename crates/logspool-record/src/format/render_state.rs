@@ -56,6 +56,11 @@ const KEPT_BYTES: usize = 16 * 1024;
 /// It is a static that is read once per record. The binding that notices the change has no reference to the states.
 static ZONE: AtomicU64 = AtomicU64::new(0);
 
+/// A number that changes with the time zone of the process (`tzset`).
+pub fn zone_changes() -> u64 {
+    ZONE.load(Ordering::Relaxed)
+}
+
 /// Makes every format drop its cached times, because the time zone of the process has changed (`tzset`).
 pub fn zone_changed() {
     ZONE.fetch_add(1, Ordering::Relaxed);

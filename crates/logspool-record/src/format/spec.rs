@@ -1,19 +1,10 @@
 //! The settings of a Formatter, in the form that capture sends to the collector and writes into the segment.
 
+use super::object_spec::ObjectSpec;
+use super::style::Style;
+use super::styled_spec::{DerivedAttribute, StyledSpec};
 use crate::cpython::CpythonRules;
 use crate::definition::Zone;
-
-/// Placeholder syntax of a text layout: `logging.Formatter(style=...)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Style {
-    /// `%(message)s`.
-    #[default]
-    Percent,
-    /// `{message}`.
-    Brace,
-    /// `$message` and `${message}`.
-    Dollar,
-}
 
 /// How a JSON line shows the extra fields that the layout's `fields` do not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -42,6 +33,10 @@ pub enum Layout {
         /// Treatment of extra fields that `fields` does not name.
         extras: Extras,
     },
+    /// A text line with attributes that the formatter adds. For the rules see [`StyledSpec`].
+    Styled(StyledSpec),
+    /// One JSON object a line, as `json.dumps` writes it. For the rules see [`ObjectSpec`].
+    Object(ObjectSpec),
     /// All parts of a record, to be sent to a service. For the rules see [`entry`](super::entry).
     Entry,
 }
@@ -90,6 +85,24 @@ impl FormatSpec {
     pub fn json(fields: &[(&str, &str)], extras: Extras) -> Self {
         let fields = fields.iter().map(|(key, attribute)| ((*key).to_owned(), (*attribute).to_owned())).collect();
         Self::with_layout(Layout::Json { fields, extras })
+    }
+
+    /// The spec of a text line with attributes of its own. It follows no release of CPython, and ends lines with `\n`.
+    pub fn styled(spec: StyledSpec) -> Self {
+        Self::with_layout(Layout::Styled(spec))
+    }
+
+    /// The attribute that the formatter adds under this name.
+    pub(super) fn derived(&self, name: &str) -> Option<&DerivedAttribute> {
+        match &self.layout {
+            Layout::Styled(styled) => styled.derived(name),
+            _ => None,
+        }
+    }
+
+    /// The spec of a line that `json.dumps` makes. It follows no release of CPython, and ends lines with `\n`.
+    pub fn object(spec: ObjectSpec) -> Self {
+        Self::with_layout(Layout::Object(spec))
     }
 
     /// The spec of an entry for a service. `process_id` is the id of the process that logs.

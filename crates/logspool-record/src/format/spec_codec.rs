@@ -3,21 +3,22 @@
 //! Pipeline stage: format (see ARCHITECTURE.md). A recoverer reads these bytes of a dead process, so every length is
 //! bounded. A tuple that differs from the form that [`FormatSpec::encode`] writes is refused as a whole.
 
-use super::spec::{Extras, FormatSpec, Layout, Style};
+use super::codec_items::{number, optional, optional_text, pairs, style_from, style_number, text, tuple};
+use super::object_spec::ObjectSpec;
+use super::spec::{Extras, FormatSpec, Layout};
+use super::styled_spec::StyledSpec;
 use crate::cpython::{CpythonRules, TimeArithmetic};
 use crate::definition::Zone;
-use crate::record::{Encoder, Value, Values};
-
-/// Maximum length of a text of a spec in bytes. Chosen: format strings are below 1 KiB. A limit of twice this size
-/// would do no harm.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
-
-/// Maximum number of level names, and of fields of a JSON layout. Chosen: programs have fewer than 100. The bound
-/// limits a hostile table.
-const MAX_ITEMS: usize = 4096;
+use crate::record::{Encoder, Values};
 
 /// First item of the tuple. Another number means that the other items have another layout.
 const VERSION: i64 = 1;
+
+/// The kind of [`Layout::Object`].
+const OBJECT: i64 = 6;
+
+/// The kind of [`Layout::Styled`].
+const STYLED: i64 = 7;
 
 impl FormatSpec {
     /// Appends the spec as one tuple, in the form of the format table.
@@ -47,12 +48,7 @@ impl FormatSpec {
     fn encode_layout(&self, encoder: &mut Encoder) {
         match &self.layout {
             Layout::Text { style, template } => {
-                let style = match style {
-                    Style::Percent => 0,
-                    Style::Brace => 1,
-                    Style::Dollar => 2,
-                };
-                encoder.tuple(2).int(style).str(template);
+                encoder.tuple(2).int(style_number(*style)).str(template);
             }
             Layout::Json { fields, extras } => {
                 let extras = match extras {
@@ -64,6 +60,8 @@ impl FormatSpec {
                     encoder.str(key).str(attribute);
                 }
             }
+            Layout::Object(object) => object.encode(OBJECT, encoder),
+            Layout::Styled(styled) => styled.encode(STYLED, encoder),
             Layout::Entry => {
                 encoder.tuple(1).int(5);
             }
@@ -108,11 +106,11 @@ fn cpython(items: &mut Values<'_>) -> Option<CpythonRules> {
 fn decode_layout(mut items: Values<'_>) -> Option<Layout> {
     let kind = number::<u8>(&mut items)?;
     let style = match kind {
-        0 => Style::Percent,
-        1 => Style::Brace,
-        2 => Style::Dollar,
+        0..=2 => style_from(kind)?,
         3 => return Some(Layout::Json { fields: pairs(items, text, text)?, extras: Extras::Omit }),
         4 => return Some(Layout::Json { fields: pairs(items, text, text)?, extras: Extras::Append }),
+        7 => return StyledSpec::decode(items).map(Layout::Styled),
+        6 => return ObjectSpec::decode(items).map(Layout::Object),
         5 => return items.rest().is_empty().then_some(Layout::Entry),
         _ => return None,
     };
@@ -120,55 +118,14 @@ fn decode_layout(mut items: Values<'_>) -> Option<Layout> {
     items.rest().is_empty().then_some(Layout::Text { style, template })
 }
 
-type Read<T> = fn(&mut Values<'_>) -> Option<T>;
-
-fn pairs<A, B>(mut items: Values<'_>, first: Read<A>, second: Read<B>) -> Option<Vec<(A, B)>> {
-    let mut read = Vec::new();
-    while !items.rest().is_empty() {
-        if read.len() == MAX_ITEMS {
-            return None;
-        }
-        read.push((first(&mut items)?, second(&mut items)?));
-    }
-    Some(read)
-}
-
-fn optional(encoder: &mut Encoder, text: Option<&str>) {
-    match text {
-        Some(text) => encoder.str(text),
-        None => encoder.none(),
-    };
-}
-
-fn optional_text(items: &mut Values<'_>) -> Option<Option<String>> {
-    match items.next()? {
-        Value::None => Some(None),
-        Value::Str(text) if text.len() <= MAX_TEXT_BYTES => Some(Some(text.to_owned())),
-        _ => None,
-    }
-}
-
-fn text(items: &mut Values<'_>) -> Option<String> {
-    optional_text(items)?
-}
-
-fn number<T: TryFrom<i64>>(items: &mut Values<'_>) -> Option<T> {
-    match items.next()? {
-        Value::Int(number) => T::try_from(number).ok(),
-        _ => None,
-    }
-}
-
-fn tuple<'a>(items: &mut Values<'a>) -> Option<Values<'a>> {
-    match items.next()? {
-        Value::Tuple(inner) => Some(inner),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::codec_items::MAX_TEXT_BYTES;
+    use super::super::object_spec::{AssignedValue, TextShape};
+    use super::super::style::Style;
+    use super::super::styled_spec::{DerivedAttribute, FieldRule, NumberRange, NumberTexts, Part};
     use super::*;
+    use crate::record::Value;
 
     fn decoded(bytes: &[u8]) -> Option<FormatSpec> {
         match Values::new(bytes).next()? {
@@ -177,7 +134,64 @@ mod tests {
         }
     }
 
-    fn specs() -> [FormatSpec; 3] {
+    fn object() -> ObjectSpec {
+        let assigned = [
+            AssignedValue::Attribute("message".to_owned()),
+            AssignedValue::Constant("[1]".to_owned()),
+            AssignedValue::Exception(TextShape::Whole),
+            AssignedValue::Exception(TextShape::Lines),
+            AssignedValue::Stack(TextShape::Whole),
+            AssignedValue::Stack(TextShape::Lines),
+            AssignedValue::Timestamp,
+            AssignedValue::NullIfAbsent,
+            AssignedValue::Extras,
+            AssignedValue::Open,
+            AssignedValue::Level(NumberTexts { listed: vec![(20, "info".to_owned())], ranges: Vec::new() }),
+            AssignedValue::Close,
+            AssignedValue::NoExtras,
+        ];
+        ObjectSpec {
+            prefix: "@cee: ".to_owned(),
+            ascii: true,
+            compact: true,
+            own_exceptions: true,
+            assignments: assigned.into_iter().map(|assigned| ("key".to_owned(), assigned)).collect(),
+            hidden: vec!["request".to_owned(), "_x".to_owned()],
+            hides_private: true,
+            renamed: vec![("a".to_owned(), "b".to_owned())],
+        }
+    }
+
+    fn styled() -> StyledSpec {
+        let range = |after: Option<&str>| NumberRange {
+            low: i64::MIN,
+            high: 9,
+            before: "Level ".to_owned(),
+            after: after.map(str::to_owned),
+        };
+        let texts =
+            || NumberTexts { listed: vec![(20, "INFO:".to_owned())], ranges: vec![range(None), range(Some(":"))] };
+        let field = || "status_code".to_owned();
+        let derived = [
+            DerivedAttribute::OfLevel(texts()),
+            DerivedAttribute::OfField(field(), texts()),
+            DerivedAttribute::Joined(vec![Part::Literal("[".to_owned()), Part::Field(field())]),
+            DerivedAttribute::FieldOrTime(field()),
+            DerivedAttribute::MessageBy(field(), texts()),
+        ];
+        StyledSpec {
+            style: Style::Brace,
+            template: "{name} {message}".to_owned(),
+            derived: derived.into_iter().map(|derived| ("name".to_owned(), derived)).collect(),
+            end: "\x1b[0m".to_owned(),
+            arguments: vec!["a".to_owned(), "b".to_owned()],
+            limits: vec![("a".to_owned(), FieldRule::Number), ("b".to_owned(), FieldRule::Absent)],
+            own_exceptions: true,
+            marks_records: true,
+        }
+    }
+
+    fn specs() -> [FormatSpec; 5] {
         let mut text = FormatSpec::text(Style::Brace, "{asctime} {message:>5} \u{2603}");
         text.date_format = Some("%H".to_owned());
         text.default_msec_format = None;
@@ -186,7 +200,7 @@ mod tests {
         text.start_time_ns = -5;
         text.process_id = u32::MAX;
         let json = FormatSpec::json(&[("t", "time"), ("m", "message")], Extras::Append);
-        [text, json, FormatSpec::entry(7)]
+        [text, json, FormatSpec::entry(7), FormatSpec::object(object()), FormatSpec::styled(styled())]
     }
 
     #[test]

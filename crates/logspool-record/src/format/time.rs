@@ -207,7 +207,7 @@ impl Millis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Style;
+    use super::super::style::Style;
     use super::*;
     use crate::cpython::{CpythonRules, TimeArithmetic};
 

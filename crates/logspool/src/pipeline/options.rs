@@ -1,8 +1,9 @@
 //! The options of `install()`, and their rows.
 //!
 //! Each option needs only its row. The signature of `logspool.install`, its docstring, its checks and its reference
-//! page are generated from the rows (`make generated`). The bindings read `keeper` and `crash_signals`. Nothing reads
-//! `flush_interval` and `flush_records`: the collector looks for records so often that every allowed value is met.
+//! page are generated from the rows (`make generated`). The bindings read `keeper`, `crash_signals`, `uncaught` and
+//! `defer_formatting`. Nothing reads `flush_interval` and `flush_records`: the collector looks for records so often that
+//! every allowed value is met.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +64,13 @@ crate::options! {
         /// are written, then continues as without logspool. Handlers set earlier are called; those set later win. A
         /// handler without `install()` does so only if the option is passed.
         pub crash_signals: bool = Switch(true),
+        /// Log an exception that ends the program or a thread, as CRITICAL of the logger `logspool.uncaught`, and one
+        /// that Python ignores, as ERROR. Then wait for the write, and call the hook of `sys` or `threading` that was
+        /// set before.
+        pub uncaught: bool = Switch(false),
+        /// Run formatters that only Python can run on a thread, not in the call: see `logspool.deferred`. A kill loses
+        /// the records that wait for it.
+        pub defer_formatting: bool = Switch(false),
         ;
         /// Maximum bytes of the overflow files of stalled sinks. `None`: the lesser of 256 MiB and 1/4 of the free
         /// tmpfs.
@@ -91,6 +99,8 @@ const CHANGEABLE: &[&str] = &[
     "fallback",
     "keeper",
     "crash_signals",
+    "uncaught",
+    "defer_formatting",
 ];
 
 /// How long records of ERROR and above, or of the chosen levels, may wait for room. If no value is given, the default

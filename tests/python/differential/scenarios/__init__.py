@@ -16,6 +16,10 @@ THEMES = (
     "configuration",
     "concurrency",
     "queueing",
+    "records",
+    "record_factories",
+    "adapters",
+    "formatters",
 )
 
 

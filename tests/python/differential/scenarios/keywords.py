@@ -329,7 +329,9 @@ def makers_of_texts_that_are_patched(logging, folder):
         (logging.Formatter, "formatException", lambda self, exc_info: f"class: {exc_info[1]}"),
         (logging.Formatter, "formatStack", lambda self, text: "class"),
     ):
-        with mock.patch.object(owner, name, patched), expect(STOCK):
+        with mock.patch.object(owner, name, patched):
+            with expect(STOCK):
+                log.error("error", exc_info=_caught(ValueError("v")), stack_info=True)
             log_all()
         # Patches of what those call are followed on either path.
         log_all()

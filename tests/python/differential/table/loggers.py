@@ -244,11 +244,12 @@ for _owner in ("log", "parent", "handler"):
         def _on_owner(case, owner=_owner, change=_change):
             change(case, _filters_of(case)[owner])
 
-        # A filter of an ancestor is never asked.
+        # A filter of an ancestor is never asked. A name decides for all records of a handler at once.
+        _is_decided = _owner == "parent" or (_owner == "handler" and _change is _filter_by_name)
         named_row(
             f"{_owner}{_change.__name__}",
             _on_owner,
-            NATIVE if _owner == "parent" else STOCK,
+            NATIVE if _is_decided else STOCK,
             kinds=EVERY_KIND if _owner == "handler" else ONE_OF_EACH,
         )
 

@@ -137,6 +137,39 @@ def logger_classs_call_handlers_assigned_as_sentry_does(case):
     case.logging.Logger.callHandlers = original
 
 
+class _Proxy:
+    """Passes calls on as a proxy of wrapt does: it has the class and the attributes of the function that it wraps."""
+
+    def __init__(self, wrapped, around):
+        self._wrapped = wrapped
+        self._around = around
+
+    @property
+    def __class__(self):
+        return type(self._wrapped)
+
+    def __getattr__(self, name):
+        return getattr(self._wrapped, name)
+
+    def __get__(self, instance, owner):
+        return _Proxy(self._wrapped.__get__(instance, owner), self._around)
+
+    def __call__(self, *args, **keywords):
+        return self._around(self._wrapped(*args, **keywords))
+
+
+@row(STOCK, kinds=ONE_OF_EACH)
+def logger_classs_make_record_wrapped_as_ddtrace_does(case):
+    def changed(record):
+        record.msg = f"traced {record.msg}"
+        return record
+
+    original = case.logging.Logger.makeRecord
+    case.logging.Logger.makeRecord = _Proxy(vars(case.logging.Logger)["makeRecord"], changed)
+    yield
+    case.logging.Logger.makeRecord = original
+
+
 @row(STOCK, kinds=ONE_OF_EACH)
 def filterer_classs_filter_patched(case):
     with mock.patch.object(

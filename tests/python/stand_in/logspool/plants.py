@@ -261,7 +261,7 @@ def _leaves_a_file():
 
 # Faults in the counting --------------------------------------------------------------------------------------------
 
-PATHS = {"native": 0, "stock": 0}
+PATHS = {"native": 0, "by_record": 0, "stock": 0}
 
 
 def _counts_as(path):

@@ -22,6 +22,28 @@ use crate::plans::{environment, ids, table, text_stream};
 /// Chosen: the same as the default of `shutdown_timeout`. The wait lasts this long only if the sink is stalled.
 pub(super) const SHORT_WAIT: Duration = Duration::from_secs(5);
 
+/// The Python function `_deferring.drain`, once a handler has a deferred formatter.
+static DRAIN: OnceLock<Owned> = OnceLock::new();
+
+/// Sets `_deferring.drain`. Later calls change nothing.
+pub fn set_drain(function: Owned) {
+    let _ = DRAIN.set(function);
+}
+
+/// Waits until the records of a handler with a deferred formatter are formatted. The thread that formats does not wait.
+fn drain_deferred(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    let is_deferred = |state: &HandlerState| match &state.verdict {
+        HandlerVerdict::Adopted(adoption) => adoption.deferral.is_some(),
+        _ => false,
+    };
+    let Some(drain) = DRAIN.get() else { return Ok(()) };
+    if !known(handler).is_some_and(|state| is_deferred(&state)) {
+        return Ok(());
+    }
+    let _error = SavedError::take(handler.py());
+    drain.bind(handler.py()).call1((timeout.as_secs_f64(),)).map(drop)
+}
+
 /// The Python function `_rotation.catch_up`.
 static CATCH_UP: OnceLock<Owned> = OnceLock::new();
 
@@ -83,6 +105,7 @@ pub fn hand_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> 
 ///
 /// The errors of [`close`] and [`catch_up`].
 pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    drain_deferred(handler, timeout)?;
     let Some(state) = take(handler) else { return Ok(()) };
     let sink = state.take_sink();
     let closed = close(handler.py(), sink, timeout);
@@ -158,6 +181,7 @@ pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
 ///
 /// The error of a signal handler that ran during the wait.
 pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
+    drain_deferred(handler, timeout)?;
     let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
     flushing::flush(handler.py(), Some(id), Some(timeout))
 }

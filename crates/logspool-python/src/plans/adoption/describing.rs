@@ -10,25 +10,29 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::state::{Adoption, DescriptionInputs, HandlerState, HandlerVerdict, Sink};
 use crate::interpreter::object::Owned;
 use crate::option_values::refused;
+use crate::plans::callbacks::PlanningCallbacks;
+use crate::plans::class_version::ClassVersion;
 use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
-use crate::plans::plan::ClassVersion;
-use crate::plans::python_half::PythonHalf;
 use crate::plans::sink_options;
 use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
 
 impl HandlerState {
     /// Lets `_adopt.py` describe the handler. The state depends on the handler's class, whatever the description is.
-    pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn describe(callbacks: &PlanningCallbacks, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
         // Read before the handler is described: a change during the description then makes the state stale, never
         // wrong.
         let descriptions = environment::descriptions();
-        let outlet =
-            DescriptionInputs { parts: vec![WatchedPart::watch(address)], types: vec![ClassVersion::assigned(&class)] };
-        let formatting = DescriptionInputs { parts: vec![WatchedPart::watch_formatter_of(address)], types: Vec::new() };
+        let outlet = DescriptionInputs {
+            parts: vec![WatchedPart::watch(address)],
+            types: vec![ClassVersion::assigned(&class)],
+            ..DescriptionInputs::default()
+        };
+        let formatting =
+            DescriptionInputs { parts: vec![WatchedPart::watch_formatter_of(address)], ..DescriptionInputs::default() };
         let mut state = Self {
             descriptions,
             verdict: HandlerVerdict::Null,
@@ -40,12 +44,16 @@ impl HandlerState {
             rotated: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         };
-        state.read(&half.describe.bind(handler.py()).call1((handler,))?)?;
+        state.read(&callbacks.describe.bind(handler.py()).call1((handler,))?)?;
         Ok(state)
     }
 
     /// The state of the same handler with its current formatter; `None` if the whole handler has to be described again.
-    pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub(super) fn reformatted(
+        &self,
+        callbacks: &PlanningCallbacks,
+        handler: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Self>> {
         let HandlerVerdict::Adopted(old) = &self.verdict else { return Ok(None) };
         if old.takes_entries() {
             return Ok(None);
@@ -54,9 +62,9 @@ impl HandlerState {
         let copied = |objects: &[Owned]| objects.iter().map(|object| object.clone_ref(py)).collect();
         let mut formatting = DescriptionInputs {
             parts: vec![WatchedPart::watch_formatter_of(handler.as_ptr() as usize)],
-            types: Vec::new(),
+            ..DescriptionInputs::default()
         };
-        let format = half.describe_format.bind(handler.py()).call1((handler,))?;
+        let format = callbacks.describe_format.bind(handler.py()).call1((handler,))?;
         let adoption = Adoption {
             definition: old.definition.clone(),
             traits: old.traits,
@@ -65,13 +73,14 @@ impl HandlerState {
             errors: old.errors.clone(),
             interactive: old.interactive,
             format: formatting.read(&format)?,
+            deferral: deferral(&format)?,
             kept: copied(&old.kept),
         };
         let types = self.outlet.types.iter().map(|class| class.clone_ref(py)).collect();
         Ok(Some(Self {
             descriptions: self.descriptions,
             verdict: HandlerVerdict::Adopted(Box::new(adoption)),
-            outlet: DescriptionInputs { types, parts: self.outlet.parts.clone() },
+            outlet: DescriptionInputs { types, parts: self.outlet.parts.clone(), ..DescriptionInputs::default() },
             formatting,
             words: self.words.clone(),
             held: copied(&self.held),
@@ -91,13 +100,7 @@ impl HandlerState {
             return Ok(());
         }
         let get = |name: &str| answer.getattr(name);
-        for watched in get("watched")?.cast::<PyTuple>()?.iter() {
-            let (object, offset, mask, value) = watched.extract::<(Bound<'_, PyAny>, usize, u64, u64)>()?;
-            if mask != 0 {
-                self.words.push(StreamWord::new(object.as_ptr(), offset, mask, value));
-            }
-            self.held.push(Owned::of(&object));
-        }
+        read_watched(&get("watched")?, &mut self.words, &mut self.held)?;
         let kind: String = get("kind")?.extract()?;
         if kind == "foreign" || kind == "unopened" {
             let reason = get("reason")?.extract()?;
@@ -130,7 +133,9 @@ impl HandlerState {
                 sinks::define(kind, given, descriptor).map_err(refused)?
             }
         };
-        let format = self.formatting.read(&get("format")?)?;
+        let format = get("format")?;
+        let deferral = deferral(&format)?;
+        let format = self.formatting.read(&format)?;
         self.verdict = HandlerVerdict::Adopted(Box::new(Adoption {
             traits: sinks::traits(&definition),
             definition,
@@ -139,10 +144,33 @@ impl HandlerState {
             errors: get("errors")?.extract()?,
             interactive: get("interactive")?.extract()?,
             format,
+            deferral,
             kept,
         }));
         Ok(())
     }
+}
+
+/// Reads a `Watched` of `_streams.py`: words, and the objects that contain them.
+///
+/// # Errors
+///
+/// The answer has another form.
+pub fn read_watched(answer: &Bound<'_, PyAny>, words: &mut Vec<StreamWord>, held: &mut Vec<Owned>) -> PyResult<()> {
+    for watched in answer.cast::<PyTuple>()?.iter() {
+        let (object, offset, mask, value) = watched.extract::<(Bound<'_, PyAny>, usize, u64, u64)>()?;
+        if mask != 0 {
+            words.push(StreamWord::new(object.as_ptr(), offset, mask, value));
+        }
+        held.push(Owned::of(&object));
+    }
+    Ok(())
+}
+
+/// The `Deferral` of a `Format` of `_adopt.py`.
+fn deferral(format: &Bound<'_, PyAny>) -> PyResult<Option<Owned>> {
+    let deferral = format.getattr("deferral")?;
+    Ok((!deferral.is_none()).then(|| Owned::of(&deferral)))
 }
 
 impl DescriptionInputs {
@@ -157,6 +185,7 @@ impl DescriptionInputs {
             let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
             self.parts.push(WatchedPart::watch(part.as_ptr() as usize).after(seen));
         }
+        read_watched(&answer.getattr("watched")?, &mut self.words, &mut self.held)?;
         let form = answer.getattr("form")?;
         Ok(match form.cast::<PyString>() {
             Ok(reason) => Err(reason.extract()?),

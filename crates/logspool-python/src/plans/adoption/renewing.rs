@@ -12,27 +12,31 @@ use super::table::{enter, known, with_table};
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving::{self, EndDelay};
 use crate::interpreter::object::Owned;
-use crate::plans::python_half::{HALF, PythonHalf, installed, stands_alone, then_unlock, under_lock, with_saved_error};
+use crate::plans::callbacks::{
+    CALLBACKS, PlanningCallbacks, installed, stands_alone, then_unlock, under_lock, with_saved_error,
+};
 
 /// The state of a handler. The state is made on the first call, and made again if one of its inputs has changed.
 ///
 /// # Errors
 ///
 /// Python code raised an error, or the call has to take the stock path.
-pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<HandlerState>, Failure> {
+pub fn state(callbacks: &PlanningCallbacks, handler: &Bound<'_, PyAny>) -> Result<Arc<HandlerState>, Failure> {
     let known = known(handler);
-    let Some(old) = known else { return enter(first(HandlerState::describe(half, handler)?, half, handler)?, handler) };
+    let Some(old) = known else {
+        return enter(first(HandlerState::describe(callbacks, handler)?, callbacks, handler)?, handler);
+    };
     if old.holds() {
         return Ok(old);
     }
-    if old.outlet_holds()
-        && let Some(mut new) = old.reformatted(half, handler)?
+    if old.is_outlet_valid()
+        && let Some(mut new) = old.reformatted(callbacks, handler)?
     {
         new.inherit(&old);
         return enter(new, handler);
     }
     let followed = follow(&old, handler)?;
-    let mut new = HandlerState::describe(half, handler)?;
+    let mut new = HandlerState::describe(callbacks, handler)?;
     // In a forked child: the parent may have switched its sink to a file that the child does not have open.
     let left = old.rotates() && old.opened().is_some_and(|sink| !is_current(&sink));
     let is_same = match (&old.verdict, &new.verdict) {
@@ -45,19 +49,23 @@ pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<Handle
         new.inherit(&old);
     } else if let Some(sink) = old.take_sink() {
         let closed = close(handler.py(), Some(sink), SHORT_WAIT);
-        closed.map_err(|error| Failure::interrupted(handler.py(), error))?;
+        closed.map_err(|error| Failure::raised(handler.py(), error))?;
         if old.rotates() {
             call_catch_up(handler)?;
-            new = HandlerState::describe(half, handler)?;
+            new = HandlerState::describe(callbacks, handler)?;
         }
     }
-    enter(first(new, half, handler)?, handler)
+    enter(first(new, callbacks, handler)?, handler)
 }
 
 /// The state for first use. A handler that switches files and has no sink yet is described again under the handler's
 /// lock; for any other handler the result is `new`.
-fn first(new: HandlerState, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
-    if new.rotates() && new.open_sink().is_none() { adopt_rotating(half, handler) } else { Ok(new) }
+fn first(
+    new: HandlerState,
+    callbacks: &PlanningCallbacks,
+    handler: &Bound<'_, PyAny>,
+) -> Result<HandlerState, Failure> {
+    if new.rotates() && new.open_sink().is_none() { adopt_rotating(callbacks, handler) } else { Ok(new) }
 }
 
 /// The state of a handler for a plan that is made without the planning lock. This function describes at most the
@@ -66,15 +74,18 @@ fn first(new: HandlerState, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Re
 /// # Errors
 ///
 /// Python code raised an error, or the call has to take the stock path.
-pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerState>>, Failure> {
+pub fn ready_state(
+    callbacks: &PlanningCallbacks,
+    handler: &Bound<'_, PyAny>,
+) -> Result<Option<Arc<HandlerState>>, Failure> {
     let Some(old) = known(handler) else { return Ok(None) };
     if old.is_ready() {
         return Ok(Some(old));
     }
-    if !old.outlet_holds() || old.open_sink().is_none() {
+    if !old.is_outlet_valid() || old.open_sink().is_none() {
         return Ok(None);
     }
-    let Some(mut new) = old.reformatted(half, handler)? else { return Ok(None) };
+    let Some(mut new) = old.reformatted(callbacks, handler)? else { return Ok(None) };
     new.inherit(&old);
     let new = Arc::new(new);
     // The new state is used only if the old state is still in the table: a state that another thread has put there may
@@ -92,14 +103,14 @@ pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Opti
 ///
 /// [`Failure::Stock`] if another thread holds the handler's lock: that thread may be about to rename the file. Stock
 /// logging then waits for that thread.
-fn adopt_rotating(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
+fn adopt_rotating(callbacks: &PlanningCallbacks, handler: &Bound<'_, PyAny>) -> Result<HandlerState, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
         && !lock.call_method1("acquire", (false,))?.is_truthy()?
     {
         return Err(Failure::Stock);
     }
-    let state = HandlerState::describe(half, handler);
+    let state = HandlerState::describe(callbacks, handler);
     if let Ok(state) = &state {
         // An error is ignored here: the first use of the handler opens the sink again and reports the error.
         let _ = state.sink();
@@ -144,7 +155,7 @@ pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerSta
     if known.as_ref().is_some_and(|state| state.holds() || leaving::other_thread_ends()) {
         return Ok(known);
     }
-    let Some(half) = HALF.get() else { return Ok(None) };
+    let Some(callbacks) = CALLBACKS.get() else { return Ok(None) };
     // While the interpreter ends, this thread might never return from the Python code that describes a handler. `_stay`
     // delays the end.
     let Some(_stay) = EndDelay::new() else { return Ok(None) };
@@ -155,17 +166,17 @@ pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerSta
             if !installed() && !stands_alone(handler) {
                 return Err(Failure::Stock);
             }
-            state(half, handler)
+            state(callbacks, handler)
         };
         // This thread holds the handler's lock, for which other threads may be waiting, so it does not wait for the
         // planning lock as well. If the planning lock is taken, it uses the known state. That is safe although the
         // formatter may have changed: `emit` formats the line in the caller with the handler's current formatter.
-        if let Some(state) = known.take_if(|state| state.outlet_holds()) {
-            let locked = half.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
-            return if locked { then_unlock(half, py, describe) } else { Ok(state) };
+        if let Some(state) = known.take_if(|state| state.is_outlet_valid()) {
+            let locked = callbacks.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
+            return if locked { then_unlock(callbacks, py, describe) } else { Ok(state) };
         }
-        await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
-        under_lock(half, py, describe)
+        await_orphans(py).map_err(|error| Failure::raised(py, error))?;
+        under_lock(callbacks, py, describe)
     });
     failure::unless_stock(state).map_err(|_| ())
 }

@@ -10,9 +10,9 @@ use pyo3::Python;
 
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::object::Owned;
+use crate::plans::class_version::ClassVersion;
 use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
-use crate::plans::plan::ClassVersion;
 use crate::plans::reading::{RecordReading, reading};
 use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
@@ -46,6 +46,8 @@ pub struct Adoption {
     pub interactive: bool,
     /// The handler's formatter in a form that the collector can use, or the reason why there is no such form.
     pub format: Result<FormatParts, String>,
+    /// The `Deferral` of `_deferring.py`, if a thread of logspool formats the records.
+    pub deferral: Option<Owned>,
     /// References that keep the stream and the buffer alive.
     pub kept: Vec<Owned>,
 }
@@ -61,9 +63,9 @@ pub struct HandlerState {
     /// The inputs of the format, if the handler is adopted.
     pub(super) formatting: DescriptionInputs,
     /// Words in the C structs of the handler's stream on which the state depends.
-    pub words: Vec<StreamWord>,
+    pub(super) words: Vec<StreamWord>,
     /// References to the objects that contain `words`, and to the objects to which `words` point.
-    pub held: Vec<Owned>,
+    pub(super) held: Vec<Owned>,
     /// The sink. Earlier and later states of the handler share it, as long as they name the same destination.
     pub(super) sink: Arc<Mutex<Sink>>,
     /// Number of file switches of `sink`, and the value of this number when the handler's stream last followed a
@@ -77,10 +79,15 @@ pub struct HandlerState {
 /// The inputs of one part of a description.
 #[derive(Default)]
 pub(super) struct DescriptionInputs {
-    /// The classes, with their version tags when the handler was described.
+    /// The classes of handler, formatter and style. Each has the version tag that it had when the handler was
+    /// inspected.
     pub(super) types: Vec<ClassVersion>,
-    /// The handler, formatter and style, with their change counts when the handler was described.
+    /// The handler, formatter and style. Each has the change count that it had when the handler was inspected.
     pub(super) parts: Vec<WatchedPart>,
+    /// Change numbers of dicts that a formatter reads, with the dicts in `held`.
+    pub(super) words: Vec<StreamWord>,
+    /// The objects that contain `words`.
+    pub(super) held: Vec<Owned>,
 }
 
 /// The sink of a handler.
@@ -109,7 +116,7 @@ impl HandlerState {
 
     /// True if everything except the formatter is unchanged, so that lines formatted in the caller can use the same
     /// sink.
-    pub fn outlet_holds(&self) -> bool {
+    pub fn is_outlet_valid(&self) -> bool {
         self.is_outlet_as_described() && !self.has_rotated() && !self.is_gone()
     }
 
@@ -132,6 +139,16 @@ impl HandlerState {
     /// Classes on which the state depends, with their version tags when the handler was described.
     pub fn types(&self) -> impl Iterator<Item = &ClassVersion> {
         self.outlet.types.iter().chain(&self.formatting.types)
+    }
+
+    /// Words in C structs on which the state depends.
+    pub fn words(&self) -> impl Iterator<Item = &StreamWord> {
+        self.words.iter().chain(&self.formatting.words)
+    }
+
+    /// References to the objects that contain the words, and to the objects to which the words point.
+    pub fn held(&self) -> impl Iterator<Item = &Owned> {
+        self.held.iter().chain(&self.formatting.held)
     }
 
     /// The counter of the sink's file switches, and its value when the handler's stream last followed a switch.
@@ -245,7 +262,10 @@ impl HandlerState {
 
 impl DescriptionInputs {
     fn hold(&self) -> bool {
-        self.parts.iter().all(WatchedPart::holds) && self.types.iter().all(ClassVersion::holds)
+        self.parts.iter().all(WatchedPart::holds)
+            && self.types.iter().all(ClassVersion::holds)
+            // SAFETY: `self.held` keeps the objects that contain the words alive.
+            && self.words.iter().all(|word| unsafe { word.holds() })
     }
 }
 
@@ -253,7 +273,23 @@ impl Adoption {
     /// True if the handler's records may be sent by value: the collector can do the formatter's work, the sink takes
     /// lines, and the sink does not write through a descriptor of the program.
     pub fn may_go_by_value(&self) -> bool {
-        self.format.is_ok() && self.traits.takes == SinkInput::Lines && !self.traits.is_borrowed
+        self.format.as_ref().is_ok_and(|parts| parts.own_texts.time.is_none()) && self.goes_by_value()
+    }
+
+    /// Like [`Self::may_go_by_value`], for records with the text of the time that the formatter's own `formatTime` has
+    /// made.
+    pub fn may_go_with_time(&self) -> bool {
+        self.format.is_ok() && self.goes_by_value()
+    }
+
+    fn goes_by_value(&self) -> bool {
+        self.traits.takes == SinkInput::Lines && !self.traits.is_borrowed
+    }
+
+    /// True if the program may have replaced methods of the handler. A handler with a stream is then not adopted, but
+    /// the records of a `SinkHandler` go through the queue in any case.
+    pub fn may_be_customised(&self) -> bool {
+        self.stream.text.is_null() && self.format.is_err() && self.deferral.is_none()
     }
 
     /// True if the sink receives a record as an entry with all its parts, not as a line.
@@ -276,6 +312,7 @@ impl Adoption {
 impl Drop for Adoption {
     fn drop(&mut self) {
         self.kept.clear();
+        self.deferral = None;
     }
 }
 

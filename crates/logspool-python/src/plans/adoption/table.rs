@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::state::HandlerState;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::WeakReference;
-use crate::plans::python_half::weak_reference;
+use crate::plans::callbacks::weak_reference;
 
 pub(super) struct KnownHandler {
     pub(super) state: Arc<HandlerState>,

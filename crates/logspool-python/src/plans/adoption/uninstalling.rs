@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::closing::{flush, leave_to_writer, release};
 use super::table::{known, take, with_table};
 use crate::interpreter::object::WeakReference;
-use crate::plans::python_half;
+use crate::plans::callbacks;
 
 /// Removes the states of all handlers except logspool's own. Each sink is closed after its records are written, within
 /// `timeout`.
@@ -24,7 +24,7 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
         with_table(|table| table.states.values().map(|entry| entry.reference.clone_ref(py)).collect());
     for reference in references {
         let Some(handler) = reference.upgrade(py) else { continue };
-        if python_half::stands_alone(&handler) {
+        if callbacks::stands_alone(&handler) {
             continue;
         }
         if outcome.is_ok() {

@@ -1,4 +1,4 @@
-//! The Python half of planning: the functions of `python/logspool/_adopt.py`, and the lock under which they run.
+//! The functions of `python/logspool/_adopt.py` that planning calls, and the lock under which they run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,14 +12,18 @@ use crate::interpreter::object::{Owned, SavedError, WeakReference};
 use crate::plans::environment;
 
 /// The functions of `python/logspool/_adopt.py`, with related objects.
-pub struct PythonHalf {
+pub struct PlanningCallbacks {
     /// The function `describe(handler) -> str | Adoption`.
     pub describe: Py<PyAny>,
     /// The function `describe_format(handler) -> Format`.
     pub describe_format: Py<PyAny>,
-    /// The function `classify_logger(cls) -> str`. It returns why calls of loggers of this class must stay on the stock
-    /// path, or "".
+    /// The function `classify_logger(cls) -> tuple[str, str]`. It returns why calls of loggers of this class leave the
+    /// native path: the method that is not the stock one, and the reason in words.
     pub classify_logger: Py<PyAny>,
+    /// The function `name_of_filter(filter) -> str | tuple | None`.
+    pub name_of_filter: Py<PyAny>,
+    /// The function `describe_factory(factory) -> tuple | None`.
+    pub describe_factory: Py<PyAny>,
     /// The function `open_streams(logger, level)`.
     pub open_streams: Py<PyAny>,
     /// The function `logging_globals() -> LoggingGlobals`.
@@ -35,12 +39,12 @@ pub struct PythonHalf {
     pub forget: Py<PyAny>,
 }
 
-/// The Python half; empty until [`set_python_half`].
-pub static HALF: OnceLock<PythonHalf> = OnceLock::new();
+/// The functions of planning; empty until [`set_callbacks`].
+pub static CALLBACKS: OnceLock<PlanningCallbacks> = OnceLock::new();
 
-/// Sets the Python half. Later calls change nothing.
-pub fn set_python_half(half: PythonHalf) {
-    let _ = HALF.set(half);
+/// Sets the functions of planning. Later calls change nothing.
+pub fn set_callbacks(callbacks: PlanningCallbacks) {
+    let _ = CALLBACKS.set(callbacks);
 }
 
 /// True while `install()` is in force.
@@ -63,7 +67,7 @@ pub fn installed() -> bool {
 ///
 /// The object does not support weak references.
 pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<WeakReference> {
-    let forget = HALF.get().map(|half| half.forget.bind(object.py()));
+    let forget = CALLBACKS.get().map(|callbacks| callbacks.forget.bind(object.py()));
     WeakReference::new(object, forget)
 }
 
@@ -88,21 +92,21 @@ pub fn with_saved_error<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failu
 ///
 /// The errors of `act`, and the error of a signal handler that raised while this thread waited for the lock.
 pub fn under_lock<T>(
-    half: &PythonHalf,
+    callbacks: &PlanningCallbacks,
     py: Python<'_>,
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    half.lock.bind(py).call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
-    then_unlock(half, py, act)
+    callbacks.lock.bind(py).call_method0("acquire").map_err(|error| Failure::raised(py, error))?;
+    then_unlock(callbacks, py, act)
 }
 
 pub fn then_unlock<T>(
-    half: &PythonHalf,
+    callbacks: &PlanningCallbacks,
     py: Python<'_>,
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let result = act();
-    with_saved_error(py, || Ok(half.lock.bind(py).call_method0("release")?))?;
+    with_saved_error(py, || Ok(callbacks.lock.bind(py).call_method0("release")?))?;
     result
 }
 
@@ -119,9 +123,9 @@ pub fn stands_alone(handler: &Bound<'_, PyAny>) -> bool {
     OWN_CLASSES.get().is_some_and(|classes| handler.is_instance(&classes.bind(handler.py())).unwrap_or(false))
 }
 
-/// The class `logging.LogRecord`; `None` until the Python half is set.
+/// The class `logging.LogRecord`; `None` until [`set_callbacks`].
 pub fn record_class() -> Option<&'static Py<PyAny>> {
-    HALF.get().map(|half| &half.record_class)
+    CALLBACKS.get().map(|callbacks| &callbacks.record_class)
 }
 
 /// Runs `act` under the planning lock.
@@ -129,10 +133,10 @@ pub fn record_class() -> Option<&'static Py<PyAny>> {
 /// # Errors
 ///
 /// [`Failure::Stock`] if `act` raised an `Exception`, or if the interpreter is ending.
-pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PythonHalf) -> PyResult<T>) -> Result<T, Failure> {
-    let half = HALF.get().ok_or(Failure::Stock)?;
+pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PlanningCallbacks) -> PyResult<T>) -> Result<T, Failure> {
+    let callbacks = CALLBACKS.get().ok_or(Failure::Stock)?;
     let _stay = EndDelay::new().ok_or(Failure::Stock)?;
-    with_saved_error(py, || under_lock(half, py, || Ok(act(half)?)))
+    with_saved_error(py, || under_lock(callbacks, py, || Ok(act(callbacks)?)))
 }
 
 /// Maximum number of parents that are followed. A longer chain is treated as a loop.

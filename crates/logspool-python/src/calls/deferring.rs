@@ -1,0 +1,100 @@
+//! Hands a record to the thread that formats later, for a handler whose formatter is deferred.
+//!
+//! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/_deferring.py` has the thread.
+//! The record is captured by value: if the program could change one of its values, or has the record itself, the thread
+//! gets a copy.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::calls::record::SeenBy;
+use crate::interpreter::dict::{self, DictWalk, NewDict};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Object, Owned};
+use crate::plans::callbacks::record_class;
+use crate::pool::RecordQueue;
+
+/// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
+const RECORD_BYTES: u64 = 1200;
+
+/// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`.
+///
+/// # Errors
+///
+/// [`Failure::Stock`]: the caller has to format the line. [`Failure::Raised`]: an exception is set that leaves the
+/// call.
+pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, seen_by: SeenBy) -> Result<(), Failure> {
+    let py = record.py();
+    let attribute = |object: Object<'_, '_>, name: &Owned| object::attribute(object, name).ok_or(Failure::Stock);
+    let formatter = attribute(handler, &names().formatter)?;
+    let own = object::own_attributes(record)?;
+    let is_plain = record_class().is_some_and(|class| object::class_of(record).cast() == class.as_ptr());
+    let kept = if !is_plain || !never_changes(own.bind(py)) {
+        let function = attribute(deferral.bind(py), &names().captured)?;
+        leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?
+    } else if seen_by == SeenBy::Nobody {
+        Owned::of(&record)
+    } else {
+        copy(record, &own)?
+    };
+    let destination = object::tuple(py, &[handler, formatter.bind(py)]).ok_or_else(|| Failure::of_error(py))?;
+    let attributes = object::own_attributes(kept.bind(py))?;
+    // SAFETY: a live dict, `str` and tuple of an attached thread.
+    if unsafe { ffi::PyDict_SetItem(attributes.as_ptr(), names().destination.as_ptr(), destination.as_ptr()) } < 0 {
+        return Err(Failure::of_error(py));
+    }
+    let message = dict::get(attributes.bind(py), &names().msg).ok_or(Failure::Stock)?;
+    let size = RECORD_BYTES + object::utf8(message.bind(py)).map_or(0, <[u8]>::len) as u64;
+    let writer = attribute(deferral.bind(py), &names().writer)?;
+    let queue = attribute(writer.bind(py), &names().queue)?;
+    let queue = queue.bind(py);
+    let queue = queue.cast::<RecordQueue>().map_err(|_| Failure::Stock)?;
+    let Some(outcome) = queue.get().put(py, kept.bind(py).to_owned().unbind(), size) else {
+        return Ok(());
+    };
+    let size = Owned::of(pyo3::types::PyInt::new(py, size).as_any());
+    let arguments = [deferral.bind(py), kept.bind(py), size.bind(py), outcome.as_any().as_borrowed()];
+    leaving::method_of_values(&names().put_slowly, &arguments).map(drop).ok_or(Failure::Raised)
+}
+
+/// Copies a record whose class is exactly `LogRecord`.
+fn copy(record: Object<'_, '_>, own: &Owned) -> Result<Owned, Failure> {
+    let py = record.py();
+    let attributes = NewDict::copy_of(own.bind(py))?;
+    // SAFETY: `LogRecord` is a class made by Python code, whose instances have a `__dict__`. A new reference or null
+    // with an error set; the setter reports an error by a negative number.
+    unsafe {
+        let made = Owned::steal(ffi::PyType_GenericAlloc(object::class_of(record), 0));
+        let made = made.ok_or_else(|| Failure::of_error(py))?;
+        if ffi::PyObject_SetAttr(made.as_ptr(), names().dict.as_ptr(), attributes.as_ptr()) < 0 {
+            return Err(Failure::of_error(py));
+        }
+        Ok(made)
+    }
+}
+
+/// True if the program cannot change the values of a record. `exc_info` is not looked at: it refers to the exception
+/// and its frames.
+fn never_changes(attributes: Object<'_, '_>) -> bool {
+    // Without a GIL another thread could change the dict, so a copy is read in such builds.
+    let copied = if cfg!(Py_GIL_DISABLED) { dict::copy(attributes) } else { Ok(Owned::of(&attributes)) };
+    let Ok(copied) = copied else { return false };
+    let mut walk = DictWalk::of(copied.bind(attributes.py()));
+    while let Some((key, value)) = walk.next() {
+        if !is_fixed(value) && !object::has_text(key, &names().exc_info) {
+            return false;
+        }
+    }
+    true
+}
+
+fn is_fixed(value: Object<'_, '_>) -> bool {
+    let class = object::class_of(value).cast_const();
+    object::is_scalar(value)
+        || value.is_none()
+        || class == &raw const ffi::PyBool_Type
+        || class == &raw const ffi::PyBytes_Type
+        || object::tuple_items(value).is_some_and(|items| items.iter().all(|item| is_fixed(*item)))
+}

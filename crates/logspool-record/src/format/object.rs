@@ -1,0 +1,451 @@
+//! A line that `json.dumps` makes of a dict which a formatter fills: `pythonjsonlogger`.
+//!
+//! Pipeline stage: format (see ARCHITECTURE.md). [`ObjectSpec`] lists the assignments to the dict. Usually no key is
+//! assigned twice; then the members are written one after the other. Only if an extra field has the key of another
+//! member, or if a key is assigned only on a condition that depends on another key, the dict is put together first.
+
+use super::attribute::Attribute;
+use super::attribute_values::AttributeValues;
+use super::json_text::{push_lines, push_string, push_value};
+use super::moment::push_iso_offset;
+use super::needs::{Need, Needs};
+use super::object_spec::{AssignedValue, ObjectSpec, TextShape};
+use super::render_state::{RenderError, RenderState};
+use super::styled_spec::NumberTexts;
+use super::unsupported::Unsupported;
+use super::view::ParsedRecord;
+use crate::cpython::CpythonRules;
+use crate::record::Value;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Attribute(Attribute),
+    Constant(Box<[u8]>),
+    Exception(TextShape),
+    Stack(TextShape),
+    Timestamp,
+    NullIfAbsent,
+    Level(NumberTexts),
+    Open,
+    Close,
+    NoExtras,
+    Extras,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Assignment {
+    key: Box<str>,
+    /// The key as JSON with `: ` after it.
+    written_key: Box<[u8]>,
+    source: Source,
+}
+
+/// A compiled [`ObjectSpec`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ObjectLayout {
+    spec: ObjectSpec,
+    /// All assignments, in order.
+    assignments: Box<[Assignment]>,
+    /// The members of the object, if no extra field has the key of another member. `None` if the members have to be
+    /// found for each record.
+    members: Option<Box<[Assignment]>>,
+}
+
+impl ObjectLayout {
+    pub(super) fn compile(spec: &ObjectSpec, cpython: CpythonRules) -> Result<Self, Unsupported> {
+        let member = |(key, assigned): &(String, AssignedValue)| {
+            let source = match assigned {
+                AssignedValue::Attribute(name) => Source::Attribute(Attribute::parse(name, cpython)?),
+                AssignedValue::Constant(json) => Source::Constant(json.as_bytes().into()),
+                AssignedValue::Exception(shape) => Source::Exception(*shape),
+                AssignedValue::Stack(shape) => Source::Stack(*shape),
+                AssignedValue::Timestamp => Source::Timestamp,
+                AssignedValue::NullIfAbsent => Source::NullIfAbsent,
+                AssignedValue::Level(texts) => Source::Level(texts.clone()),
+                AssignedValue::Open => Source::Open,
+                AssignedValue::Close => Source::Close,
+                AssignedValue::NoExtras => Source::NoExtras,
+                AssignedValue::Extras => Source::Extras,
+            };
+            let mut written_key = Vec::new();
+            push_string(&mut written_key, key, spec.ascii);
+            written_key.extend_from_slice(if spec.compact { b":" } else { b": " });
+            Ok(Assignment { key: key.as_str().into(), written_key: written_key.into(), source })
+        };
+        let assignments: Box<[Assignment]> = spec.assignments.iter().map(member).collect::<Result<_, _>>()?;
+        let is_nested = assignments.iter().any(|member| member.source == Source::Open);
+        let members = if is_nested { Some(assignments.clone()) } else { unconditional(&assignments) };
+        Ok(Self { spec: spec.clone(), assignments, members })
+    }
+
+    /// The attributes that the layout shows.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = &Attribute> {
+        self.assignments.iter().filter_map(|member| match &member.source {
+            Source::Attribute(attribute) => Some(attribute),
+            _ => None,
+        })
+    }
+
+    /// Adds the needs that do not come from attributes.
+    pub(super) fn add_needs(&self, needs: &mut Needs) {
+        needs.insert(Need::MessageKind);
+        if self.spec.own_exceptions {
+            needs.insert(Need::OwnExceptions);
+        }
+        if !self.accepts_fields() {
+            needs.insert(Need::LastStop);
+        }
+        for member in &self.assignments {
+            match member.source {
+                Source::Timestamp => needs.insert(Need::Time),
+                Source::Extras | Source::NoExtras => needs.insert(Need::AllFields),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the layout shows records with extra fields.
+    pub(super) fn accepts_fields(&self) -> bool {
+        self.assignments.iter().all(|member| member.source != Source::NoExtras)
+    }
+
+    pub(super) fn render(
+        &self,
+        values: &AttributeValues,
+        record: &ParsedRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RenderError> {
+        out.extend_from_slice(self.spec.prefix.as_bytes());
+        out.push(b'{');
+        let mut writer = Writer { layout: self, values, record, state, start: out.len(), result: Ok(()) };
+        match self.members.as_deref().filter(|_| !self.has_clash(record)) {
+            Some(members) => members.iter().for_each(|member| writer.push_member(member, out)),
+            None => writer.push_assembled(out),
+        }
+        let result = writer.result;
+        out.push(b'}');
+        result
+    }
+
+    /// The extra fields that are shown, with their keys.
+    fn extras<'r, 'a: 'r>(&'r self, record: &'r ParsedRecord<'a>) -> impl Iterator<Item = (&'r str, Value<'r>)> {
+        let shown = record.fields().filter(|(name, _)| self.spec.shows_extra(name));
+        shown.map(|(name, value)| (self.spec.key_of_extra(name), value))
+    }
+
+    /// Whether an extra field has the key of another member or of another extra field.
+    fn has_clash(&self, record: &ParsedRecord<'_>) -> bool {
+        let mut seen = 0;
+        self.extras(record).any(|(key, _)| {
+            let is_member =
+                self.assignments.iter().any(|member| *member.key == *key && member.source != Source::Extras);
+            let is_renamed = !self.spec.renamed.is_empty();
+            let is_again = is_renamed && self.extras(record).take(seen).any(|(earlier, _)| earlier == key);
+            seen += 1;
+            is_member || is_again
+        })
+    }
+}
+
+/// The members if each key is assigned once, or always. `None` if only the record decides which members there are.
+fn unconditional(assignments: &[Assignment]) -> Option<Box<[Assignment]>> {
+    let mut members: Vec<Assignment> = Vec::new();
+    for member in assignments {
+        let is_conditional = matches!(member.source, Source::Exception(_) | Source::Stack(_) | Source::NullIfAbsent);
+        let is_extras = member.source == Source::Extras;
+        let known =
+            members.iter_mut().find(|known| !is_extras && known.source != Source::Extras && known.key == member.key);
+        match known {
+            Some(_) if member.source == Source::NullIfAbsent => {}
+            Some(known) => {
+                if is_conditional || matches!(known.source, Source::Exception(_) | Source::Stack(_)) {
+                    return None;
+                }
+                known.source = member.source.clone();
+            }
+            None if member.source == Source::NullIfAbsent => {
+                members.push(Assignment { source: Source::Constant((*b"null").into()), ..member.clone() });
+            }
+            None => members.push(member.clone()),
+        }
+    }
+    Some(members.into())
+}
+
+/// Writes the members of one object.
+struct Writer<'w, 'r, 'a> {
+    layout: &'w ObjectLayout,
+    values: &'w AttributeValues,
+    record: &'r ParsedRecord<'a>,
+    state: &'w mut RenderState,
+    /// Where the first member begins.
+    start: usize,
+    result: Result<(), RenderError>,
+}
+
+/// What a key of the object has been assigned.
+#[derive(Clone, Copy)]
+enum Held<'w> {
+    Source(&'w Source),
+    Extra(Value<'w>),
+}
+
+impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
+    fn push_member(&mut self, member: &Assignment, out: &mut Vec<u8>) {
+        if !self.record.has_room_for(out.len() - self.start) {
+            return;
+        }
+        match &member.source {
+            Source::Extras => {
+                let (layout, record) = (self.layout, self.record);
+                for (key, value) in layout.extras(record) {
+                    self.separate(out);
+                    self.push_key(key, out);
+                    push_value(out, value, layout.spec.ascii);
+                }
+            }
+            Source::Close => out.push(b'}'),
+            source if self.is_assigned(source) => {
+                self.separate(out);
+                out.extend_from_slice(&member.written_key);
+                self.push_source(source, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Assigns all keys to a dict first, and then writes it.
+    #[cold]
+    fn push_assembled(&mut self, out: &mut Vec<u8>) {
+        let (layout, record) = (self.layout, self.record);
+        let mut held: Vec<(&str, Held<'_>)> = Vec::new();
+        let mut assign = |key, value, only_absent: bool| match held.iter_mut().find(|(known, _)| *known == key) {
+            Some(_) if only_absent => {}
+            Some((_, known)) => *known = value,
+            None => held.push((key, value)),
+        };
+        for member in &layout.assignments {
+            match &member.source {
+                Source::Extras => {
+                    layout.extras(record).for_each(|(key, value)| assign(key, Held::Extra(value), false));
+                }
+                source if self.is_assigned(source) => {
+                    assign(&*member.key, Held::Source(source), *source == Source::NullIfAbsent);
+                }
+                _ => {}
+            }
+        }
+        for (key, value) in held {
+            if !record.has_room_for(out.len() - self.start) {
+                return;
+            }
+            self.separate(out);
+            self.push_key(key, out);
+            match value {
+                Held::Source(source) => self.push_source(source, out),
+                Held::Extra(value) => push_value(out, value, layout.spec.ascii),
+            }
+        }
+    }
+
+    fn push_key(&self, key: &str, out: &mut Vec<u8>) {
+        push_string(out, key, self.layout.spec.ascii);
+        out.extend_from_slice(if self.layout.spec.compact { b":" } else { b": " });
+    }
+
+    fn separate(&self, out: &mut Vec<u8>) {
+        // No value ends with an opening brace.
+        if out.last() != Some(&b'{') {
+            out.extend_from_slice(if self.layout.spec.compact { b"," } else { b", " });
+        }
+    }
+
+    fn is_assigned(&self, source: &Source) -> bool {
+        match source {
+            Source::Exception(_) => self.record.exception.is_some(),
+            Source::Stack(_) => self.record.stack.is_some_and(|stack| !stack.is_empty()),
+            Source::NoExtras => false,
+            _ => true,
+        }
+    }
+
+    fn push_source(&mut self, source: &Source, out: &mut Vec<u8>) {
+        let ascii = self.layout.spec.ascii;
+        match source {
+            Source::Attribute(attribute) => self.push_attribute(attribute, out),
+            Source::Constant(json) => out.extend_from_slice(json),
+            Source::Exception(shape) => push_text(out, self.record.exception, *shape, ascii),
+            Source::Stack(shape) => push_text(out, self.record.stack, *shape, ascii),
+            Source::Timestamp => {
+                let created = self.values.clock.created(self.record.time_ns);
+                out.push(b'"');
+                push_iso_offset(created, &mut self.state.iso, out);
+                out.push(b'"');
+            }
+            Source::NullIfAbsent => out.extend_from_slice(b"null"),
+            Source::Level(texts) => {
+                let mut text = Vec::new();
+                texts.push(i64::from(self.record.level), &mut text);
+                push_string(out, &String::from_utf8_lossy(&text), ascii);
+            }
+            Source::Open => out.push(b'{'),
+            Source::Extras | Source::NoExtras | Source::Close => {}
+        }
+    }
+
+    fn push_attribute(&mut self, attribute: &Attribute, out: &mut Vec<u8>) {
+        let ascii = self.layout.spec.ascii;
+        if matches!(attribute, Attribute::Message | Attribute::AscTime | Attribute::LevelName) {
+            let mut text = std::mem::take(&mut self.state.scratch);
+            text.clear();
+            if self.values.push_plain(attribute, self.record, self.state, &mut text).is_err() {
+                self.result = Err(RenderError::Malformed);
+            }
+            push_string(out, &String::from_utf8_lossy(&text), ascii);
+            self.state.scratch = text;
+            return;
+        }
+        push_value(out, self.values.get(attribute, self.record).unwrap_or(Value::None), ascii);
+    }
+}
+
+fn push_text(out: &mut Vec<u8>, text: Option<&str>, shape: TextShape, ascii: bool) {
+    let text = text.unwrap_or_default();
+    match shape {
+        TextShape::Whole => push_string(out, text, ascii),
+        TextShape::Lines => push_lines(out, text, ascii),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compile::Format;
+    use super::super::directive::{ArgumentKind, RenderedBy};
+    use super::super::{FormatSpec, RecordView};
+    use super::*;
+    use crate::record::{Encoder, Values, tag};
+
+    fn spec(assignments: &[(&str, AssignedValue)]) -> ObjectSpec {
+        let assignments = assignments.iter().map(|(key, assigned)| ((*key).to_owned(), assigned.clone())).collect();
+        ObjectSpec { ascii: true, assignments, ..ObjectSpec::default() }
+    }
+
+    fn line(spec: ObjectSpec, encoder: &Encoder) -> String {
+        let format = Format::compile(&FormatSpec::object(spec)).expect("supported");
+        let values = Values::new(&encoder.bytes);
+        let record = RecordView { time_ns: 1_500_000_000, level: 30, logger: "app", site: None, values };
+        let mut out = Vec::new();
+        format.render(&record, &mut RenderState::default(), &mut out).expect("the record fits");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    fn attribute(name: &str) -> AssignedValue {
+        AssignedValue::Attribute(name.to_owned())
+    }
+
+    #[test]
+    fn members_follow_the_assignments() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "café").context_str(tag::EXCEPTION, "E: x\ny");
+        let mut spec = spec(&[
+            ("level", attribute("levelname")),
+            ("message", attribute("message")),
+            ("user", attribute("user")),
+            ("lineno", attribute("lineno")),
+            ("taskName", attribute("taskName")),
+            ("host", AssignedValue::Constant("\"h\"".to_owned())),
+            ("exc_info", AssignedValue::Exception(TextShape::Lines)),
+            ("stack_info", AssignedValue::Stack(TextShape::Whole)),
+            ("", AssignedValue::Extras),
+            ("timestamp", AssignedValue::Timestamp),
+        ]);
+        spec.prefix = "@cee: ".to_owned();
+
+        assert_eq!(
+            "@cee: {\"level\": \"WARNING\", \"message\": \"caf\\u00e9\", \"user\": null, \"lineno\": 0, \
+             \"taskName\": null, \"host\": \"h\", \"exc_info\": [\"E: x\", \"y\"], \
+             \"timestamp\": \"1970-01-01T00:00:01.500000+00:00\"}\n",
+            line(spec, &encoder)
+        );
+    }
+
+    #[test]
+    fn a_later_value_of_a_key_takes_the_place_of_the_earlier_one() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "m");
+        encoder.field("level").int(3).field("when").bool(false).field("a").int(1).field("b").int(2);
+        let mut spec = spec(&[
+            ("level", attribute("levelname")),
+            ("message", attribute("message")),
+            ("", AssignedValue::Extras),
+            ("when", AssignedValue::Timestamp),
+            ("a", AssignedValue::NullIfAbsent),
+            ("z", AssignedValue::NullIfAbsent),
+        ]);
+        spec.renamed = vec![("b".to_owned(), "a".to_owned())];
+
+        assert_eq!(
+            "{\"level\": 3, \"message\": \"m\", \"when\": \"1970-01-01T00:00:01.500000+00:00\", \"a\": 2, \
+             \"z\": null}\n",
+            line(spec, &encoder)
+        );
+    }
+
+    #[test]
+    fn keys_that_are_assigned_twice_keep_the_first_place() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "m").context_str(tag::STACK, "s");
+        encoder.field("x").int(1);
+        let twice = spec(&[
+            ("a", attribute("message")),
+            ("", AssignedValue::Extras),
+            ("b", attribute("levelno")),
+            ("a", AssignedValue::Constant("1".to_owned())),
+        ]);
+        let conditional = spec(&[
+            ("a", attribute("message")),
+            ("b", attribute("levelno")),
+            ("a", AssignedValue::Stack(TextShape::Whole)),
+        ]);
+
+        assert_eq!("{\"a\": 1, \"x\": 1, \"b\": 30}\n", line(twice, &encoder));
+        assert_eq!("{\"a\": \"s\", \"b\": 30}\n", line(conditional.clone(), &encoder));
+        let mut without = Encoder::new();
+        without.context_str(tag::MESSAGE, "m");
+        assert_eq!("{\"a\": \"m\", \"b\": 30}\n", line(conditional, &without));
+    }
+
+    #[test]
+    fn objects_are_nested_and_compact() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "{");
+        let texts = NumberTexts { listed: vec![(30, "warning".to_owned())], ranges: Vec::new() };
+        let mut spec = spec(&[
+            ("log.level", AssignedValue::Level(texts)),
+            ("message", attribute("message")),
+            ("log", AssignedValue::Open),
+            ("origin", AssignedValue::Open),
+            ("message", attribute("lineno")),
+            ("", AssignedValue::Close),
+            ("logger", attribute("name")),
+            ("", AssignedValue::Close),
+            ("", AssignedValue::NoExtras),
+        ]);
+        spec.compact = true;
+        let format = Format::compile(&FormatSpec::object(spec.clone())).expect("supported");
+
+        assert_eq!(
+            "{\"log.level\":\"warning\",\"message\":\"{\",\"log\":{\"origin\":{\"message\":0},\"logger\":\"app\"}}\n",
+            line(spec, &encoder)
+        );
+        assert_eq!(RenderedBy::Mismatch, format.accepts_field("any", ArgumentKind::Int));
+    }
+
+    #[test]
+    fn attributes_that_are_never_sent_are_refused() {
+        let spec = spec(&[("args", attribute("args"))]);
+
+        assert_eq!(Err(Unsupported::Attribute), ObjectLayout::compile(&spec, CpythonRules::default()));
+    }
+}

@@ -1,0 +1,27 @@
+"""The methods of a formatter that make one text each, and that a program has replaced.
+
+Pipeline stage: *capture*, its slow part (see ARCHITECTURE.md). Native code calls these methods and does everything else
+of a record's format itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from logspool._stock_classes import changed_method
+
+#: `formatTime` is called for each record whose format shows `asctime`, the others for records with an exception or a
+#: stack.
+METHODS = ("formatTime", "formatException", "formatStack")
+
+
+def replaced(formatter: Any, base: type) -> dict[str, str]:
+    """Return why each of `METHODS` is not that of `base`, in words; methods that are the same are missing."""
+    attributes = vars(formatter)
+    reasons = {}
+    for name in METHODS:
+        if name in attributes:
+            reasons[name] = f"{name} is replaced on the formatter"
+        elif reason := changed_method(type(formatter), base, (name,)):
+            reasons[name] = reason
+    return reasons

@@ -1,0 +1,268 @@
+"""Programs that change a formatter which the core renders, or the class, or what it reads, after the first records."""
+
+from libraries.program import PRELUDE, Program
+
+_LOG = """\
+def handler(name, formatter):
+    made = logging.FileHandler(name)
+    made.setFormatter(formatter)
+    return made
+
+log = logging.getLogger("a.b")
+log.setLevel(1)
+"""
+
+_JSON = """\
+try:
+    from pythonjsonlogger import json as home
+except ImportError:
+    from pythonjsonlogger import jsonlogger as home
+formatter = home.JsonFormatter("%(levelname)s %(message)s %(user)s", static_fields={"host": "a", "of": {"x": 1}},
+                               rename_fields={"levelname": "level"})
+log.addHandler(handler("json.log", formatter))
+side.install()
+"""
+
+_STEPS = """\
+def step():
+    log.info("step %s", 1, extra={"user": "ann", "more": [1]})
+    log.warning("step", exc_info=ValueError("x"))
+
+step()
+"""
+
+_KNOWN = {
+    "json_options": (
+        "pythonjsonlogger",
+        _JSON
+        + _STEPS
+        + """
+formatter.static_fields["host"] = "b"
+step()
+formatter.static_fields["of"]["x"] = 2
+step()
+formatter.rename_fields["user"] = "who"
+step()
+formatter.rename_fields = {}
+step()
+formatter.json_ensure_ascii = False
+log.info("grüße")
+formatter.prefix = "> "
+step()
+formatter.json_default = repr
+step()
+formatter.json_indent = 2
+step()
+formatter.json_indent = None
+step()
+formatter.process_log_record = lambda data: {"own": True, **data}
+step()
+del formatter.process_log_record
+step()
+""",
+    ),
+    "json_class": (
+        "pythonjsonlogger",
+        _JSON
+        + _STEPS
+        + """
+stock = home.JsonFormatter.add_fields
+def add_fields(self, data, record, messages):
+    stock(self, data, record, messages)
+    data["added"] = True
+home.JsonFormatter.add_fields = add_fields
+step()
+home.JsonFormatter.add_fields = stock
+step()
+class Own(home.JsonFormatter):
+    def process_log_record(self, data):
+        return {"own": 1, **data}
+log.handlers[0].setFormatter(Own("%(message)s"))
+step()
+logging.Formatter.formatException = lambda self, ei: "patched"
+step()
+""",
+    ),
+    "json_beside_others": (
+        "pythonjsonlogger",
+        _JSON
+        + _STEPS
+        + """
+log.addHandler(handler("second.log", home.JsonFormatter("%(message)s", json_default=str)))
+step()
+log.addHandler(handler("text.log", logging.Formatter("%(message)s %(user)s %(more)s", defaults={"user": 1, "more": 2})))
+log.info("objects", extra={"user": object, "more": {"a": (1, None)}})
+step()
+log.addFilter(lambda record: setattr(record, "filtered", [record.levelno]) or True)
+step()
+log.info({"a": "dict"}, extra={"user": 1})
+log.info({"a": "dict", "exc_info": "own"}, exc_info=ValueError("x"))
+""",
+    ),
+    "uvicorn_changed": (
+        "uvicorn",
+        """\
+from uvicorn.logging import AccessFormatter, DefaultFormatter
+formatter = DefaultFormatter("%(levelprefix)s %(name)s %(message)s", use_colors=False)
+log.addHandler(handler("uvicorn.log", formatter))
+side.install()
+"""
+        + _STEPS
+        + """
+formatter.use_colors = True
+step()
+log.info("plain", extra={"color_message": "\\x1b[1m%d\\x1b[0m"})
+log.info("plain %d", 1, extra={"color_message": "\\x1b[1m%d\\x1b[0m"})
+formatter.level_name_colors = {**formatter.level_name_colors, 20: lambda name: "<" + name + ">"}
+step()
+del formatter.level_name_colors
+logging.addLevelName(20, "NOTE")
+step()
+log.log(21, "unnamed")
+log.log(3, "unnamed")
+access = AccessFormatter('%(levelprefix)s %(client_addr)s "%(request_line)s" %(status_code)s', use_colors=True)
+log.handlers[0].setFormatter(access)
+log.info('%s - "%s %s HTTP/%s" %d', "::1", "GET", "/", "1.1", 200)
+log.addHandler(handler("beside.log", logging.Formatter("%(message)s")))
+log.info('%s - "%s %s HTTP/%s" %d', "::1", "GET", "/", "1.1", 404)
+logging.raiseExceptions = False
+log.info("too few %s", 1)
+""",
+    ),
+    "colorlog_variables": (
+        "colorlog",
+        """\
+import colorlog, os
+for name in ("NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+formatter = colorlog.ColoredFormatter("%(log_color)s%(levelname)s%(reset)s %(blue)s%(message)s")
+log.addHandler(handler("colour.log", formatter))
+side.install()
+"""
+        + _STEPS
+        + """
+os.environ["NO_COLOR"] = "1"
+step()
+os.environ["FORCE_COLOR"] = "1"
+step()
+del os.environ["FORCE_COLOR"], os.environ["NO_COLOR"]
+formatter.log_colors["INFO"] = "red"
+step()
+formatter.reset = False
+step()
+formatter.no_color = True
+step()
+""",
+    ),
+    "django_marks": (
+        "django",
+        """\
+from django.core.management.color import make_style
+from django.utils.log import ServerFormatter
+formatter = ServerFormatter("{message} {status_code}", style="{")
+log.addHandler(handler("server.log", formatter))
+side.install()
+def step():
+    for status in (None, 0, 101, 200, 304, 301, 404, 400, 500, 999):
+        log.info("GET %s", "/", extra={"status_code": status})
+step()
+formatter.style = make_style("")
+step()
+formatter.style.HTTP_SUCCESS = lambda text: "<" + text + ">"
+step()
+formatter.style = make_style("light")
+log.addHandler(handler("plain.log", logging.Formatter("%(message)s|%(msg)s")))
+step()
+""",
+    ),
+    "ecs_changed": (
+        "ecs_logging",
+        """\
+import ecs_logging
+formatter = ecs_logging.StdlibFormatter(exclude_fields=["@timestamp", "process"], extra={"service.name": "a"})
+log.addHandler(handler("ecs.log", formatter))
+side.install()
+def step():
+    log.info("step %s", 1)
+    log.info("step", extra={"http": {"request.method": "GET"}, "trace.id": "x"})
+step()
+formatter._extra["service.id"] = 7
+step()
+formatter.ensure_ascii = False
+log.info("grüße")
+log.info("stack", extra={"log": 1})
+logging.addLevelName(20, "Note")
+step()
+""",
+    ),
+    "correlation_filter": (
+        "asgi_correlation_id",
+        """\
+from asgi_correlation_id import CorrelationIdFilter, correlation_id
+
+form = logging.Formatter("%(levelname)s [%(correlation_id)s] %(message)s")
+ids = CorrelationIdFilter(uuid_length=4, default_value="none-at-all")
+first = handler("first.log", form)
+first.addFilter(ids)
+log.addHandler(first)
+side.install()
+
+def step():
+    log.info("step %s", 1)
+    log.warning("step", extra={"user": "ann"}, exc_info=ValueError("x"))
+
+for value in (None, "abcdefgh", "", "grüße", None):
+    step()
+    correlation_id.set(value)
+step()
+for value in (7, 3.5):
+    correlation_id.set(value)
+    logging.raiseExceptions = False
+    try:
+        step()
+    except TypeError as error:
+        print(error)
+ids.uuid_length = None
+step()
+correlation_id.set("abcdefgh")
+ids.default_value = None
+step()
+log.info("own", extra={"correlation_id": 1})
+ids.name = "elsewhere"
+step()
+first.setLevel(logging.WARNING)
+step()
+second = handler("second.log", logging.Formatter("%(message)s"))
+log.addHandler(second)
+step()
+second.addFilter(ids)
+step()
+second.setFormatter(form)
+second.addFilter(CorrelationIdFilter(uuid_length=2))
+step()
+second.filters.clear()
+second.addFilter(logging.Filter("other"))
+step()
+log.removeHandler(second)
+log.addFilter(CorrelationIdFilter(uuid_length=2))
+step()
+log.filters.clear()
+stock = CorrelationIdFilter.filter
+CorrelationIdFilter.filter = lambda self, record: setattr(record, "correlation_id", "patched") or True
+step()
+CorrelationIdFilter.filter = stock
+import asgi_correlation_id.log_filters as home
+from contextvars import ContextVar
+home.correlation_id = ContextVar("other", default="o")
+step()
+first.filters.clear()
+class Own(CorrelationIdFilter):
+    def filter(self, record):
+        return super().filter(record) and record.levelno > 20
+first.addFilter(Own())
+step()
+""",
+    ),
+}
+
+KNOWN = [Program(f"known_{name}", (package,), PRELUDE + _LOG + text) for name, (package, text) in _KNOWN.items()]
