@@ -2,6 +2,7 @@
 //!
 //! Pipeline stage: format (see ARCHITECTURE.md).
 
+use super::braced::{BracedGrammar, BracedTemplate};
 use super::malformed::Malformed;
 use super::percent::{MessageTemplate, push_unused_arguments};
 use crate::definition::Grammar;
@@ -12,6 +13,8 @@ use crate::record::Values;
 pub enum SiteTemplate {
     /// Python's `msg % args`.
     Percent(MessageTemplate),
+    /// A template with placeholders in braces.
+    Braced(BracedTemplate),
     /// A text in which nothing is replaced.
     Plain(Box<str>),
 }
@@ -21,19 +24,28 @@ impl SiteTemplate {
     pub fn parse(grammar: Grammar, source: &str) -> Self {
         match grammar {
             Grammar::Percent => Self::Percent(MessageTemplate::parse(source)),
-            Grammar::Fmt | Grammar::Rust | Grammar::Plain => Self::Plain(source.into()),
+            Grammar::Fmt => Self::Braced(BracedTemplate::parse(BracedGrammar::Fmt, source)),
+            Grammar::Rust => Self::Braced(BracedTemplate::parse(BracedGrammar::Rust, source)),
+            Grammar::Plain => Self::Plain(source.into()),
         }
     }
 
-    /// Appends the text for `values`.
+    /// Appends the text for the arguments `values`. `fields` are the values of the record from the first extra field
+    /// on.
     ///
     /// # Errors
     ///
     /// [`Malformed`] if values are missing or left over, or cannot be shown as the template demands. The text is still
     /// written, with the marker `<?>` at each such place.
-    pub(super) fn render(&self, mut values: Values<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    pub(super) fn render(
+        &self,
+        mut values: Values<'_>,
+        fields: Values<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
         match self {
             Self::Percent(template) => template.render(&mut values, out),
+            Self::Braced(template) => template.render(values, fields, out),
             Self::Plain(text) => {
                 out.extend_from_slice(text.as_bytes());
                 if values.rest().is_empty() {
@@ -55,7 +67,7 @@ mod tests {
         let template = SiteTemplate::parse(Grammar::Plain, "100%% {{}} {x} %s");
         let mut out = Vec::new();
 
-        assert_eq!(Ok(()), template.render(Values::new(&[]), &mut out));
+        assert_eq!(Ok(()), template.render(Values::new(&[]), Values::new(&[]), &mut out));
         assert_eq!(b"100%% {{}} {x} %s", out.as_slice());
     }
 
@@ -67,7 +79,7 @@ mod tests {
 
         assert_eq!(
             Err(Malformed),
-            SiteTemplate::parse(Grammar::Plain, "x").render(Values::new(&encoder.bytes), &mut out)
+            SiteTemplate::parse(Grammar::Plain, "x").render(Values::new(&encoder.bytes), Values::new(&[]), &mut out)
         );
         assert_eq!(b"x<?> 1", out.as_slice());
     }

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::braced::named_values;
 use super::malformed::{MARKER, Malformed};
 use super::template::SiteTemplate;
 use crate::definition::SiteDefinition;
@@ -207,15 +208,7 @@ impl<'a> ParsedRecord<'a> {
 
     /// The extra fields in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
-        let mut values = self.fields;
-        std::iter::from_fn(move || {
-            while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
-                if let Entry::Context(Context::Field(key, value)) = values.next_entry()? {
-                    return Some((key, value));
-                }
-            }
-            None
-        })
+        named_values(self.fields)
     }
 
     /// Appends the message: the message of the record if it is complete, else the site's template with the arguments.
@@ -234,7 +227,7 @@ impl<'a> ParsedRecord<'a> {
             return Err(Malformed);
         };
         let SiteTemplate::Percent(template) = template else {
-            let rendered = template.render(self.arguments, out);
+            let rendered = template.render(self.arguments, self.fields, out);
             return if self.malformed { Err(Malformed) } else { rendered };
         };
         if self.arguments.rest().is_empty() {
