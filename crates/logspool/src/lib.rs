@@ -24,6 +24,8 @@ mod fallback;
 #[cfg(not(loom))]
 pub mod keeper;
 #[cfg(not(loom))]
+pub mod front;
+#[cfg(not(loom))]
 mod lateness;
 #[cfg(not(loom))]
 pub mod meters;

@@ -1,0 +1,133 @@
+//! The macros of logging calls.
+
+/// Logs at [`Level::Trace`](crate::front::Level::Trace). See [`info!`](crate::info).
+#[macro_export]
+macro_rules! trace {
+    ($($call:tt)+) => { $crate::record!($crate::front::Level::Trace, $($call)+) };
+}
+
+/// Logs at [`Level::Debug`](crate::front::Level::Debug). See [`info!`](crate::info).
+#[macro_export]
+macro_rules! debug {
+    ($($call:tt)+) => { $crate::record!($crate::front::Level::Debug, $($call)+) };
+}
+
+/// Logs at [`Level::Info`](crate::front::Level::Info).
+///
+/// The text and its arguments follow the rules of `format!`. `target: "name",` before the text names the logger, which
+/// is otherwise the path of the module. Keys with values come before the text and end with `;`.
+///
+/// ```
+/// # let (user, milliseconds) = ("ada", 0.25);
+/// logspool::info!("user {} waited {:.3} ms", user, milliseconds);
+/// logspool::info!(target: "shop", user = user, waited = milliseconds; "done");
+/// logspool::info!("a value of another type: {}", logspool::front::debug(Some(1)));
+/// ```
+///
+/// A text with an error does not compile:
+///
+/// ```compile_fail
+/// logspool::info!("{} and {}", 1);
+/// ```
+#[macro_export]
+macro_rules! info {
+    ($($call:tt)+) => { $crate::record!($crate::front::Level::Info, $($call)+) };
+}
+
+/// Logs at [`Level::Warn`](crate::front::Level::Warn). See [`info!`](crate::info).
+#[macro_export]
+macro_rules! warn {
+    ($($call:tt)+) => { $crate::record!($crate::front::Level::Warn, $($call)+) };
+}
+
+/// Logs at [`Level::Error`](crate::front::Level::Error). See [`info!`](crate::info).
+#[macro_export]
+macro_rules! error {
+    ($($call:tt)+) => { $crate::record!($crate::front::Level::Error, $($call)+) };
+}
+
+/// Logs at a level that is known when the program is compiled. See [`info!`](crate::info).
+#[macro_export]
+macro_rules! record {
+    ($level:expr, target: $target:expr, $($call:tt)+) => { $crate::__call!($level, $target, [] $($call)+) };
+    ($level:expr, $($call:tt)+) => { $crate::__call!($level, ::std::module_path!(), [] $($call)+) };
+}
+
+/// Takes the keys of a call apart, then its text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __call {
+    ($level:expr, $target:expr, $keys:tt $text:literal $(, $($arguments:tt)*)?) => {
+        $crate::__send!($level, $target, $keys, $text, ($($($arguments)*)?))
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:ident = $value:expr, $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($key, $value)] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:ident = $value:expr; $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($key, $value)] $($call)+)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __send {
+    ($level:expr, $target:expr, [$(($key:ident, $value:expr))*], $text:literal, ($($arguments:tt)*)) => {{
+        static SITE: $crate::front::CallSite = $crate::front::CallSite::new(
+            $level,
+            $target,
+            (::std::file!(), ::std::line!(), ""),
+            $text,
+        );
+        const IS_TEXT_OF_CALLER: bool = {
+            const NAMES: &[&str] = $crate::__names!([] $($arguments)*);
+            $crate::front::template::has_names(NAMES) || $crate::front::template::has_captures($text, NAMES)
+        };
+        if let ::std::option::Option::Some(call) = SITE.begin() {
+            let fields = &$crate::__pairs!($(($crate::front::Keyed(::std::stringify!($key), &$value)))*);
+            if IS_TEXT_OF_CALLER {
+                call.send_text(fields, ::std::format_args!($text, $($arguments)*));
+            } else {
+                $crate::__deferred!(call, fields, $text, [] $($arguments)*);
+            }
+        }
+    }};
+}
+
+/// The names of the arguments; "" for an argument without a name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __names {
+    ([$($names:expr,)*]) => { &[$($names),*] };
+    ([$($names:expr,)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__names!([$($names,)* ::std::stringify!($name),] $($($rest)*)?)
+    };
+    ([$($names:expr,)*] $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__names!([$($names,)* "",] $($($rest)*)?)
+    };
+}
+
+/// Nested pairs of values.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __pairs {
+    () => { () };
+    ($value:tt $($rest:tt)*) => { ($value, $crate::__pairs!($($rest)*)) };
+}
+
+/// Queues the arguments, after the compiler has checked them against the text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __deferred {
+    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*]) => {
+        // The closure is never called. It lets the compiler check text and arguments.
+        let _ = || ::std::format!($text, $($values),*);
+        $call.send($fields, &$crate::__pairs!($((&$values))*));
+    };
+    // A call with named arguments makes its text, so this code does not run for it.
+    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        let _ = $call;
+    };
+    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*] $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__deferred!($call, $fields, $text, [$($values,)* $value,] $($($rest)*)?);
+    };
+}

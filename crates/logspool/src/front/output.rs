@@ -1,0 +1,99 @@
+//! Where the lines of a Rust program go.
+
+use std::path::{Path, PathBuf};
+
+use logspool_record::definition::{Descriptor, SinkDefinition};
+use logspool_record::format::FormatSpec;
+
+use super::Level;
+use crate::option::OptionValue;
+use crate::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
+
+/// A destination of lines, with its own lowest level and its own format.
+#[derive(Debug, Clone)]
+pub struct Output {
+    kind: OutputKind,
+    pub(super) min_level: u16,
+    pub(super) format: Option<FormatSpec>,
+}
+
+#[derive(Debug, Clone)]
+enum OutputKind {
+    File(PathBuf),
+    Descriptor(i32),
+    Sink(&'static str, Vec<(String, OptionValue)>),
+}
+
+impl Output {
+    fn of(kind: OutputKind) -> Self {
+        Self { kind, min_level: 0, format: None }
+    }
+
+    /// Appends to a file, which is created where it is missing.
+    pub fn file(path: impl AsRef<Path>) -> Self {
+        Self::of(OutputKind::File(path.as_ref().to_owned()))
+    }
+
+    /// Writes to standard output.
+    pub fn stdout() -> Self {
+        Self::of(OutputKind::Descriptor(1))
+    }
+
+    /// Writes to standard error.
+    pub fn stderr() -> Self {
+        Self::of(OutputKind::Descriptor(2))
+    }
+
+    /// Any other sink, by the name of its kind and its options: see the reference of sinks.
+    pub fn sink(kind: &'static str, options: impl IntoIterator<Item = (String, OptionValue)>) -> Self {
+        Self::of(OutputKind::Sink(kind, options.into_iter().collect()))
+    }
+
+    /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`.
+    pub fn service(address: &str) -> Self {
+        let address = ("address".to_owned(), OptionValue::Text(address.to_owned()));
+        Self::sink("service", [address]).format(FormatSpec::entry(std::process::id()))
+    }
+
+    /// Accepts only records of this level and above.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.min_level = level as u16;
+        self
+    }
+
+    /// Shows the lines of this output in a format of its own, with the names of [`Level`].
+    #[must_use]
+    pub fn format(mut self, format: FormatSpec) -> Self {
+        self.format = Some(FormatSpec { level_names: Level::names(), ..format });
+        self
+    }
+
+    /// The file, if this output is one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.kind {
+            OutputKind::File(path) => Some(path),
+            OutputKind::Descriptor(_) | OutputKind::Sink(..) => None,
+        }
+    }
+
+    /// The definition of the sink.
+    ///
+    /// # Errors
+    ///
+    /// The text of the reason: an unknown kind or option, or a value that it does not accept.
+    pub(super) fn define(&self) -> Result<SinkDefinition, String> {
+        match &self.kind {
+            OutputKind::File(path) => {
+                let Some(path) = path.to_str() else {
+                    return Err(format!("the path {} is not UTF-8: rename the file", path.display()));
+                };
+                Ok(FileOptions { path: path.to_owned() }.define(Descriptor::Open))
+            }
+            OutputKind::Descriptor(number) => Ok(ConsoleOptions { descriptor: *number }.define(Descriptor::Open)),
+            OutputKind::Sink(kind, options) => {
+                sinks::define(kind, options.clone(), Descriptor::Open).map_err(|error| error.to_string())
+            }
+        }
+    }
+}

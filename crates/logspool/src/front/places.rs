@@ -1,0 +1,109 @@
+//! The ids of places that the macros of other crates name at each call, without a `static` of ours.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use logspool_record::definition::{Grammar, SiteDefinition};
+use logspool_sys::fork_safe_lock::PerProcess;
+
+use super::registry::{self, SiteIds};
+use super::site::PlaceKey;
+use crate::pipeline;
+
+/// Maximum number of places that a thread remembers, and that the process defines. A thread that has met more begins
+/// anew. Records of places beyond the limit of the process show no location.
+///
+/// Chosen: large programs have some thousand logging calls. Targets that are made at run time must not take memory
+/// without a limit.
+const MAX_OF_THREAD: usize = 4096;
+const MAX_OF_PROCESS: usize = 16 * 1024;
+
+/// The places of one pipeline, by a hash of their key. Places with one hash are compared.
+#[derive(Default)]
+struct Places {
+    epoch: u64,
+    known: HashMap<u64, Vec<(OwnedKey, SiteIds)>>,
+    count: usize,
+}
+
+/// A [`PlaceKey`] with texts of its own.
+struct OwnedKey {
+    target: String,
+    file: String,
+    key: PlaceKey<'static>,
+}
+
+impl OwnedKey {
+    fn of(key: &PlaceKey<'_>) -> Self {
+        let bare = PlaceKey { level: key.level, target: "", file: "", line: key.line, function: "" };
+        Self { target: key.target.to_owned(), file: key.file.to_owned(), key: bare }
+    }
+
+    fn is(&self, key: &PlaceKey<'_>) -> bool {
+        self.key.line == key.line
+            && self.key.level == key.level
+            && self.target == key.target
+            && self.file == key.file
+    }
+}
+
+thread_local! {
+    static OF_THREAD: RefCell<Places> = RefCell::default();
+}
+
+static OF_PROCESS: PerProcess<Places> = PerProcess::new();
+
+/// The ids of a place, which is defined at the first call of the process.
+pub(super) fn find(key: &PlaceKey<'_>) -> SiteIds {
+    let known = OF_THREAD.try_with(|places| places.borrow().get(key)).ok().flatten();
+    known.unwrap_or_else(|| {
+        let ids = OF_PROCESS.with(|places| places.get(key).unwrap_or_else(|| places.define(key)));
+        let _ = OF_THREAD.try_with(|places| {
+            let mut places = places.borrow_mut();
+            if places.count >= MAX_OF_THREAD {
+                *places = Places::default();
+            }
+            places.insert(key, ids);
+        });
+        ids
+    })
+}
+
+impl Places {
+    fn get(&self, key: &PlaceKey<'_>) -> Option<SiteIds> {
+        if self.epoch != pipeline::id_epoch() {
+            return None;
+        }
+        self.known.get(&hash(key))?.iter().find_map(|(known, ids)| known.is(key).then_some(*ids))
+    }
+
+    fn insert(&mut self, key: &PlaceKey<'_>, ids: SiteIds) {
+        if self.epoch != ids.epoch {
+            *self = Self { epoch: ids.epoch, ..Self::default() };
+        }
+        self.count += 1;
+        self.known.entry(hash(key)).or_default().push((OwnedKey::of(key), ids));
+    }
+
+    #[cold]
+    fn define(&mut self, key: &PlaceKey<'_>) -> SiteIds {
+        if self.count >= MAX_OF_PROCESS && self.epoch == pipeline::id_epoch() {
+            return registry::define(None, key.target, key.level as u16);
+        }
+        let site = SiteDefinition {
+            file: key.file.to_owned(),
+            line: key.line,
+            function: key.function.to_owned(),
+            template: None,
+            grammar: Grammar::Plain,
+        };
+        let ids = registry::define(Some(&site), key.target, key.level as u16);
+        self.insert(key, ids);
+        ids
+    }
+}
+
+fn hash(key: &PlaceKey<'_>) -> u64 {
+    // The line and the address of the file's name tell most places apart.
+    (key.file.as_ptr() as u64) ^ u64::from(key.line).rotate_left(40)
+}

@@ -1,0 +1,172 @@
+//! What a Rust program has configured, and what of it the current pipeline knows.
+//!
+//! Sinks, formats, routes and call sites have ids of one pipeline. After a fork the child has a new pipeline, so
+//! everything is defined again at the first call there.
+//!
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the lowest level, which every call reads.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
+use logspool_record::format::{Format, FormatSpec, Need};
+use logspool_sys::fork_safe_lock::PerProcess;
+
+use super::output::Output;
+use crate::pipeline;
+
+/// What the program has configured. It never changes after the start.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) outputs: Vec<Output>,
+    pub(super) format: FormatSpec,
+    /// Prefixes of targets, each with the lowest level of its records.
+    pub(super) target_levels: Vec<(String, u16)>,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// The lowest level of a record. Above every level until the program has started logging.
+static MIN_LEVEL: AtomicU16 = AtomicU16::new(u16::MAX);
+static DEFINED: PerProcess<Defined> = PerProcess::new();
+
+/// What the pipeline with the number `epoch` knows.
+#[derive(Debug, Default)]
+struct Defined {
+    epoch: u64,
+    /// For each output its sink and format; `None` if it could not be opened.
+    targets: Vec<Option<Target>>,
+    routes: HashMap<String, Option<u32>>,
+}
+
+/// Ids of a call site in one pipeline.
+#[derive(Debug, Clone, Copy)]
+pub struct SiteIds {
+    /// The pipeline.
+    pub(super) epoch: u64,
+    /// Id in the site table, or 0: the caller then makes the text.
+    pub(super) site: u32,
+    /// Id in the route table; `None` if no output accepts the records.
+    pub(super) route: Option<u32>,
+    /// Whether a format shows the thread.
+    pub(super) shows_thread: bool,
+}
+
+/// The lowest level of a record, as its number.
+#[inline(always)]
+pub(super) fn min_level() -> u16 {
+    MIN_LEVEL.load(Ordering::Relaxed)
+}
+
+pub(super) fn set_min_level(level: u16) {
+    MIN_LEVEL.store(level, Ordering::Relaxed);
+}
+
+/// Stores the settings. `false`: the program has started logging before.
+pub(super) fn set(settings: Settings) -> bool {
+    SETTINGS.set(settings).is_ok()
+}
+
+impl Settings {
+    /// Whether the records of this level of a target are wanted.
+    fn accepts(&self, target: &str, level: u16) -> bool {
+        let is_prefix = |prefix: &str| {
+            target.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        // The longest prefix decides.
+        let rule = self.target_levels.iter().filter(|(prefix, _)| is_prefix(prefix)).max_by_key(|(prefix, _)| prefix.len());
+        rule.is_none_or(|(_, min_level)| level >= *min_level)
+    }
+
+    fn format_of<'a>(&'a self, output: &'a Output) -> &'a FormatSpec {
+        output.format.as_ref().unwrap_or(&self.format)
+    }
+
+    fn shows_thread(&self) -> bool {
+        let needs_thread = |output: &Output| {
+            let format = Format::compile(self.format_of(output));
+            format.is_ok_and(|format| {
+                format.needs().contains(Need::ThreadId) || format.needs().contains(Need::ThreadName)
+            })
+        };
+        self.outputs.iter().any(needs_thread)
+    }
+}
+
+impl Defined {
+    /// Defines the outputs in the current pipeline, unless it knows them. Returns the reasons of those that failed.
+    fn refresh(&mut self, settings: &Settings) -> Vec<String> {
+        if self.epoch == pipeline::id_epoch() && self.targets.len() == settings.outputs.len() {
+            return Vec::new();
+        }
+        let mut failed = Vec::new();
+        self.routes.clear();
+        self.targets.clear();
+        for output in &settings.outputs {
+            let opened = output.define().and_then(|definition| pipeline::open_sink(&definition));
+            let format = pipeline::define_format(settings.format_of(output));
+            self.targets.push(match (opened, format) {
+                (Ok(sink), Some(format)) => Some(Target { sink, format, min_level: output.min_level }),
+                (Ok(_), None) => {
+                    failed.push("the format is not valid".to_owned());
+                    None
+                }
+                (Err(reason), _) => {
+                    failed.push(reason);
+                    None
+                }
+            });
+        }
+        // The first definition begins the pipeline, so its number is read last.
+        self.epoch = pipeline::id_epoch();
+        failed
+    }
+
+    fn route(&mut self, target: &str) -> Option<u32> {
+        let target = if self.routes.len() < MAX_TARGET_ROUTES || self.routes.contains_key(target) { target } else { "" };
+        if let Some(known) = self.routes.get(target) {
+            return *known;
+        }
+        let targets: Vec<Target> = self.targets.iter().flatten().copied().collect();
+        let route = if targets.is_empty() {
+            None
+        } else {
+            pipeline::define_route(&RouteDefinition { logger: target.to_owned(), targets })
+        };
+        self.routes.insert(target.to_owned(), route);
+        route
+    }
+}
+
+/// Opens all outputs now.
+///
+/// # Errors
+///
+/// The reasons of all outputs that could not be opened.
+pub(super) fn open_outputs(settings: &Settings) -> Result<(), String> {
+    let failed = DEFINED.with(|defined| defined.refresh(settings));
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// Maximum number of targets with a route. Records of further targets go to the route of the target `""`.
+///
+/// Chosen: large programs have some thousand modules, and the table of routes has room for more.
+const MAX_TARGET_ROUTES: usize = 4096;
+
+/// Defines a call site, if there is one, and its route in the current pipeline.
+#[cold]
+pub(super) fn define(site: Option<&SiteDefinition>, target: &str, level: u16) -> SiteIds {
+    let none = SiteIds { epoch: pipeline::id_epoch(), site: 0, route: None, shows_thread: false };
+    let Some(settings) = SETTINGS.get() else { return none };
+    if !settings.accepts(target, level) {
+        return none;
+    }
+    DEFINED.with(|defined| {
+        for reason in defined.refresh(settings) {
+            crate::fallback::report(&format!("an output cannot be opened after a fork: {reason}"));
+        }
+        let route = defined.route(target);
+        let site = site.and_then(pipeline::define_site).unwrap_or(0);
+        SiteIds { epoch: defined.epoch, site, route, shows_thread: settings.shows_thread() }
+    })
+}

@@ -1,0 +1,118 @@
+//! What the macros find out about their text while the program is compiled.
+
+/// Whether a text names a variable inside its braces that is not among `given`, the names of the call's arguments:
+/// `"{name}"`, or `"{:width$}"`. Only the caller can make such a text.
+///
+/// The text is valid: the compiler has checked it by `format_args!`.
+pub const fn has_captures(text: &str, given: &[&str]) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'{' {
+            at += 1;
+            continue;
+        }
+        at += 1;
+        if at < bytes.len() && bytes[at] == b'{' {
+            at += 1;
+            continue;
+        }
+        let start = skip_spaces(bytes, at);
+        let mut end = start;
+        while end < bytes.len() && is_of_name(bytes[end]) {
+            end += 1;
+        }
+        if is_capture(bytes, start, end, given) {
+            return true;
+        }
+        // The width and the precision may be names too, each followed by `$`.
+        let mut word = end;
+        while end < bytes.len() && bytes[end] != b'}' {
+            if bytes[end] == b'$' && is_capture(bytes, word, end, given) {
+                return true;
+            }
+            if !is_of_name(bytes[end]) {
+                word = end + 1;
+            }
+            end += 1;
+        }
+        at = end + 1;
+    }
+    false
+}
+
+const fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() && bytes[at] == b' ' {
+        at += 1;
+    }
+    at
+}
+
+const fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// Whether `bytes[start..end]` is a name, not a number, and none of the given ones.
+const fn is_capture(bytes: &[u8], mut start: usize, end: usize, given: &[&str]) -> bool {
+    // In `{:08width$}` the zero is a flag.
+    while start < end && bytes[start] == b'0' && end - start > 1 {
+        start += 1;
+    }
+    if start == end || bytes[start].is_ascii_digit() {
+        return false;
+    }
+    let mut index = 0;
+    while index < given.len() {
+        if is_same(bytes, start, end, given[index].as_bytes()) {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+const fn is_same(bytes: &[u8], start: usize, end: usize, name: &[u8]) -> bool {
+    if end - start != name.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < name.len() {
+        if bytes[start + index] != name[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// Whether any of the arguments has a name. Their names are not in a record, so the caller makes the text.
+pub const fn has_names(given: &[&str]) -> bool {
+    let mut index = 0;
+    while index < given.len() {
+        if !given[index].is_empty() {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_names_are_found() {
+        for text in ["{name}", "a {} { name }", "{name:?}", "{:width$}", "{:.precision$}", "{0:>08width$.3}", "{ä}"] {
+            assert!(has_captures(text, &["", "other"]), "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_and_escapes_are_no_captures() {
+        for text in ["", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}"]
+        {
+            assert!(!has_captures(text, &["", "x"]), "{text}");
+        }
+    }
+}
