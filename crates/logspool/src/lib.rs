@@ -22,9 +22,9 @@ mod durable;
 #[cfg(not(loom))]
 mod fallback;
 #[cfg(not(loom))]
-pub mod keeper;
-#[cfg(not(loom))]
 pub mod front;
+#[cfg(not(loom))]
+pub mod keeper;
 #[cfg(not(loom))]
 mod lateness;
 #[cfg(not(loom))]

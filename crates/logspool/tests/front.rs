@@ -89,7 +89,10 @@ fn a_program_logs_what_it_writes() {
     let json_lines = lines(&json);
     assert_eq!(4, json_lines.len());
     assert_eq!(
-        format!("{{\"level\":\"WARN\",{},\"order\":17,\"user\":\"ada\",\"paid\":true,\"cost\":2.5}}", end("order 17 is late")),
+        format!(
+            "{{\"level\":\"WARN\",{},\"order\":17,\"user\":\"ada\",\"paid\":true,\"cost\":2.5}}",
+            end("order 17 is late")
+        ),
         json_lines[0]
     );
     assert_eq!(format!("{{\"level\":\"ERROR\",{}}}", end("1")), json_lines[1]);

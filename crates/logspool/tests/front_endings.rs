@@ -62,10 +62,8 @@ fn each_accepted_record_is_in_the_file_once() {
 
     let text = std::fs::read_to_string(folder.path().join("a.log")).unwrap();
     for ending in endings {
-        let numbers: Vec<u32> = text
-            .lines()
-            .filter_map(|line| line.strip_suffix(&format!(" of {ending}"))?.parse().ok())
-            .collect();
+        let numbers: Vec<u32> =
+            text.lines().filter_map(|line| line.strip_suffix(&format!(" of {ending}"))?.parse().ok()).collect();
         assert_eq!((0..COUNT).collect::<Vec<_>>(), numbers, "{ending}");
     }
     assert_eq!(COUNT as usize * endings.len(), text.lines().count());

@@ -14,8 +14,8 @@ use log::kv::{Error, Key, Value, VisitSource, VisitValue};
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 
 use super::argument::{Argument, ValueWriter};
-use super::site::{self, PlaceKey};
-use super::{Level, registry};
+use super::places::PlaceKey;
+use super::{Level, registry, site};
 
 /// The logger.
 #[derive(Debug)]
@@ -53,7 +53,13 @@ impl Log for LogFront {
         if (level as u16) < registry::min_level() {
             return;
         }
-        let key = PlaceKey { level, target: record.target(), file: record.file().unwrap_or(""), line: record.line().unwrap_or(0), function: "" };
+        let key = PlaceKey {
+            level,
+            target: record.target(),
+            file: record.file().unwrap_or(""),
+            line: record.line().unwrap_or(0),
+            function: "",
+        };
         let Some(call) = site::begin_at(&key) else { return };
         let mut fields = Fields::default();
         // The visitor reports no error.

@@ -19,6 +19,8 @@
 mod argument;
 mod builder;
 mod level;
+#[cfg(feature = "log")]
+pub mod log_front;
 mod macros;
 mod output;
 #[cfg(any(feature = "log", feature = "tracing"))]
@@ -27,8 +29,6 @@ mod process;
 mod registry;
 mod site;
 pub mod template;
-#[cfg(feature = "log")]
-pub mod log_front;
 #[cfg(feature = "tracing")]
 pub mod tracing_layer;
 

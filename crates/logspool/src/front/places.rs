@@ -7,7 +7,6 @@ use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::registry::{self, SiteIds};
-use super::site::PlaceKey;
 use crate::pipeline;
 
 /// Maximum number of places that a thread remembers, and that the process defines. A thread that has met more begins
@@ -17,6 +16,16 @@ use crate::pipeline;
 /// without a limit.
 const MAX_OF_THREAD: usize = 4096;
 const MAX_OF_PROCESS: usize = 16 * 1024;
+
+/// A place that another crate's macros have found. Texts are compared by value: a name may be made at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PlaceKey<'a> {
+    pub(super) level: Level,
+    pub(super) target: &'a str,
+    pub(super) file: &'a str,
+    pub(super) line: u32,
+    pub(super) function: &'a str,
+}
 
 /// The places of one pipeline, by a hash of their key. Places with one hash are compared.
 #[derive(Default)]
@@ -40,10 +49,7 @@ impl OwnedKey {
     }
 
     fn is(&self, key: &PlaceKey<'_>) -> bool {
-        self.key.line == key.line
-            && self.key.level == key.level
-            && self.target == key.target
-            && self.file == key.file
+        self.key.line == key.line && self.key.level == key.level && self.target == key.target && self.file == key.file
     }
 }
 

@@ -70,11 +70,11 @@ pub(super) fn set(settings: Settings) -> bool {
 impl Settings {
     /// Whether the records of this level of a target are wanted.
     fn accepts(&self, target: &str, level: u16) -> bool {
-        let is_prefix = |prefix: &str| {
-            target.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        };
+        let is_prefix =
+            |prefix: &str| target.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
         // The longest prefix decides.
-        let rule = self.target_levels.iter().filter(|(prefix, _)| is_prefix(prefix)).max_by_key(|(prefix, _)| prefix.len());
+        let rule =
+            self.target_levels.iter().filter(|(prefix, _)| is_prefix(prefix)).max_by_key(|(prefix, _)| prefix.len());
         rule.is_none_or(|(_, min_level)| level >= *min_level)
     }
 
@@ -123,7 +123,8 @@ impl Defined {
     }
 
     fn route(&mut self, target: &str) -> Option<u32> {
-        let target = if self.routes.len() < MAX_TARGET_ROUTES || self.routes.contains_key(target) { target } else { "" };
+        let target =
+            if self.routes.len() < MAX_TARGET_ROUTES || self.routes.contains_key(target) { target } else { "" };
         if let Some(known) = self.routes.get(target) {
             return *known;
         }

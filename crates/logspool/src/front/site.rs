@@ -39,20 +39,9 @@ pub struct Call<'a> {
     route: u32,
 }
 
-/// A place that another crate's macros have found. Texts are compared by value: a name may be made at run time.
-#[cfg(any(feature = "log", feature = "tracing"))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PlaceKey<'a> {
-    pub(super) level: Level,
-    pub(super) target: &'a str,
-    pub(super) file: &'a str,
-    pub(super) line: u32,
-    pub(super) function: &'a str,
-}
-
 /// Begins a call at a place. `None` if no output accepts its record.
 #[cfg(any(feature = "log", feature = "tracing"))]
-pub(super) fn begin_at(key: &PlaceKey<'_>) -> Option<Call<'static>> {
+pub(super) fn begin_at(key: &super::places::PlaceKey<'_>) -> Option<Call<'static>> {
     let ids = super::places::find(key);
     Some(Call { site: None, level: key.level, ids, route: ids.route? })
 }

@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn arguments_and_escapes_are_no_captures() {
-        for text in ["", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}"]
+        for text in
+            ["", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}"]
         {
             assert!(!has_captures(text, &["", "x"]), "{text}");
         }

@@ -24,8 +24,8 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::argument::{Argument, Keyed, ValueWriter};
-use super::site::{self, PlaceKey};
-use super::{Level, registry};
+use super::places::PlaceKey;
+use super::{Level, registry, site};
 
 /// The layer. It takes the levels from [`Builder::level`](super::Builder::level); filters of `tracing-subscriber` work
 /// too.

@@ -59,7 +59,7 @@ const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
 
 /// A sink whose undelivered records are delivered.
 #[derive(Debug)]
-pub struct Output {
+pub struct DeliveryOutput {
     /// Index in the segment's sink table.
     pub sink: usize,
     /// Id of the sink.
@@ -82,7 +82,7 @@ pub struct Output {
     base: u64,
 }
 
-impl Output {
+impl DeliveryOutput {
     /// Makes an output to which nothing is delivered yet.
     pub fn new(id: u32, path: PathBuf, numbering: Option<Numbering>) -> Self {
         let (records, bytes, base) = (0, 0, 0);
@@ -142,7 +142,7 @@ pub struct Delivery<'a> {
     decoded: &'a Decoded,
     adopter: Option<&'a dyn Adopter>,
     progress: SinkCheckpoints,
-    outputs: Vec<Output>,
+    outputs: Vec<DeliveryOutput>,
     source: OrphanSource<'a>,
     renderer: Renderer,
     batch: u64,
@@ -153,7 +153,7 @@ pub struct Delivery<'a> {
 #[derive(Debug)]
 pub struct DeliveryOutcome {
     /// The outputs. Each has the counts of its delivered records.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<DeliveryOutput>,
     /// Number of records and bytes that the delivery found to be unreadable.
     pub damage: Damage,
 }
@@ -164,7 +164,7 @@ impl<'a> Delivery<'a> {
         folder: &'a Folder,
         claim: &'a Claim<'a>,
         decoded: &'a Decoded,
-        mut outputs: Vec<Output>,
+        mut outputs: Vec<DeliveryOutput>,
         adopter: Option<&'a dyn Adopter>,
     ) -> Self {
         // The checkpoints were read again after the outputs were made, so use their newer numbers.
@@ -273,7 +273,7 @@ impl<'a> Delivery<'a> {
     /// Stops all outputs that lack the current batch. The record that cannot be read now may belong to any of them.
     fn stop(&mut self, error: &io::Error) {
         let Self { outputs, progress, decoded, batch, .. } = self;
-        let lacks = |output: &&mut Output| progress.lacks(output.sink, *batch, &decoded.spilled);
+        let lacks = |output: &&mut DeliveryOutput| progress.lacks(output.sink, *batch, &decoded.spilled);
         outputs.iter_mut().filter(lacks).for_each(|output| output.stop(error));
     }
 
@@ -373,7 +373,7 @@ fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &Recove
 /// The outputs that lack the current batch.
 struct BatchOutputs<'a> {
     image: &'a Image,
-    outputs: &'a mut [Output],
+    outputs: &'a mut [DeliveryOutput],
     progress: &'a SinkCheckpoints,
     spilled: &'a Spilled,
     batch: u64,

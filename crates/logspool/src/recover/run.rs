@@ -10,7 +10,7 @@ use logspool_sys::folder::Folder;
 use super::adopter::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
-use super::delivery::{Delivery, Output};
+use super::delivery::{Delivery, DeliveryOutput};
 use super::file_action::{FileAction, RecoverOptions, Undeliverable};
 use super::image::{SinkSlot, UnreadableSegment};
 use super::leftover::{self, Leftover, OwnerState};
@@ -221,10 +221,10 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
                     }
                     FileAction::Append | FileAction::DropOlder(_) if self.folder.is_own() => {
                         let numbering = decoded.progress.numbering(sink);
-                        outputs.push(Output::new(decoded.image.sink_id(sink), path, numbering));
+                        outputs.push(DeliveryOutput::new(decoded.image.sink_id(sink), path, numbering));
                     }
                     FileAction::Take if self.adopter.is_some() => {
-                        outputs.push(Output::for_adopter(decoded.image.sink_id(sink), path));
+                        outputs.push(DeliveryOutput::for_adopter(decoded.image.sink_id(sink), path));
                     }
                     FileAction::Leave | FileAction::Take | FileAction::Append | FileAction::DropOlder(_) => {
                         reasons.push(Reason::Unwanted { path, records })
@@ -298,10 +298,10 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         &mut self,
         claim: &Claim<'_>,
         decoded: &Decoded,
-        outputs: Vec<Output>,
+        outputs: Vec<DeliveryOutput>,
         reasons: &mut Vec<Reason>,
     ) -> io::Result<()> {
-        for Output { sink, path, records, bytes, error, is_taken, .. } in outputs {
+        for DeliveryOutput { sink, path, records, bytes, error, is_taken, .. } in outputs {
             self.report.add_delivered(path.clone(), records, bytes, is_taken);
             match error {
                 None => claim.close(sink)?,
