@@ -1,4 +1,4 @@
-"""The longest call while nobody reads a pipe and while it is read again, beside the longest empty call of the same loop.
+"""The longest call while nobody reads a pipe and while it is read again, beside the longest empty call of that loop.
 
 Lines of usual length and short ones: a queue is full of records long before it is full of short lines.
 A run tells something only where its empty calls were short: a machine that keeps threads from the processor makes both
@@ -60,12 +60,13 @@ with tempfile.TemporaryDirectory() as folder:
         logspool.flush(60)
         reader.kill()
     refused = sum(logspool.stats().levels["INFO"].refused.values())
-print(json.dumps({"thaw_ms": max(frozen, longest), "thaw_empty_ms": max(frozen_empty, longest_empty), "refused": refused}))
+longest, longest_empty = max(frozen, longest), max(frozen_empty, longest_empty)
+print(json.dumps({"thaw_ms": longest, "thaw_empty_ms": longest_empty, "refused": refused}))
 """
 
 
 def measure(quick: bool) -> dict[str, float]:
-    """Return the longest call of the best run, and the longest empty call of that run, in ms: the worse of the lines."""
+    """Return the longest call of the best run, and the longest empty call of that run, in ms, of the worse lines."""
     bests = [_best(quick, *line) for line in LINES.values()]
     worst = max(bests, key=lambda run: run["thaw_ms"])
     return {name: worst[name] for name in ("thaw_ms", "thaw_empty_ms")}
