@@ -274,8 +274,9 @@ impl Collector {
         }
         let turn = if batch_counts.bytes < SMALL_BATCH_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
         self.report_refusals(host);
+        let lane_bytes = batch_counts.bytes as usize;
         self.publish(number, ranges, batch_counts);
-        self.send_chunks(host, number);
+        self.send_chunks(host, number, lane_bytes);
         turn
     }
 
@@ -355,7 +356,7 @@ impl Collector {
         self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: batch_counts.blobs });
     }
 
-    fn send_chunks(&mut self, host: &dyn CollectorHost, number: u64) {
+    fn send_chunks(&mut self, host: &dyn CollectorHost, number: u64, lane_bytes: usize) {
         let now = clock::monotonic_ns();
         let with_message = std::mem::take(&mut self.open_chunks.sinks_with_message);
         for (outlet, mut chunk) in self.open_chunks.take_all() {
@@ -368,7 +369,7 @@ impl Collector {
                 outlet.drop_chunk(&chunk, DropReason::OverflowFull);
                 continue;
             }
-            if outlet.push(chunk, now) {
+            if outlet.push(chunk, lane_bytes, now) {
                 host.start_writer(outlet);
             }
         }

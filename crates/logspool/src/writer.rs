@@ -65,24 +65,29 @@ pub const STUCK_NS: u64 = 20_000_000;
 const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 
 /// If a write takes longer than this while another chunk waits, the waiting chunks move to overflow. The queued chunks
-/// on the heap must also hold at least [`SPILL_ABOVE_BYTES`].
+/// on the heap must also occupy at least [`SPILL_ABOVE_BYTES`] of the lanes.
 ///
 /// Chosen: a healthy write of a batch takes a tenth of this time. A lane at 200,000 records a second fills in 15 ms, so
 /// callers do not notice the delay. Halving it would spill on a busy disk; doubling it lengthens the longest call of a
 /// burst.
 const SPILL_AFTER_NS: u64 = 500_000;
-/// The number of queued bytes for [`SPILL_AFTER_NS`]. It is half a batch, so that a lane never waits for a second one.
-const SPILL_ABOVE_BYTES: usize = 32 * 1024;
+/// Lane space for [`SPILL_AFTER_NS`] and [`LAG_NS`]. Lane space is counted, not lines: the lines of a full lane may be
+/// as short as a tenth of their records.
+///
+/// Chosen: a quarter of the smallest lane. Halving it spills for a few records; doubling it leaves a small lane full
+/// until the sink counts as stuck.
+const SPILL_ABOVE_BYTES: usize = 8 * 1024;
 
-/// If overflow files hold earlier chunks, a chunk on the heap moves there too after this time, even while the writer
-/// works. Until the chunk is written it occupies lane space, and the earlier chunks delay its write.
+/// If earlier chunks are not written yet, a chunk on the heap moves to an overflow file after this time, even while the
+/// writer works. Until the chunk is written it occupies lane space, and the earlier chunks delay its write. Such a
+/// writer may be slow although each of its writes is short: a pipe takes a chunk in pieces of 4 KiB.
 ///
 /// Chosen: a lane at 200,000 records a second fills in 13 ms. A writer that has nearly caught up writes a chunk in less
 /// time than that.
 const LAG_NS: u64 = 1_000_000;
 
-/// Number of bytes of unconfirmed batches on the heap from which on they are spilled. Until they are confirmed or
-/// spilled, they occupy lane space.
+/// Lane space of unconfirmed batches on the heap from which on they are spilled. They occupy it until they are
+/// confirmed or spilled.
 ///
 /// Chosen, with [`UNCONFIRMED_NS`]: a batch or two, so that records in transit never fill a lane. The time is long
 /// enough that a quiet program needs no overflow file. It is short enough that unaccepted records soon leave the lanes.
@@ -195,8 +200,9 @@ impl Outlet {
         self.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Queues a chunk. Returns whether a writer thread must be started.
-    pub fn push(&self, chunk: Chunk, now: u64) -> bool {
+    /// Queues a chunk of a batch whose records occupy `lane_bytes` in the lanes. Returns whether a writer thread must be
+    /// started.
+    pub fn push(&self, chunk: Chunk, lane_bytes: usize, now: u64) -> bool {
         let mut state = self.lock();
         count(&self.head().accepted, chunk.counts);
         // The sink was closed while these records were in the pipeline. Python's logging would have raised for them.
@@ -215,6 +221,7 @@ impl Outlet {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
+            lane_bytes,
             queued_at: now,
             heap: Some(Arc::new(chunk)),
             place: None,
@@ -256,13 +263,14 @@ impl Outlet {
         let mut state = self.lock();
         let oldest = state.entries.unstored().map_or(now, |entry| entry.queued_at);
         let heap_bytes = state.entries.heap_bytes();
+        let lane_bytes = state.entries.lane_bytes();
         let full = heap_bytes >= HEAP_BYTES;
         let (pressing, stands) = if self.confirms {
             let patience = if self.has_durability_waiters() { AWAITED_NS } else { UNCONFIRMED_NS };
-            (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > patience)
+            (lane_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > patience)
         } else {
             let pressing = state.entries.len() > 1
-                && heap_bytes >= SPILL_ABOVE_BYTES
+                && lane_bytes >= SPILL_ABOVE_BYTES
                 && self.writes_longer_than(SPILL_AFTER_NS, now);
             // The writer neither finished an entry nor got a new one for this long. Its write hangs, or the thread gets
             // no processor time.
@@ -271,8 +279,8 @@ impl Outlet {
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
         let is_stuck = pressing || stands || late;
         let is_behind = !self.confirms
-            && heap_bytes >= SPILL_ABOVE_BYTES
-            && state.entries.follows_stored()
+            && lane_bytes >= SPILL_ABOVE_BYTES
+            && state.entries.len() > 1
             && now.saturating_sub(oldest) > LAG_NS;
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
@@ -358,22 +366,23 @@ mod tests {
         Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(1024 * 1024)))
     }
 
-    fn chunk(batch: u64) -> Chunk {
-        Chunk { batch, bytes: vec![b'x'; 2 * SPILL_ABOVE_BYTES], ..Chunk::default() }
+    /// Queues a chunk of one short line, whose records occupy `lane_bytes` in the lanes.
+    fn push(outlet: &Outlet, batch: u64, lane_bytes: usize, now: u64) -> bool {
+        outlet.push(Chunk { batch, bytes: b"line\n".to_vec(), ..Chunk::default() }, lane_bytes, now)
     }
 
     #[test]
     fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
         let outlet = outlet();
         let stalled = monotonic_ns();
-        (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
+        (1..=3).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
         // The sink accepts records again: the writer has finished the first chunk, and two more chunks precede the next
         // one.
         outlet.finish(0, None);
         let now = monotonic_ns();
-        outlet.push(chunk(4), now);
+        push(&outlet, 4, SPILL_ABOVE_BYTES, now);
         assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now), outlet.unspilled_batch()));
 
         assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LAG_NS));
@@ -381,10 +390,32 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_the_writer_takes_next_stay_on_the_heap() {
+    fn a_writer_that_works_slowly_keeps_no_lane_space() {
         let outlet = outlet();
         let now = monotonic_ns();
-        (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), now)));
+        push(&outlet, 1, SPILL_ABOVE_BYTES / 2, now);
+        push(&outlet, 2, SPILL_ABOVE_BYTES / 2, now);
+        assert_eq!((Capacity::Free, 1), (outlet.spill_queued(now + LAG_NS / 2), outlet.unspilled_batch()));
+
+        assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LAG_NS));
+        assert_eq!(NONE, outlet.unspilled_batch());
+    }
+
+    #[test]
+    fn chunks_that_occupy_little_of_the_lanes_stay_on_the_heap() {
+        let outlet = outlet();
+        let now = monotonic_ns();
+        push(&outlet, 1, SPILL_ABOVE_BYTES / 4, now);
+        push(&outlet, 2, SPILL_ABOVE_BYTES / 4, now);
+
+        assert_eq!((Capacity::Free, 1), (outlet.spill_queued(now + 2 * LAG_NS), outlet.unspilled_batch()));
+    }
+
+    #[test]
+    fn a_chunk_with_no_other_before_it_stays_on_the_heap() {
+        let outlet = outlet();
+        let now = monotonic_ns();
+        push(&outlet, 1, 2 * SPILL_ABOVE_BYTES, now);
 
         assert_eq!((Capacity::Free, 1), (outlet.spill_queued(now + 2 * LAG_NS), outlet.unspilled_batch()));
     }

@@ -139,6 +139,12 @@ const TURN_TIME: Duration = Duration::from_micros(2500);
 /// Chosen: on a busy machine a thread waits tens of milliseconds for the processor, and this must not cause refusals in
 /// a healthy burst. If the collector has really stopped, only one caller waits this long.
 const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
+/// A caller that slept this much longer than it wanted was stopped itself, so it looks for room once more before it
+/// gives up, within [`STOPPED_LIMIT`].
+///
+/// Chosen: a pause is at most half a millisecond, and a busy machine adds some milliseconds.
+const STOPPED: Duration = Duration::from_millis(20);
+const STOPPED_LIMIT: Duration = Duration::from_secs(1);
 /// Longest uninterrupted wait. After it the caller handles signals and then continues to wait.
 ///
 /// Chosen: it is longer than any wait of the levels that do not block, so these levels wait in a single slice.
@@ -525,8 +531,12 @@ impl Pipeline {
             }
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
             let new_turns = u32::try_from(turns - seen_turns).unwrap_or(u32::MAX);
-            served += looked_at.elapsed().min(TURN_TIME.saturating_mul(new_turns));
+            let pause_taken = looked_at.elapsed();
+            served += pause_taken.min(TURN_TIME.saturating_mul(new_turns));
             (seen_turns, looked_at) = (turns, Instant::now());
+            if pause_taken >= STOPPED && wait.waiter == Waiter::Thread && *waited < STOPPED_LIMIT {
+                continue;
+            }
             let share = start.elapsed();
             if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns, served)) {
                 if turns == 0 && share >= STARVED_TIMEOUT {

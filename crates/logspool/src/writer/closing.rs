@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_closed_sink_is_released_once_its_flush_is_answered_and_everything_is_written() {
         let outlet = outlet();
-        assert!(outlet.push(chunk(1), 0));
+        assert!(outlet.push(chunk(1), 0, 0));
         outlet.close_when_written(7);
         assert!(!outlet.answer(7), "a chunk is not written yet");
         outlet.run(|| ());
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_flush_is_answered_by_the_writer_of_its_last_batch() {
         let outlet = outlet();
-        assert!(outlet.push(chunk(1), 0));
+        assert!(outlet.push(chunk(1), 0, 0));
         assert!(!outlet.answer_after(7, 1));
         assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
         // Lets `run` return after everything is written.
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_flush_with_nothing_in_front_of_it_is_answered_at_once() {
         let outlet = outlet();
-        outlet.push(chunk(2), 0);
+        outlet.push(chunk(2), 0, 0);
 
         assert!(outlet.answer_after(7, 1));
         assert_eq!(7, outlet.flushed_ticket.load(Ordering::Relaxed));
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn a_thread_that_could_not_be_started_is_started_with_the_next_chunk_or_flush() {
         let outlet = outlet();
-        assert!(outlet.push(chunk(1), 0));
-        assert!(!outlet.push(chunk(2), 0));
+        assert!(outlet.push(chunk(1), 0, 0));
+        assert!(!outlet.push(chunk(2), 0, 0));
         outlet.note_failed_start();
 
-        assert!(outlet.push(chunk(3), 0));
+        assert!(outlet.push(chunk(3), 0, 0));
         outlet.note_failed_start();
         assert!(outlet.wants_thread());
         assert!(!outlet.wants_thread());

@@ -265,7 +265,7 @@ mod tests {
                     if batch == 6 {
                         outlet.note_message();
                     }
-                    outlet.push(chunk(batch), 0);
+                    outlet.push(chunk(batch), 0, 0);
                 }
             }
         }
@@ -339,7 +339,7 @@ mod tests {
         let definition = NullOptions {}.define(Descriptor::Open);
         let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
         for batch in 1..=5 {
-            outlet.push(chunk(batch), 0);
+            outlet.push(chunk(batch), 0, 0);
         }
         outlet.close_when_written(1);
         outlet.answer(1);

@@ -29,6 +29,8 @@ pub struct QueuedChunk {
     pub counts: [u32; LEVEL_CLASSES],
     /// Number of bytes of the chunk's lines.
     pub bytes: usize,
+    /// Number of bytes that the records of its batch occupy in the lanes, with the bytes of large records.
+    pub lane_bytes: usize,
     /// Time at which the chunk was queued, on the monotonic clock.
     pub queued_at: u64,
     /// The chunk, if it is on the heap.
@@ -88,6 +90,8 @@ pub struct Entries {
     stored: usize,
     /// Bytes of entries in `rest` without a place in an overflow file.
     heap_bytes: usize,
+    /// Bytes that these entries occupy in the lanes.
+    lane_bytes: usize,
     /// Bytes of entries in `front` that were loaded from the spool.
     loaded_bytes: usize,
     overflow_bytes: u64,
@@ -155,12 +159,6 @@ impl Entries {
         self.rest.get(self.stored)
     }
 
-    /// Whether chunks in an overflow file or in the spool come before the oldest chunk that is only in lanes and on the
-    /// heap.
-    pub fn follows_stored(&self) -> bool {
-        self.stored > 0 || self.backlog.chunks > 0 || !self.front.is_empty()
-    }
-
     /// Time at which the oldest chunk was queued that is in an overflow file and not in the spool. 0 means that there
     /// is no such chunk. 1 means the same, but there are chunks in the spool.
     pub fn overflowing_since(&self) -> u64 {
@@ -174,6 +172,11 @@ impl Entries {
     /// Bytes of chunks that are only in lanes and on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
+    }
+
+    /// Bytes that these chunks occupy in the lanes. Lines may be shorter than their records by any factor.
+    pub fn lane_bytes(&self) -> usize {
+        self.lane_bytes
     }
 
     /// Number of bytes in overflow files.
@@ -205,6 +208,7 @@ impl Entries {
     pub fn push(&mut self, entry: QueuedChunk) {
         add(&mut self.queued, entry.counts);
         self.heap_bytes += entry.bytes;
+        self.lane_bytes += entry.lane_bytes;
         self.rest.push_back(entry);
     }
 
@@ -217,6 +221,7 @@ impl Entries {
             let Some(place) = store(chunk) else { return };
             entry.place = Some(place);
             self.heap_bytes -= entry.bytes;
+            self.lane_bytes -= entry.lane_bytes;
             self.overflow_bytes += entry.bytes as u64;
             if self.stored > 0 || !is_first_at_hand {
                 entry.heap = None;
@@ -247,7 +252,7 @@ impl Entries {
             if position < self.stored {
                 self.stored -= 1;
             } else {
-                self.heap_bytes -= entry.bytes;
+                self.leave_lanes(&entry);
             }
             entry
         } else {
@@ -260,10 +265,16 @@ impl Entries {
     fn pop_rest(&mut self) -> Option<QueuedChunk> {
         let entry = self.rest.pop_front()?;
         match self.stored {
-            0 => self.heap_bytes -= entry.bytes,
+            0 => self.leave_lanes(&entry),
             _ => self.stored -= 1,
         }
         Some(entry)
+    }
+
+    /// Counts an entry without a place as removed.
+    fn leave_lanes(&mut self, entry: &QueuedChunk) {
+        self.heap_bytes -= entry.bytes;
+        self.lane_bytes -= entry.lane_bytes;
     }
 
     fn forget(&mut self, entry: &QueuedChunk) {
@@ -345,6 +356,7 @@ impl Entries {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
+            lane_bytes: 0,
             queued_at: self.backlog.queued_at,
             heap: Some(Arc::new(chunk)),
             place: None,

@@ -315,7 +315,7 @@ mod tests {
             let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
             chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
             chunk.counts[2] = 1;
-            self.outlet.push(chunk, 0);
+            self.outlet.push(chunk, 0, 0);
         }
 
         /// Checks whether a call that waits for the record of `batch` would return, and whether the record is then
