@@ -49,3 +49,8 @@ pub fn flush(timeout: Duration) -> bool {
 pub fn set_level(level: Level) {
     registry::set_min_level(level as u16);
 }
+
+/// The code of the page for users, which is compiled as a test.
+#[cfg(all(doctest, feature = "log", feature = "tracing"))]
+#[doc = include_str!("../../../../docs/how-to/log-from-rust.md")]
+struct HowTo;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_sys::fork_safe_lock::PerProcess;
 
+use super::Level;
 use super::registry::{self, SiteIds};
 use crate::pipeline;
 
