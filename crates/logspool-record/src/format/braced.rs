@@ -134,6 +134,8 @@ impl BracedTemplate {
         if !self.is_sequential || self.broken.is_some() {
             return self.render_by_reference(values, fields, out);
         }
+        let start = out.len();
+        let all = values;
         let mut result = Ok(());
         let (first, others) = self.literals.split_first().ok_or(Malformed)?;
         out.extend_from_slice(first.as_bytes());
@@ -142,6 +144,11 @@ impl BracedTemplate {
             let rendered = match (placeholder.form, value) {
                 (PlaceholderForm::Plain | PlaceholderForm::Fixed(_), Some(value)) => {
                     self.render_frequent(placeholder, value, out)
+                }
+                // Extra fields are the arguments after those without a name.
+                (_, None) if !fields.rest().is_empty() => {
+                    out.truncate(start);
+                    return self.render_by_reference(all, fields, out);
                 }
                 (_, value) => {
                     let width = placeholder.width_from.as_ref().map(|_| values.next());

@@ -91,7 +91,7 @@ fn push_character(spec: &PlaceholderSpec, character: char, out: &mut Vec<u8>) {
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
     // {fmt} counts an escaped character as one.
-    spec.pad(out, start, 1, Align::Left);
+    spec.pad(out, start, 1, if spec.zero { Align::Right } else { Align::Left });
 }
 
 fn push_integer(spec: &PlaceholderSpec, number: WideInteger, out: &mut Vec<u8>) -> Result<(), Malformed> {
