@@ -344,14 +344,15 @@ fn damage(random: &mut Random, template: &mut String) {
     *template = characters.into_iter().collect();
 }
 
-/// Whether the case is outside of what is compared: `}` as a fill, which the C++ standard forbids, damaged fills, and
-/// precisions that {fmt} does not show.
+/// Whether the case is outside of what is compared: `}` as a fill, which the C++ standard forbids, damaged fills,
+/// precisions that {fmt} does not show, and bytes of two `c` side by side, which may happen to be one character.
 fn is_left_out(template: &str) -> bool {
     let has_long_precision = template.split('.').skip(1).any(|rest| {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         rest[..digits].parse().is_ok_and(|precision: usize| precision > MAX_PRECISION)
     });
     has_long_precision
+        || template.contains("c}{")
         || template.contains(":}<")
         || template.contains(":}>")
         || template.contains(":}^")

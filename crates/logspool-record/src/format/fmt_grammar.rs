@@ -115,7 +115,7 @@ fn parse_spec(
     parsed: &mut Placeholder,
 ) -> Result<(), FormatError> {
     let spec = &mut parsed.spec;
-    if let Some((fill, align)) = reader.alignment() {
+    if let Some((fill, align)) = reader.alignment(false) {
         spec.fill = fill.unwrap_or(' ');
         spec.align = Some(align);
     }

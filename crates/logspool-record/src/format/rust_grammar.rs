@@ -87,7 +87,7 @@ fn parse_spec(
     spec: &mut PlaceholderSpec,
     amounts: &mut Amounts,
 ) -> Result<(), FormatError> {
-    if let Some((fill, align)) = reader.alignment() {
+    if let Some((fill, align)) = reader.alignment(true) {
         spec.fill = fill.unwrap_or(' ');
         spec.align = Some(align);
     }
