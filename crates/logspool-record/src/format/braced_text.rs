@@ -87,10 +87,12 @@ fn push_fmt_escaped(character: char, quote: char, out: &mut Vec<u8>) {
             return;
         }
         _ => {
-            let written = match code {
-                ..0x100 => write!(out, "\\x{code:02x}"),
-                ..0x1_0000 => write!(out, "\\u{code:04x}"),
-                _ => write!(out, "\\U{code:08x}"),
+            let written = if code < 0x100 {
+                write!(out, "\\x{code:02x}")
+            } else if code < 0x1_0000 {
+                write!(out, "\\u{code:04x}")
+            } else {
+                write!(out, "\\U{code:08x}")
             };
             return written.expect("a vector takes every byte");
         }

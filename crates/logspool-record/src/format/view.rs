@@ -238,6 +238,17 @@ impl<'a> ParsedRecord<'a> {
         template.render(&mut { self.arguments }, out)
     }
 
+    /// Appends exception and stack, each on lines of its own, to the line that begins at `start`.
+    #[inline]
+    pub(super) fn push_attachments(&self, start: usize, out: &mut Vec<u8>) {
+        for text in [self.exception, self.stack].into_iter().flatten().filter(|text| !text.is_empty()) {
+            if out[start..].last() != Some(&b'\n') {
+                out.push(b'\n');
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
     pub(super) fn file(&self) -> &str {
         self.site().map_or(UNKNOWN_FILE, |site| &site.definition.file)
     }
