@@ -7,7 +7,8 @@ use super::fmt_grammar;
 use super::fmt_render;
 use super::malformed::{MARKER, Malformed};
 use super::placeholder::{
-    ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec, TemplateReader,
+    ArgumentCounter, ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec,
+    TemplateReader,
 };
 use super::repr::push_str;
 use super::rust_grammar;
@@ -47,21 +48,6 @@ pub struct BracedTemplate {
     is_sequential: bool,
     /// The error at which parsing ended, and the text of the template from there on.
     broken: Option<Box<(FormatError, Box<str>)>>,
-}
-
-/// Counts the arguments that placeholders without a number take.
-#[derive(Debug, Default)]
-pub(super) struct ArgumentCounter {
-    pub(super) next: usize,
-    pub(super) has_numbers: bool,
-}
-
-impl ArgumentCounter {
-    /// The next argument.
-    pub(super) fn take(&mut self) -> ArgumentRef {
-        self.next += 1;
-        ArgumentRef::At(self.next - 1)
-    }
 }
 
 impl BracedTemplate {

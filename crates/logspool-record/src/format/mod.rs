@@ -11,6 +11,7 @@
 //! ([`Unsupported`], [`MessageTemplate::deferrable`], [`RenderedBy`]). The bytes of a record are hostile: damage ends
 //! in a marker and an error, never in a panic.
 
+mod argument_type;
 mod attribute;
 mod attribute_values;
 mod brace;
@@ -55,8 +56,9 @@ mod unsupported;
 mod view;
 mod wide_integer;
 
+pub use argument_type::{ArgumentType, TypedArgument};
 pub use braced::BracedTemplate;
-pub use check::{ArgumentType, TypedArgument, check};
+pub use check::check;
 pub use compile::Format;
 pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};

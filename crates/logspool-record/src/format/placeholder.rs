@@ -19,6 +19,21 @@ pub(super) enum ArgumentRef {
     Named(Box<str>),
 }
 
+/// Counts the arguments that placeholders without a number take.
+#[derive(Debug, Default)]
+pub(super) struct ArgumentCounter {
+    pub(super) next: usize,
+    pub(super) has_numbers: bool,
+}
+
+impl ArgumentCounter {
+    /// The next argument.
+    pub(super) fn take(&mut self) -> ArgumentRef {
+        self.next += 1;
+        ArgumentRef::At(self.next - 1)
+    }
+}
+
 /// The sign of a number that is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignRule {
