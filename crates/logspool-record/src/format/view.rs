@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::braced::named_values;
 use super::malformed::{MARKER, Malformed};
-use super::percent::MessageTemplate;
+use super::template::SiteTemplate;
 use crate::definition::SiteDefinition;
 use crate::record::{Context, Entry, Value, Values, tag};
 
@@ -20,7 +21,7 @@ pub struct CompiledSite {
     /// A unique number of each site. The caches of formats use it as their key.
     serial: u64,
     definition: SiteDefinition,
-    template: Option<MessageTemplate>,
+    template: Option<SiteTemplate>,
     filename_at: usize,
     module_end: usize,
 }
@@ -32,7 +33,7 @@ static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 impl CompiledSite {
     /// Derives file name and module, and parses the template.
     pub fn new(definition: SiteDefinition) -> Self {
-        let template = definition.template.as_deref().map(MessageTemplate::parse);
+        let template = definition.template.as_deref().map(|text| SiteTemplate::parse(definition.grammar, text));
         let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
         let filename = &definition.file[filename_at..];
         let module_end = filename_at + stem_len(filename);
@@ -46,7 +47,7 @@ impl CompiledSite {
     }
 
     /// The message template, if every call at this site uses the same one.
-    pub const fn template(&self) -> Option<&MessageTemplate> {
+    pub const fn template(&self) -> Option<&SiteTemplate> {
         self.template.as_ref()
     }
 
@@ -207,15 +208,7 @@ impl<'a> ParsedRecord<'a> {
 
     /// The extra fields in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
-        let mut values = self.fields;
-        std::iter::from_fn(move || {
-            while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
-                if let Entry::Context(Context::Field(key, value)) = values.next_entry()? {
-                    return Some((key, value));
-                }
-            }
-            None
-        })
+        named_values(self.fields)
     }
 
     /// Appends the message: the message of the record if it is complete, else the site's template with the arguments.
@@ -223,7 +216,7 @@ impl<'a> ParsedRecord<'a> {
     /// # Errors
     ///
     /// [`Malformed`] if there is no message or the arguments do not fit. The text then contains the marker `<?>`.
-    #[inline]
+    #[inline(always)]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {
             out.extend_from_slice(message.as_bytes());
@@ -233,12 +226,34 @@ impl<'a> ParsedRecord<'a> {
             out.extend_from_slice(MARKER.as_bytes());
             return Err(Malformed);
         };
+        let SiteTemplate::Percent(template) = template else {
+            return self.push_message_of(template, out);
+        };
         if self.arguments.rest().is_empty() {
             // As in stock logging: without arguments the text is not parsed as a template.
             out.extend_from_slice(template.source().as_bytes());
             return if self.malformed { Err(Malformed) } else { Ok(()) };
         }
         template.render(&mut { self.arguments }, out)
+    }
+
+    /// Appends the message of a template that is not Python's. It is apart so that Python's stay small enough to be
+    /// inlined.
+    #[inline(never)]
+    fn push_message_of(&self, template: &SiteTemplate, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let rendered = template.render(self.arguments, self.fields, out);
+        if self.malformed { Err(Malformed) } else { rendered }
+    }
+
+    /// Appends exception and stack, each on lines of its own, to the line that begins at `start`.
+    #[inline]
+    pub(super) fn push_attachments(&self, start: usize, out: &mut Vec<u8>) {
+        for text in [self.exception, self.stack].into_iter().flatten().filter(|text| !text.is_empty()) {
+            if out[start..].last() != Some(&b'\n') {
+                out.push(b'\n');
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
     }
 
     pub(super) fn file(&self) -> &str {
