@@ -1,8 +1,8 @@
 //! Formats never panic on the bytes of a dead process, and always end the line.
 
-use logspool_record::definition::SiteDefinition;
+use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_record::format::{
-    CompiledSite, Extras, Format, FormatSpec, MessageTemplate, RecordView, RenderState, Style,
+    CompiledSite, Extras, Format, FormatSpec, MessageTemplate, ParsedRecord, RecordView, RenderState, Style,
 };
 use logspool_record::{Encoder, Values, tag};
 
@@ -145,5 +145,86 @@ fn exception_and_stack_follow_as_stock_logging_appends_them() {
         format.render(&record, &mut RenderState::default(), &mut out).expect("the record fits");
 
         assert_eq!(format!("line before\n{expected}"), String::from_utf8(out).expect("UTF-8"));
+    }
+}
+
+#[test]
+fn random_templates_in_braces_and_values_end() {
+    const PARTS: &[&str] = &[
+        "{",
+        "}",
+        "{{",
+        "{}",
+        "{:",
+        "{0",
+        "{1:",
+        "{9999}",
+        "$",
+        ".*",
+        "1000000000",
+        "1024",
+        ".",
+        "#0",
+        "<",
+        "é",
+        "x?",
+    ];
+    let mut random = Random(0x6a09_e667_f3bc_c909);
+    let mut encoder = record();
+    encoder.float32(0.1).pointer(7).char('é').int128(i128::MIN).uint(u64::MAX).tuple(2).int(-1).char('\n');
+    for _ in 0..CASES {
+        let source: String = (0..random.below(12)).map(|_| PARTS[random.below(PARTS.len())]).collect();
+        for grammar in [Grammar::Fmt, Grammar::Rust, Grammar::Plain, Grammar::Percent] {
+            let _ = logspool_record::format::check(grammar, &source, &[]);
+            let site =
+                CompiledSite::new(SiteDefinition { template: Some(source.clone()), grammar, ..Default::default() });
+            let at = random.below(encoder.bytes.len());
+            let values = Values::new(&encoder.bytes[at..]);
+            let record = RecordView { time_ns: 0, level: 20, logger: "app", site: Some(&site), values };
+            let mut out = Vec::new();
+            let _ = ParsedRecord::new(&record).push_message(&mut out);
+
+            assert!(std::str::from_utf8(&out).is_ok());
+            assert!(out.len() < 20_000, "{source}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri takes minutes for a text of 64 MiB")]
+fn a_repeated_argument_makes_a_bounded_message() {
+    let mut encoder = Encoder::new();
+    encoder.str(&"x".repeat(1 << 20));
+    for grammar in [Grammar::Fmt, Grammar::Rust] {
+        let template = Some("{0}".repeat(10_000));
+        let site = CompiledSite::new(SiteDefinition { template, grammar, ..SiteDefinition::default() });
+        let values = Values::new(&encoder.bytes);
+        let record = RecordView { time_ns: 0, level: 20, logger: "app", site: Some(&site), values };
+        let mut out = Vec::new();
+
+        assert!(ParsedRecord::new(&record).push_message(&mut out).is_err());
+        assert!(out.len() < 70 << 20 && out.ends_with(b"<?>"));
+    }
+}
+
+#[test]
+fn widths_beyond_the_limit_are_refused_and_marked() {
+    let mut encoder = Encoder::new();
+    encoder.int(1).int(1_000_000_000);
+    for (grammar, template) in [
+        (Grammar::Fmt, "{:1000000000}"),
+        (Grammar::Fmt, "{:{}}"),
+        (Grammar::Fmt, "{:.99999999999999999999f}"),
+        (Grammar::Rust, "{0:1$}"),
+        (Grammar::Rust, "{:1000000000}"),
+    ] {
+        let site = SiteDefinition { template: Some(template.to_owned()), grammar, ..SiteDefinition::default() };
+        let site = CompiledSite::new(site);
+        let values = Values::new(&encoder.bytes);
+        let record = RecordView { time_ns: 0, level: 20, logger: "app", site: Some(&site), values };
+        let mut out = Vec::new();
+
+        assert!(ParsedRecord::new(&record).push_message(&mut out).is_err(), "{template}");
+        assert!(out.len() < 100 && out.windows(3).any(|bytes| bytes == b"<?>"), "{template}");
     }
 }

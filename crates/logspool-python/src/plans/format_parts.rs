@@ -119,6 +119,8 @@ impl FormatParts {
                 _ => false,
             }),
             Layout::Entry => true,
+            // No Formatter has this layout.
+            Layout::Pattern(pattern) => pattern.contains(attribute),
         }
     }
 
@@ -128,7 +130,7 @@ impl FormatParts {
         match &self.layout {
             Layout::Text { style, .. } => *style != Style::Percent,
             Layout::Styled(styled) => styled.style != Style::Percent,
-            Layout::Json { .. } | Layout::Object(_) | Layout::Entry => true,
+            Layout::Json { .. } | Layout::Object(_) | Layout::Entry | Layout::Pattern(_) => true,
         }
     }
 

@@ -47,7 +47,7 @@ impl AttributeValues {
     }
 
     #[inline]
-    fn push_level_name(&self, level: u16, out: &mut Vec<u8>) {
+    pub(super) fn push_level_name(&self, level: u16, out: &mut Vec<u8>) {
         match self.levels.get(level) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => {

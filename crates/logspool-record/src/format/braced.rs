@@ -7,7 +7,8 @@ use super::fmt_grammar;
 use super::fmt_render;
 use super::malformed::{MARKER, Malformed};
 use super::placeholder::{
-    ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec, TemplateReader,
+    ArgumentCounter, ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec,
+    TemplateReader,
 };
 use super::repr::push_str;
 use super::rust_grammar;
@@ -47,21 +48,6 @@ pub struct BracedTemplate {
     is_sequential: bool,
     /// The error at which parsing ended, and the text of the template from there on.
     broken: Option<Box<(FormatError, Box<str>)>>,
-}
-
-/// Counts the arguments that placeholders without a number take.
-#[derive(Debug, Default)]
-pub(super) struct ArgumentCounter {
-    pub(super) next: usize,
-    pub(super) has_numbers: bool,
-}
-
-impl ArgumentCounter {
-    /// The next argument.
-    pub(super) fn take(&mut self) -> ArgumentRef {
-        self.next += 1;
-        ArgumentRef::At(self.next - 1)
-    }
 }
 
 impl BracedTemplate {
@@ -134,6 +120,8 @@ impl BracedTemplate {
         if !self.is_sequential || self.broken.is_some() {
             return self.render_by_reference(values, fields, out);
         }
+        let start = out.len();
+        let all = values;
         let mut result = Ok(());
         let (first, others) = self.literals.split_first().ok_or(Malformed)?;
         out.extend_from_slice(first.as_bytes());
@@ -142,6 +130,11 @@ impl BracedTemplate {
             let rendered = match (placeholder.form, value) {
                 (PlaceholderForm::Plain | PlaceholderForm::Fixed(_), Some(value)) => {
                     self.render_frequent(placeholder, value, out)
+                }
+                // Extra fields are the arguments after those without a name.
+                (_, None) if !fields.rest().is_empty() => {
+                    out.truncate(start);
+                    return self.render_by_reference(all, fields, out);
                 }
                 (_, value) => {
                     let width = placeholder.width_from.as_ref().map(|_| values.next());

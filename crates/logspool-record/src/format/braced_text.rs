@@ -7,13 +7,6 @@ use std::io::Write;
 
 use crate::record::Value;
 
-/// The language whose rules `{:?}` follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quote {
-    Fmt,
-    Rust,
-}
-
 /// The columns of a terminal that {fmt} assumes for a text.
 pub(super) fn columns(text: &str) -> usize {
     if text.is_ascii() {
@@ -54,12 +47,8 @@ fn is_printable(character: char) -> bool {
     text.escape_debug().count() == 2
 }
 
-/// Appends a text in double quotes.
-pub(super) fn push_escaped(text: &str, quote: Quote, out: &mut Vec<u8>) {
-    if quote == Quote::Rust {
-        write!(out, "{text:?}").expect("a vector takes every byte");
-        return;
-    }
+/// Appends a text in double quotes, as {fmt} does.
+pub(super) fn push_escaped(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for character in text.chars() {
         push_fmt_escaped(character, '"', out);
@@ -87,38 +76,18 @@ fn push_fmt_escaped(character: char, quote: char, out: &mut Vec<u8>) {
             return;
         }
         _ => {
-            let written = match code {
-                ..0x100 => write!(out, "\\x{code:02x}"),
-                ..0x1_0000 => write!(out, "\\u{code:04x}"),
-                _ => write!(out, "\\U{code:08x}"),
+            let written = if code < 0x100 {
+                write!(out, "\\x{code:02x}")
+            } else if code < 0x1_0000 {
+                write!(out, "\\u{code:04x}")
+            } else {
+                write!(out, "\\U{code:08x}")
             };
             return written.expect("a vector takes every byte");
         }
     };
     out.push(b'\\');
     out.extend_from_slice(escape.encode_utf8(&mut [0; 4]).as_bytes());
-}
-
-/// Appends a value as an item of a tuple.
-pub(super) fn push_debug(value: Value<'_>, quote: Quote, out: &mut Vec<u8>) {
-    match (value, quote) {
-        (Value::Tuple(items), Quote::Fmt) => {
-            out.push(b'(');
-            for (index, item) in items.enumerate() {
-                if index > 0 {
-                    out.extend_from_slice(b", ");
-                }
-                push_debug(item, quote, out);
-            }
-            out.push(b')');
-        }
-        (Value::Str(text), Quote::Fmt) => push_escaped(text, quote, out),
-        (Value::Char(character), Quote::Fmt) => push_escaped_character(character, out),
-        (value, Quote::Fmt) => {
-            let _ = super::fmt_render::push_value(&super::placeholder::PlaceholderSpec::PLAIN, value, out);
-        }
-        (value, Quote::Rust) => write!(out, "{:?}", DebugValue(value)).expect("a vector takes every byte"),
-    }
 }
 
 /// Shows a value as Rust's `Debug` does.

@@ -9,6 +9,7 @@ use super::attribute_values::{AttributeValues, LevelNames};
 use super::directive::{ArgumentKind, RenderedBy};
 use super::entry::EntryLayout;
 use super::json::JsonLayout;
+use super::line_pattern::LinePattern;
 use super::moment::RecordTimes;
 use super::needs::{Need, Needs};
 use super::object::ObjectLayout;
@@ -26,6 +27,7 @@ pub(super) enum Body {
     Json(JsonLayout),
     Object(ObjectLayout),
     Entry(EntryLayout),
+    Line(LinePattern),
 }
 
 /// A compiled [`FormatSpec`].
@@ -68,6 +70,7 @@ impl Format {
             }
             Layout::Object(object) => Body::Object(ObjectLayout::compile(object, spec.cpython)?),
             Layout::Entry => Body::Entry(EntryLayout::compile(spec)),
+            Layout::Pattern(pattern) => Body::Line(LinePattern::compile(pattern, spec)?),
         };
         let mut needs = Needs::default();
         let mut shows_asctime = formats_time(&spec.layout);
@@ -96,6 +99,7 @@ impl Format {
                 layout.add_needs(&mut needs);
             }
             Body::Entry(layout) => layout.add_needs(&mut needs),
+            Body::Line(pattern) => pattern.add_needs(&mut needs),
         }
         if let Layout::Styled(styled) = &spec.layout {
             styled.limits.iter().for_each(|(name, _)| needs.insert_field(name));
@@ -154,7 +158,7 @@ impl Format {
             // How `json.dumps` writes bytes depends on its encoder.
             Body::Object(layout) if !layout.accepts_fields() => return RenderedBy::Mismatch,
             Body::Object(_) if kind == ArgumentKind::Bytes => return RenderedBy::RenderInCaller,
-            Body::Json(_) | Body::Object(_) | Body::Entry(_) => return plain,
+            Body::Json(_) | Body::Object(_) | Body::Entry(_) | Body::Line(_) => return plain,
         };
         let mut strictest = plain;
         if let Some((_, limit)) = self.limits.iter().find(|(limited, _)| limited == name)
@@ -186,7 +190,7 @@ fn formats_time(layout: &Layout) -> bool {
     let (style, template) = match layout {
         Layout::Text { style, template } => (style, template),
         Layout::Styled(styled) => (&styled.style, &styled.template),
-        Layout::Json { .. } | Layout::Object(_) | Layout::Entry => return false,
+        Layout::Json { .. } | Layout::Object(_) | Layout::Entry | Layout::Pattern(_) => return false,
     };
     match style {
         Style::Percent => template.contains("%(asctime)"),

@@ -412,4 +412,17 @@ mod tests {
         }
         assert_eq!(None, readable(b"a line of text"));
     }
+
+    #[test]
+    fn values_of_other_languages_are_numbers_where_they_are_exact() {
+        let pushed = |value| {
+            let mut out = Vec::new();
+            push_value(&mut out, 0, value);
+            out
+        };
+        assert_eq!([&[0xca][..], &0.1_f32.to_be_bytes()].concat(), pushed(Value::Float32(0.1)));
+        assert_eq!(b"\xa60x1000", &pushed(Value::Pointer(4096))[..]);
+        assert_eq!(b"\xa2\xc3\xa9", &pushed(Value::Char('\u{e9}'))[..]);
+        assert_eq!(pushed(Value::Int(7)), pushed(Value::Uint(7)));
+    }
 }

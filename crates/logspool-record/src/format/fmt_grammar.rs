@@ -5,11 +5,11 @@
 //! `a A b B c d e E f F g G o p s x X ?`. `L` and the specs of a program's own types are refused, except for text that
 //! the caller has rendered. `}` is not a fill.
 
-use super::braced::ArgumentCounter;
-use super::check::ArgumentType;
+use super::argument_type::ArgumentType;
 use super::float::Notation;
 use super::placeholder::{
-    ArgumentRef, FormatError, Placeholder, PlaceholderForm, PlaceholderSpec, PlaceholderType, SignRule, TemplateReader,
+    ArgumentCounter, ArgumentRef, FormatError, Placeholder, PlaceholderForm, PlaceholderSpec, PlaceholderType,
+    SignRule, TemplateReader,
 };
 
 /// Reads a placeholder after its opening brace, up to its closing brace.
@@ -115,7 +115,7 @@ fn parse_spec(
     parsed: &mut Placeholder,
 ) -> Result<(), FormatError> {
     let spec = &mut parsed.spec;
-    if let Some((fill, align)) = reader.alignment() {
+    if let Some((fill, align)) = reader.alignment(false) {
         spec.fill = fill.unwrap_or(' ');
         spec.align = Some(align);
     }

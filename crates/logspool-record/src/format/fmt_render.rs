@@ -3,7 +3,7 @@
 //! Pipeline stage: format (see ARCHITECTURE.md). Values that C++ does not have are shown in a similar way: no value is
 //! `none`, and bytes are text.
 
-use super::braced_text::{self, Quote};
+use super::braced_text;
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::fmt_grammar::notation;
 use super::hex_float::push_hex_float;
@@ -26,7 +26,7 @@ pub(super) fn push_value(spec: &PlaceholderSpec, value: Value<'_>, out: &mut Vec
         Value::None => return push_text(spec, "none", out),
         Value::Tuple(_) if spec.kind == Kind::Absent => {
             let start = out.len();
-            braced_text::push_debug(value, Quote::Fmt, out);
+            push_item(value, out);
             spec.pad(out, start, pad::char_count(&out[start..]), Align::Left);
         }
         Value::Tuple(_) => return Err(Malformed),
@@ -60,6 +60,26 @@ pub(super) fn push_value(spec: &PlaceholderSpec, value: Value<'_>, out: &mut Vec
     Ok(())
 }
 
+/// Appends a value as an item of a tuple. The items of a record are nested to a limited depth.
+fn push_item(value: Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Tuple(items) => {
+            out.push(b'(');
+            for (index, item) in items.enumerate() {
+                if index > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                push_item(item, out);
+            }
+            out.push(b')');
+        }
+        Value::Str(text) => braced_text::push_escaped(text, out),
+        Value::Char(character) => braced_text::push_escaped_character(character, out),
+        // Every other value is shown by `{}`.
+        value => push_value(&PlaceholderSpec::PLAIN, value, out).unwrap_or(()),
+    }
+}
+
 fn push_text(spec: &PlaceholderSpec, text: &str, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let start = out.len();
     match spec.kind {
@@ -75,7 +95,7 @@ fn push_text(spec: &PlaceholderSpec, text: &str, out: &mut Vec<u8>) -> Result<()
         }
         // {fmt} ignores the precision, and counts the bytes.
         Kind::Debug => {
-            braced_text::push_escaped(text, Quote::Fmt, out);
+            braced_text::push_escaped(text, out);
             spec.pad(out, start, out.len() - start, Align::Left);
         }
         _ => return Err(Malformed),
@@ -91,7 +111,7 @@ fn push_character(spec: &PlaceholderSpec, character: char, out: &mut Vec<u8>) {
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
     // {fmt} counts an escaped character as one.
-    spec.pad(out, start, 1, Align::Left);
+    spec.pad(out, start, 1, if spec.zero { Align::Right } else { Align::Left });
 }
 
 fn push_integer(spec: &PlaceholderSpec, number: WideInteger, out: &mut Vec<u8>) -> Result<(), Malformed> {

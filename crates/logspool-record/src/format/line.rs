@@ -56,6 +56,7 @@ impl Format {
             Body::Json(layout) => layout.render(&self.values, record, state, out),
             Body::Object(layout) => layout.render(&self.values, record, state, out),
             Body::Entry(layout) => layout.render(record, state, out),
+            Body::Line(pattern) => pattern.render(&self.values, record, state, out),
         };
         out.extend_from_slice(&self.terminator);
         if !record.has_room_for(out.len() - start) {
@@ -100,12 +101,7 @@ impl Format {
         if !end.is_empty() && !out[start..].ends_with(end) {
             out.extend_from_slice(end);
         }
-        for text in [record.exception, record.stack].into_iter().flatten().filter(|text| !text.is_empty()) {
-            if out[start..].last() != Some(&b'\n') {
-                out.push(b'\n');
-            }
-            out.extend_from_slice(text.as_bytes());
-        }
+        record.push_attachments(start, out);
         result
     }
 

@@ -11,6 +11,7 @@
 //! ([`Unsupported`], [`MessageTemplate::deferrable`], [`RenderedBy`]). The bytes of a record are hostile: damage ends
 //! in a marker and an error, never in a panic.
 
+mod argument_type;
 mod attribute;
 mod attribute_values;
 mod brace;
@@ -30,6 +31,7 @@ pub mod integer;
 pub mod json;
 mod json_text;
 mod line;
+pub mod line_pattern;
 mod malformed;
 mod moment;
 mod needs;
@@ -54,12 +56,14 @@ mod unsupported;
 mod view;
 mod wide_integer;
 
+pub use argument_type::{ArgumentType, TypedArgument};
 pub use braced::BracedTemplate;
-pub use check::{ArgumentType, TypedArgument, check};
+pub use check::check;
 pub use compile::Format;
 pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};
 pub use json_text::push_string as push_json_string;
+pub use line_pattern::LevelWords;
 pub use malformed::Malformed;
 pub use moment::{RecordTimes, push_isoformat};
 pub use needs::{Need, Needs};

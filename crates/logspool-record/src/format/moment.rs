@@ -102,7 +102,7 @@ impl SecondCache {
 }
 
 /// Appends `datetime.fromtimestamp(created, utc)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
-#[inline]
+#[inline(always)]
 pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
     // Rounds as CPython's `_PyTime_DoubleToDenominator`, without `trunc` and `round_ties_even`: both are function
     // calls, because the build assumes no processor instructions for them.

@@ -19,6 +19,21 @@ pub(super) enum ArgumentRef {
     Named(Box<str>),
 }
 
+/// Counts the arguments that placeholders without a number take.
+#[derive(Debug, Default)]
+pub(super) struct ArgumentCounter {
+    pub(super) next: usize,
+    pub(super) has_numbers: bool,
+}
+
+impl ArgumentCounter {
+    /// The next argument.
+    pub(super) fn take(&mut self) -> ArgumentRef {
+        self.next += 1;
+        ArgumentRef::At(self.next - 1)
+    }
+}
+
 /// The sign of a number that is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignRule {
@@ -266,8 +281,8 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    /// Reads fill and alignment. `fills` tells whether a character may be a fill.
-    pub(super) fn alignment(&mut self) -> Option<(Option<char>, Align)> {
+    /// Reads fill and alignment. A brace is a fill only with `allows_braces`.
+    pub(super) fn alignment(&mut self, allows_braces: bool) -> Option<(Option<char>, Align)> {
         let align_of = |character| match character {
             '<' => Some(Align::Left),
             '>' => Some(Align::Right),
@@ -275,7 +290,9 @@ impl<'a> TemplateReader<'a> {
             _ => None,
         };
         let first = self.peek()?;
-        if let Some(align) = self.peek_second().and_then(align_of).filter(|_| !matches!(first, '{' | '}')) {
+        if let Some(align) =
+            self.peek_second().and_then(align_of).filter(|_| allows_braces || !matches!(first, '{' | '}'))
+        {
             self.skip();
             self.skip();
             return Some((Some(first), align));

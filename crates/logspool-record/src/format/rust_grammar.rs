@@ -4,10 +4,10 @@
 //! `[argument][:[[fill]align][sign][#][0][width][.precision][type]]`, with the types `? x? X? o x X p b e E`. Width and
 //! precision are numbers, or `argument$`; `.*` takes the precision from the arguments, before the value.
 
-use super::braced::ArgumentCounter;
-use super::check::ArgumentType;
+use super::argument_type::ArgumentType;
 use super::placeholder::{
-    ArgumentRef, FormatError, Placeholder, PlaceholderForm, PlaceholderSpec, PlaceholderType, SignRule, TemplateReader,
+    ArgumentCounter, ArgumentRef, FormatError, Placeholder, PlaceholderForm, PlaceholderSpec, PlaceholderType,
+    SignRule, TemplateReader,
 };
 
 /// Reads a placeholder after its opening brace, up to its closing brace.
@@ -87,7 +87,7 @@ fn parse_spec(
     spec: &mut PlaceholderSpec,
     amounts: &mut Amounts,
 ) -> Result<(), FormatError> {
-    if let Some((fill, align)) = reader.alignment() {
+    if let Some((fill, align)) = reader.alignment(true) {
         spec.fill = fill.unwrap_or(' ');
         spec.align = Some(align);
     }

@@ -39,6 +39,8 @@ pub enum Layout {
     Object(ObjectSpec),
     /// All parts of a record, to be sent to a service. For the rules see [`entry`](super::entry).
     Entry,
+    /// A text line of a program that is not Python's. For the rules see [`line_pattern`](super::line_pattern).
+    Pattern(String),
 }
 
 /// All settings that determine the text of a record.
@@ -108,6 +110,19 @@ impl FormatSpec {
     /// The spec of an entry for a service. `process_id` is the id of the process that logs.
     pub fn entry(process_id: u32) -> Self {
         Self { process_id, terminator: String::new(), ..Self::with_layout(Layout::Entry) }
+    }
+
+    /// The spec of a line of a program that is not Python's. Levels have the names of stock logging, times are local,
+    /// and lines end with `\n`.
+    ///
+    /// ```
+    /// use logspool_record::format::{Format, FormatSpec};
+    ///
+    /// let spec = FormatSpec::pattern("[{time:%Y-%m-%d %H:%M:%S.%3f}] [{level}] [{logger}] {message}");
+    /// assert!(Format::compile(&spec).is_ok());
+    /// ```
+    pub fn pattern(pattern: &str) -> Self {
+        Self::with_layout(Layout::Pattern(pattern.to_owned()))
     }
 
     fn with_layout(layout: Layout) -> Self {

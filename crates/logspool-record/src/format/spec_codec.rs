@@ -20,6 +20,9 @@ const OBJECT: i64 = 6;
 /// The kind of [`Layout::Styled`].
 const STYLED: i64 = 7;
 
+/// The kind of [`Layout::Pattern`].
+const PATTERN: i64 = 8;
+
 impl FormatSpec {
     /// Appends the spec as one tuple, in the form of the format table.
     pub fn encode(&self, encoder: &mut Encoder) {
@@ -64,6 +67,9 @@ impl FormatSpec {
             Layout::Styled(styled) => styled.encode(STYLED, encoder),
             Layout::Entry => {
                 encoder.tuple(1).int(5);
+            }
+            Layout::Pattern(pattern) => {
+                encoder.tuple(2).int(PATTERN).str(pattern);
             }
         }
     }
@@ -111,6 +117,10 @@ fn decode_layout(mut items: Values<'_>) -> Option<Layout> {
         4 => return Some(Layout::Json { fields: pairs(items, text, text)?, extras: Extras::Append }),
         7 => return StyledSpec::decode(items).map(Layout::Styled),
         6 => return ObjectSpec::decode(items).map(Layout::Object),
+        8 => {
+            let pattern = text(&mut items)?;
+            return items.rest().is_empty().then_some(Layout::Pattern(pattern));
+        }
         5 => return items.rest().is_empty().then_some(Layout::Entry),
         _ => return None,
     };
@@ -191,7 +201,7 @@ mod tests {
         }
     }
 
-    fn specs() -> [FormatSpec; 5] {
+    fn specs() -> [FormatSpec; 6] {
         let mut text = FormatSpec::text(Style::Brace, "{asctime} {message:>5} \u{2603}");
         text.date_format = Some("%H".to_owned());
         text.default_msec_format = None;
@@ -200,7 +210,8 @@ mod tests {
         text.start_time_ns = -5;
         text.process_id = u32::MAX;
         let json = FormatSpec::json(&[("t", "time"), ("m", "message")], Extras::Append);
-        [text, json, FormatSpec::entry(7), FormatSpec::object(object()), FormatSpec::styled(styled())]
+        let pattern = FormatSpec::pattern("{time:%S.%9f} {level} {message}");
+        [text, json, FormatSpec::entry(7), FormatSpec::object(object()), FormatSpec::styled(styled()), pattern]
     }
 
     #[test]

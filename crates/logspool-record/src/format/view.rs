@@ -216,7 +216,7 @@ impl<'a> ParsedRecord<'a> {
     /// # Errors
     ///
     /// [`Malformed`] if there is no message or the arguments do not fit. The text then contains the marker `<?>`.
-    #[inline]
+    #[inline(always)]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {
             out.extend_from_slice(message.as_bytes());
@@ -227,8 +227,7 @@ impl<'a> ParsedRecord<'a> {
             return Err(Malformed);
         };
         let SiteTemplate::Percent(template) = template else {
-            let rendered = template.render(self.arguments, self.fields, out);
-            return if self.malformed { Err(Malformed) } else { rendered };
+            return self.push_message_of(template, out);
         };
         if self.arguments.rest().is_empty() {
             // As in stock logging: without arguments the text is not parsed as a template.
@@ -236,6 +235,25 @@ impl<'a> ParsedRecord<'a> {
             return if self.malformed { Err(Malformed) } else { Ok(()) };
         }
         template.render(&mut { self.arguments }, out)
+    }
+
+    /// Appends the message of a template that is not Python's. It is apart so that Python's stay small enough to be
+    /// inlined.
+    #[inline(never)]
+    fn push_message_of(&self, template: &SiteTemplate, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let rendered = template.render(self.arguments, self.fields, out);
+        if self.malformed { Err(Malformed) } else { rendered }
+    }
+
+    /// Appends exception and stack, each on lines of its own, to the line that begins at `start`.
+    #[inline]
+    pub(super) fn push_attachments(&self, start: usize, out: &mut Vec<u8>) {
+        for text in [self.exception, self.stack].into_iter().flatten().filter(|text| !text.is_empty()) {
+            if out[start..].last() != Some(&b'\n') {
+                out.push(b'\n');
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
     }
 
     pub(super) fn file(&self) -> &str {
