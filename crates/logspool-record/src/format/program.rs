@@ -5,7 +5,7 @@
 //! line is reserved once, and the text of the time is kept as long as it is the same.
 //!
 //! A program renders only records without context entries, whose arguments have the frequent types. For every other
-//! record it gives up before it writes, and the pieces of the format are rendered one by one (`line.rs`). Both ways
+//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one (`line.rs`). Both ways
 //! write the same bytes. Every grammar compiles to the same pieces.
 
 use std::ops::Range;
@@ -27,7 +27,8 @@ const PLACES: usize = 64;
 
 /// After so many records that a program could not render, it is not tried any more.
 ///
-/// Chosen: a vain attempt costs a tenth of a line. A site whose arguments often have other types loses this little.
+/// Chosen: an attempt that fails is wasted work. A site whose arguments often have other types makes so few of them that
+/// nobody notices.
 const MAX_MISSES: u8 = 32;
 
 /// Maximum constant bytes of a program. Longer ones are not kept.
