@@ -32,12 +32,6 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// second.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Number of chunks whose buffers are kept for later batches.
-///
-/// Chosen: a full lane is four batches, and all of them may be queued. With two, each second batch of a burst got new
-/// memory from the kernel.
-const SPARE_CHUNKS: usize = 4;
-
 /// Next action of the writer thread.
 enum WriterAction {
     /// Write this chunk, starting at this byte.
@@ -328,7 +322,8 @@ impl Outlet {
             chunk.bytes.clear();
             chunk.marks.clear();
             chunk.counts = Default::default();
-            if state.spare.len() < SPARE_CHUNKS {
+            // Chosen: a working collector and writer can use no more than two spare buffers.
+            if state.spare.len() < 2 {
                 state.spare.push(chunk);
             }
         }
