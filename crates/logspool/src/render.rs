@@ -172,8 +172,12 @@ impl Renderer {
             }
             newest_format[slot] = (target.sink, target.format);
             let start = chunk.bytes.len();
-            let record = ParsedRecord::new(&view).with_limit(room);
-            let rendered = compiled.format.render_parsed(&record, &mut compiled.state, &mut chunk.bytes);
+            let rendered = if max_bytes.is_none() {
+                compiled.format.render(&view, &mut compiled.state, &mut chunk.bytes)
+            } else {
+                let record = ParsedRecord::new(&view).with_limit(room);
+                compiled.format.render_parsed(&record, &mut compiled.state, &mut chunk.bytes)
+            };
             if max_bytes.is_some() {
                 compiled.state.shrink(chunk.bytes.len() - start);
             }

@@ -36,6 +36,22 @@ pub(super) enum Attribute {
 }
 
 impl Attribute {
+    /// Whether the attribute is the same for all records of one site, level and logger.
+    pub(super) const fn is_constant(&self) -> bool {
+        matches!(
+            self,
+            Self::Name
+                | Self::LevelNumber
+                | Self::LevelName
+                | Self::PathName
+                | Self::FileName
+                | Self::Module
+                | Self::Line
+                | Self::Function
+                | Self::Process
+        )
+    }
+
     /// The attribute called `name` in records that follow the rules `cpython`.
     pub(super) fn parse(name: &str, cpython: CpythonRules) -> Result<Self, Unsupported> {
         Ok(match name {

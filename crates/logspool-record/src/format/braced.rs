@@ -10,6 +10,7 @@ use super::placeholder::{
     ArgumentCounter, ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec,
     TemplateReader,
 };
+use super::program::ArgumentForm;
 use super::repr::push_str;
 use super::rust_grammar;
 use super::rust_render;
@@ -102,6 +103,20 @@ impl BracedTemplate {
     /// The placeholders, and the error at which parsing ended.
     pub(super) fn parts(&self) -> (&[Placeholder], Option<&FormatError>) {
         (&self.placeholders, self.broken.as_deref().map(|(error, _)| error))
+    }
+
+    /// The literals, each with the form of the argument after it. `None`: the arguments are not taken in order.
+    pub(super) fn forms(&self) -> Option<impl Iterator<Item = (&str, Option<Option<ArgumentForm>>)>> {
+        if !self.is_sequential || self.broken.is_some() {
+            return None;
+        }
+        let form = |placeholder: &Placeholder| match placeholder.form {
+            PlaceholderForm::Plain => Some(ArgumentForm::Plain),
+            PlaceholderForm::Fixed(precision) => Some(ArgumentForm::Fixed(precision)),
+            PlaceholderForm::General | PlaceholderForm::Foreign => None,
+        };
+        let forms = self.placeholders.iter().map(move |placeholder| Some(form(placeholder))).chain([None]);
+        Some(self.literals.iter().map(|literal| &**literal).zip(forms))
     }
 
     /// Appends the text for the arguments `values`. `fields` are the values of the record from the first extra field

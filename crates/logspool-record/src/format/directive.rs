@@ -7,6 +7,7 @@ use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
 use super::malformed::Malformed;
 use super::pad::{self, Align};
+use super::program::ArgumentForm;
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::Value;
 
@@ -213,6 +214,16 @@ impl Directive {
     /// Whether the directive is exactly `%s`: its text is `str(value)`.
     pub(super) fn is_plain_text(&self) -> bool {
         self.shape == Shape::Text
+    }
+
+    /// The form of the directive if it is a frequent one.
+    pub(super) fn argument_form(&self) -> Option<ArgumentForm> {
+        match self.shape {
+            Shape::Text => Some(ArgumentForm::Plain),
+            Shape::Decimal => Some(ArgumentForm::Decimal),
+            Shape::Fixed(precision) => Some(ArgumentForm::Fixed(precision)),
+            Shape::General => None,
+        }
     }
 
     /// Whether the directive is exactly `%d`.

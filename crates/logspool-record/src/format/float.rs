@@ -138,13 +138,16 @@ pub fn push_fixed(out: &mut Vec<u8>, magnitude: f64, precision: usize, point: Po
     }
 }
 
+/// Largest precision for which mantissa * 10^precision is below 2^63.
+const MAX_SMALL_PRECISION: usize = 3;
+
 /// Returns `magnitude * 10^precision`, rounded half-even from the exact binary value. `None`: the result does not fit
 /// `u64`.
 ///
 /// A double is m * 2^e with m below 2^53. So m * 10^precision is exact in 128 bits for precision <= 19. One shift with
 /// its remainder gives the rounded quotient.
 #[inline]
-fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
+pub(super) fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
     let power = *POWERS_OF_TEN.get(precision)?;
     let bits = magnitude.to_bits();
     let biased = (bits >> MANTISSA_BITS) as i32;
@@ -153,6 +156,14 @@ fn scaled_half_even(magnitude: f64, precision: usize) -> Option<u64> {
         0 => (fraction, -1074),
         _ => (fraction | (1 << MANTISSA_BITS), biased - 1075),
     };
+    if precision <= MAX_SMALL_PRECISION && (-63..0).contains(&exponent) {
+        // The product is below 2^63, so 64 bits are enough for the same computation.
+        let (product, shift) = (mantissa * power, exponent.unsigned_abs());
+        let (quotient, remainder) = (product >> shift, product & ((1 << shift) - 1));
+        let half = 1 << (shift - 1);
+        let up = remainder > half || (remainder == half && quotient & 1 == 1);
+        return Some(quotient + u64::from(up));
+    }
     let product = u128::from(mantissa) * u128::from(power);
     if exponent >= 0 {
         // The product is below 2^117, so a shift by ten bits still fits 128 bits. A larger exponent means a result

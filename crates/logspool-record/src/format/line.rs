@@ -35,10 +35,14 @@ impl Format {
         state: &mut RenderState,
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
+        state.follow_zone();
+        if self.render_program(record, state, out) {
+            return Ok(());
+        }
         self.render_parsed(&ParsedRecord::new(record), state, out)
     }
 
-    /// Like [`render`](Self::render), for a record that is parsed once and rendered by several formats.
+    /// Like [`render`](Self::render), for a record that is already parsed. It renders the format piece by piece.
     ///
     /// # Errors
     ///
@@ -106,7 +110,7 @@ impl Format {
     }
 
     /// Appends an attribute through its directive or spec.
-    fn push_shown(
+    pub(super) fn push_shown(
         &self,
         attribute: &Attribute,
         show: &AttributeStyle,

@@ -41,6 +41,8 @@ mod pad;
 mod pattern;
 pub mod percent;
 mod placeholder;
+mod program;
+mod raw_line;
 mod render_state;
 mod repr;
 mod rust_grammar;

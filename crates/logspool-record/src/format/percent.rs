@@ -10,6 +10,7 @@ use super::directive::{Conversion, Directive, DirectiveParts, Flags, WidthOrPrec
 use super::float::{Case, Notation};
 use super::integer::Base;
 use super::malformed::{MARKER, Malformed};
+use super::program::ArgumentForm;
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::{Value, Values};
 
@@ -67,6 +68,13 @@ impl MessageTemplate {
     /// The directives in order. Each takes one argument. Empty if the template is not deferrable.
     pub fn directives(&self) -> &[Directive] {
         self.parsed.as_ref().map_or(&[], |parsed| &parsed.directives)
+    }
+
+    /// The literals, each with the form of the argument after it. `None`: the template is not deferrable.
+    pub(super) fn forms(&self) -> Option<impl Iterator<Item = (&str, Option<Option<ArgumentForm>>)>> {
+        let parsed = self.parsed.as_ref()?;
+        let forms = parsed.directives.iter().map(|directive| Some(directive.argument_form())).chain([None]);
+        Some(parsed.literals.iter().map(|literal| &**literal).zip(forms))
     }
 
     /// Appends `source % tuple(values)`.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::constant::ConstantTextCache;
 use super::moment::SecondCache;
+use super::program::ProgramCache;
 
 /// Reason why a record was not rendered as a correct line.
 ///
@@ -43,6 +44,7 @@ pub struct RenderState {
     pub(super) iso: SecondCache,
     pub(super) scratch: Vec<u8>,
     pub(super) constant: ConstantTextCache,
+    pub(super) programs: ProgramCache,
     zone: u64,
 }
 
@@ -80,7 +82,7 @@ impl RenderState {
     /// Call it after a line of `line_bytes` bytes was rendered. Drops the kept texts and buffers if they are unusually
     /// long.
     pub fn shrink(&mut self, line_bytes: usize) {
-        if line_bytes.max(self.scratch.capacity()).max(self.asctime.bytes()) > KEPT_BYTES {
+        if line_bytes.max(self.scratch.capacity()).max(self.asctime.bytes()).max(self.programs.bytes()) > KEPT_BYTES {
             *self = Self { zone: self.zone, ..Self::default() };
         }
     }
@@ -88,6 +90,7 @@ impl RenderState {
     /// Drops the cached text of the last second. Needed after `tzset` and `setlocale`.
     pub fn clear(&mut self) {
         self.asctime.clear();
+        self.programs.clear();
         self.iso.clear();
     }
 }

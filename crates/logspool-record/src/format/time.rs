@@ -6,6 +6,7 @@
 //! ([`RenderState::clear`](super::RenderState::clear)).
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::directive::{ArgumentKind, Conversion, Directive, RenderedBy};
 use super::integer::push_padded;
@@ -23,6 +24,12 @@ const MAX_FORMAT_CHARS: usize = 1024;
 /// specifies both.
 const FIRST_BUFFER_CHARS: usize = 1024;
 const MAX_GROWTH: usize = 256;
+
+/// Upper bound of the difference between a time in nanoseconds and its float in seconds, for times that fit `i64`.
+///
+/// Half the distance between floats up to 2^34 is 2^-20 seconds, which is 954 ns. The milliseconds are computed from the
+/// float with an error far below the rest.
+const FLOAT_ERROR_NS: i64 = 2_000;
 
 unsafe extern "C" {
     fn wcsftime(
@@ -149,6 +156,23 @@ impl AscTime {
             }
         }
         out.extend_from_slice(millis.after.as_bytes());
+    }
+
+    /// Times around `time_ns` that have the same text. Empty if there are none that are certain.
+    ///
+    /// The text is that of a float. The float of a time that fits `i64` nanoseconds is less than [`FLOAT_ERROR_NS`] off.
+    pub(super) fn same_text_around(&self, time_ns: i64) -> Range<i64> {
+        let unit = match &self.millis {
+            None => 1_000_000_000,
+            Some(Millis { shape: MillisShape::ThreeDigits, .. }) => 1_000_000,
+            Some(Millis { shape: MillisShape::General(_), .. }) => return 0..0,
+        };
+        if time_ns < 0 {
+            return 0..0;
+        }
+        let start = time_ns - time_ns % unit;
+        let same = start + FLOAT_ERROR_NS..start.saturating_add(unit - FLOAT_ERROR_NS);
+        if same.contains(&time_ns) { same } else { 0..0 }
     }
 
     #[cold]

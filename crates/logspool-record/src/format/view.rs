@@ -41,6 +41,12 @@ impl CompiledSite {
         Self { serial, definition, template, filename_at, module_end }
     }
 
+    /// A number that no other site has.
+    #[inline]
+    pub(super) const fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// The definition from which the site was compiled.
     pub const fn definition(&self) -> &SiteDefinition {
         &self.definition

@@ -1,0 +1,231 @@
+//! Lines rendered by programs are compared with the same lines rendered piece by piece.
+
+use logspool_record::cpython::{CpythonRules, TimeArithmetic};
+use logspool_record::definition::{Grammar, SiteDefinition, Zone};
+use logspool_record::format::{CompiledSite, Format, FormatSpec, ParsedRecord, RecordView, RenderState, Style};
+use logspool_record::{Encoder, Values, tag};
+
+/// Rounds of each test. Miri takes minutes for a thousand.
+const ROUNDS: u32 = if cfg!(miri) { 20 } else { 20_000 };
+
+/// A random number generator (xorshift), the same numbers in each run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len() as u64) as usize]
+    }
+
+    /// A double: a tie of few binary digits, a decimal, or any bits.
+    fn double(&mut self) -> f64 {
+        match self.below(5) {
+            0 => (self.below(1 << 20) as f64 - 500_000.0) / f64::from(1 << self.below(16)),
+            1 => (self.below(2_000_000) as f64 - 1e6) / 1000.0,
+            2 => self.below(1 << 53) as f64 / 2f64.powi(self.below(80) as i32),
+            3 => *self.pick(&[
+                0.0,
+                -0.0,
+                f64::NAN,
+                f64::INFINITY,
+                1e300,
+                5e-324,
+                0.0005,
+                2.5,
+                1e19,
+                1.8446744073709552e19,
+            ]),
+            _ => f64::from_bits(self.next()),
+        }
+    }
+
+    fn value(&mut self, values: &mut Encoder) {
+        match self.below(12) {
+            0..3 => values.str(self.pick::<&str>(&[
+                "ann",
+                "",
+                "é",
+                "sixteen bytes...",
+                "seventeen bytes..",
+                "fifteen bytes é",
+            ])),
+            3 => values.str(&"long ".repeat(self.below(30) as usize)),
+            4..6 => values.int(self.next() as i64 >> self.below(64)),
+            6..10 => values.float(self.double()),
+            10 => values.bool(true),
+            _ => values.none(),
+        };
+    }
+}
+
+const TEMPLATES: &[(Grammar, &str)] = &[
+    (Grammar::Percent, "user %s did %d in %.3f ms"),
+    (Grammar::Percent, "%s"),
+    (Grammar::Percent, "%f%%%.0f%.1f%.2f"),
+    (Grammar::Percent, "%.17f %.18f"),
+    (Grammar::Percent, "%5d %s"),
+    (Grammar::Percent, "100%% of it"),
+    (Grammar::Percent, "%.17f"),
+    (Grammar::Percent, "%d %d"),
+    (Grammar::Percent, "%"),
+    (Grammar::Fmt, "user {} did {} in {:.3f} ms"),
+    (Grammar::Fmt, "{{{}}}"),
+    (Grammar::Fmt, "{1} {0}"),
+    (Grammar::Fmt, "{:.6f} {:>8}"),
+    (Grammar::Rust, "user {} did {} in {:.3} ms"),
+    (Grammar::Plain, "{} %s"),
+];
+
+fn sites() -> Vec<CompiledSite> {
+    let site = |grammar, template: Option<&str>| {
+        CompiledSite::new(SiteDefinition {
+            file: "/srv/app/main.py".to_owned(),
+            line: 7,
+            function: "run".to_owned(),
+            template: template.map(str::to_owned),
+            grammar,
+        })
+    };
+    let templates = TEMPLATES.iter().map(|(grammar, template)| site(*grammar, Some(template)));
+    templates.chain([site(Grammar::Percent, None)]).collect()
+}
+
+fn formats() -> Vec<Format> {
+    let mut formats = Vec::new();
+    for layout in [
+        "[%(asctime)s] [%(levelname)s] [%(name)s] %(message)s",
+        "%(levelname)-8s|%(name)s:%(lineno)04d|%(message)s|%(funcName)s",
+        "%(message)s %(asctime)s %(asctime)s %(pathname)s %(module)s %(process)d",
+        "%(message)s %(message)s",
+        "%(message)s %(msecs)d",
+        "%(asctime)30s %(message)s",
+    ] {
+        for arithmetic in [TimeArithmetic::FloatFraction, TimeArithmetic::FloatWhole, TimeArithmetic::Nanoseconds] {
+            for (date_format, msec_format) in [(None, "%s,%03d"), (None, "%s.%s"), (Some("%H:%M:%S"), "")] {
+                let mut spec = FormatSpec::text(Style::Percent, layout);
+                spec.zone = Zone::Utc;
+                spec.cpython = CpythonRules::of_records(12, arithmetic);
+                spec.date_format = date_format.map(str::to_owned);
+                spec.default_msec_format = Some(msec_format.to_owned());
+                formats.push(Format::compile(&spec).unwrap());
+            }
+        }
+    }
+    formats
+}
+
+/// Renders a record in both ways, and compares bytes and result.
+fn compare(format: &Format, record: &RecordView<'_>, state: &mut RenderState) {
+    let (mut by_program, mut by_piece) = (b"before ".to_vec(), b"before ".to_vec());
+    let shown = format.render(record, state, &mut by_program);
+    let expected = format.render_parsed(&ParsedRecord::new(record), &mut RenderState::default(), &mut by_piece);
+
+    assert_eq!(
+        (String::from_utf8_lossy(&by_piece), expected),
+        (String::from_utf8_lossy(&by_program), shown),
+        "{record:?}"
+    );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no wcsftime")]
+fn programs_write_the_bytes_of_the_pieces() {
+    let (sites, mut random) = (sites(), Random(0x9e37_79b9_7f4a_7c15));
+    for format in formats() {
+        let mut state = RenderState::default();
+        let mut time_ns = 1_784_982_896_000_000_000;
+        for _ in 0..ROUNDS / 20 {
+            let site = random.pick(&sites);
+            let mut values = Encoder::new();
+            match random.below(12) {
+                0 => {
+                    values.context_str(tag::MESSAGE, "the whole message");
+                }
+                1 => {
+                    values.context_str(tag::EXCEPTION, "Traceback").str("ann").int(3).float(0.5);
+                }
+                2 => {
+                    values.context_int(tag::TIME, 5).str("ann").int(3).float(0.5);
+                }
+                3..7 => (0..random.below(5)).for_each(|_| random.value(&mut values)),
+                _ => {
+                    values.str("ann").int(random.next() as i64).float(random.double());
+                }
+            }
+            if random.below(20) == 0 && !values.bytes.is_empty() {
+                let at = random.below(values.bytes.len() as u64) as usize;
+                match random.below(2) {
+                    0 => values.bytes.truncate(at),
+                    _ => values.bytes[at] = random.next() as u8,
+                }
+            }
+            time_ns += *random.pick(&[0, 1, 239, 999, 300_000, 999_999, 1_000_000, 999_999_000, -400_000]);
+            let record = RecordView {
+                time_ns,
+                level: *random.pick(&[20, 30, 35]),
+                logger: random.pick::<&str>(&["app", "app.db", ""]),
+                site: Some(site).filter(|_| random.below(50) > 0),
+                values: Values::new(&values.bytes),
+            };
+            compare(&format, &record, &mut state);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no wcsftime")]
+fn the_text_of_a_time_is_kept_only_while_it_is_the_same() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut values = Encoder::new();
+    values.context_str(tag::MESSAGE, "m");
+    for format in formats() {
+        let mut state = RenderState::default();
+        for _ in 0..ROUNDS / 20 {
+            // Times around the start of a millisecond, from 1969 to 2262.
+            let millis = random.below(9_223_372_036_800) as i64 - 3_000;
+            let near = random.below(6_000) as i64 - 3_000;
+            for time_ns in [millis * 1_000_000 + 500_000, millis * 1_000_000 + near] {
+                let values = Values::new(&values.bytes);
+                compare(&format, &RecordView { time_ns, level: 20, logger: "app", site: None, values }, &mut state);
+            }
+        }
+    }
+}
+
+#[test]
+fn fixed_decimals_are_rounded_as_display_rounds_them() {
+    let mut random = Random(0x0dd0_1234_5678_9abc);
+    let format = Format::compile(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
+    for decimals in 0..=17 {
+        let site = CompiledSite::new(SiteDefinition { template: Some(format!("%.{decimals}f")), ..Default::default() });
+        let mut state = RenderState::default();
+        for _ in 0..ROUNDS {
+            let number = random.double();
+            if number.is_nan() || number.is_infinite() {
+                continue;
+            }
+            let mut values = Encoder::new();
+            values.float(number);
+            let values = Values::new(&values.bytes);
+            let record = RecordView { time_ns: 0, level: 20, logger: "app", site: Some(&site), values };
+            let mut out = Vec::new();
+            format.render(&record, &mut state, &mut out).unwrap();
+
+            assert_eq!(format!("{number:.decimals$}\n").as_bytes(), out, "{number:e}");
+            // A number that no program shows must not end the use of programs.
+            if random.below(8) == 0 {
+                state = RenderState::default();
+            }
+        }
+    }
+}
