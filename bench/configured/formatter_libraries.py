@@ -1,6 +1,7 @@
 """Formatters of libraries and web servers."""
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -120,5 +121,11 @@ CONFIGURATIONS = [
     Configuration(
         "gunicorn-stock-class", "gunicorn's access line", _open_gunicorn, call="log(name, i, ms)", needs=("gunicorn",)
     ),
-    Configuration("gunicorn-error", "gunicorn's error log", _open_gunicorn_errors, needs=("gunicorn",)),
+    Configuration(
+        "gunicorn-error",
+        "gunicorn's error log",
+        _open_gunicorn_errors,
+        needs=("gunicorn",),
+        moving=(re.compile(rb"(?<=\] \[)\d+(?=\] )"),),
+    ),
 ]
