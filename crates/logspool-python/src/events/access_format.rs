@@ -10,11 +10,11 @@ pub enum AccessPart {
     /// The same text in each line.
     Text(String),
     /// A value of the request.
-    Atom(Atom),
+    Value(AccessValue),
 }
 
 /// A value of the request, by the letters of gunicorn's documentation.
-pub enum Atom {
+pub enum AccessValue {
     /// `%(u)s`
     User,
     /// `%(t)s`
@@ -66,12 +66,12 @@ pub fn parse(py: Python<'_>, format: &str) -> Option<Vec<AccessPart>> {
             return None;
         }
         rest = &after[1..];
-        match atom(py, key)? {
-            Some(atom) => {
+        match value_of(py, key)? {
+            Some(value) => {
                 if !text.is_empty() {
                     parts.push(AccessPart::Text(std::mem::take(&mut text)));
                 }
-                parts.push(AccessPart::Atom(atom));
+                parts.push(AccessPart::Value(value));
             }
             None => text.push('-'),
         }
@@ -84,7 +84,7 @@ pub fn parse(py: Python<'_>, format: &str) -> Option<Vec<AccessPart>> {
 }
 
 /// The value with a key; the inner `None` if there is no such value. The outer `None` if only Python can look it up.
-fn atom(py: Python<'_>, key: &str) -> Option<Option<Atom>> {
+fn value_of(py: Python<'_>, key: &str) -> Option<Option<AccessValue>> {
     if let Some(named) = key.strip_prefix('{') {
         if !named.is_ascii() {
             return None;
@@ -94,32 +94,32 @@ fn atom(py: Python<'_>, key: &str) -> Option<Option<Atom>> {
         let Some(end) = end else { return Some(None) };
         let name = named[..end].to_owned();
         return Some(match &named[end + 1..] {
-            "i" => Some(Atom::RequestHeader(name)),
-            "o" => Some(Atom::ResponseHeader(name)),
-            "e" => Some(Atom::AnyVariable(name)),
+            "i" => Some(AccessValue::RequestHeader(name)),
+            "o" => Some(AccessValue::ResponseHeader(name)),
+            "e" => Some(AccessValue::AnyVariable(name)),
             _ => None,
         });
     }
-    let variable = |name: &str, missing| Atom::Variable(Owned::of(&PyString::intern(py, name)), missing);
+    let variable = |name: &str, missing| AccessValue::Variable(Owned::of(&PyString::intern(py, name)), missing);
     Some(Some(match key {
         "h" => variable("REMOTE_ADDR", "-"),
-        "u" => Atom::User,
-        "t" => Atom::Time,
-        "r" => Atom::RequestLine,
-        "s" => Atom::Status,
+        "u" => AccessValue::User,
+        "t" => AccessValue::Time,
+        "r" => AccessValue::RequestLine,
+        "s" => AccessValue::Status,
         "m" => variable("REQUEST_METHOD", "None"),
         "U" => variable("PATH_INFO", "None"),
         "q" => variable("QUERY_STRING", "None"),
         "H" => variable("SERVER_PROTOCOL", "None"),
-        "b" => Atom::BytesOrDash,
-        "B" => Atom::Bytes,
+        "b" => AccessValue::BytesOrDash,
+        "B" => AccessValue::Bytes,
         "f" => variable("HTTP_REFERER", "-"),
         "a" => variable("HTTP_USER_AGENT", "-"),
-        "T" => Atom::Seconds,
-        "D" => Atom::Microseconds,
-        "M" => Atom::Milliseconds,
-        "L" => Atom::DecimalSeconds,
-        "p" => Atom::Process,
+        "T" => AccessValue::Seconds,
+        "D" => AccessValue::Microseconds,
+        "M" => AccessValue::Milliseconds,
+        "L" => AccessValue::DecimalSeconds,
+        "p" => AccessValue::Process,
         // `%(l)s` is always a dash, and so is an unknown key.
         _ => return Some(None),
     }))

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::calls::capture::{self, Outcome};
 use crate::calls::pieces::small_int;
-use crate::events::access_format::{AccessPart, Atom, parse};
+use crate::events::access_format::{AccessPart, AccessValue, parse};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
@@ -96,7 +96,7 @@ struct KnownFormat {
 }
 
 /// The text of a second.
-struct Second {
+struct SecondText {
     number: i64,
     /// `time.tzname` at that time: `time.tzset` replaces it.
     zone: Owned,
@@ -111,7 +111,7 @@ pub struct AccessLog {
     words: Words,
     described: Mutex<Option<Arc<Described>>>,
     format: Mutex<Option<Arc<KnownFormat>>>,
-    second: Mutex<Option<Second>>,
+    second: Mutex<Option<SecondText>>,
 }
 
 /// The values of one request.
@@ -299,22 +299,22 @@ impl AccessLog {
         let user = self.user(stock, environ)?;
         let mut line = Vec::with_capacity(LINE_BYTES);
         for part in parts {
-            let atom = match part {
+            let shown = match part {
                 AccessPart::Text(text) => {
                     line.extend_from_slice(text.as_bytes());
                     continue;
                 }
-                AccessPart::Atom(atom) => atom,
+                AccessPart::Value(shown) => shown,
             };
-            match atom {
-                Atom::User => match &user {
+            match shown {
+                AccessValue::User => match &user {
                     Some(user) if !object::utf8(user.bind(py)).ok_or(Failure::Stock)?.is_empty() => {
                         push(&mut line, user.bind(py))?;
                     }
                     _ => line.push(b'-'),
                 },
-                Atom::Time => self.push_time(stock, logger, &mut line)?,
-                Atom::RequestLine => {
+                AccessValue::Time => self.push_time(stock, logger, &mut line)?,
+                AccessValue::RequestLine => {
                     for (index, value) in [&method, &uri, &protocol].into_iter().enumerate() {
                         if index > 0 {
                             line.push(b' ');
@@ -322,31 +322,31 @@ impl AccessLog {
                         push_text(&mut line, value.bind(py))?;
                     }
                 }
-                Atom::Status => line.extend_from_slice(&status),
-                Atom::BytesOrDash if sent.bind(py).is_none() => line.push(b'-'),
-                Atom::BytesOrDash | Atom::Bytes => {
+                AccessValue::Status => line.extend_from_slice(&status),
+                AccessValue::BytesOrDash if sent.bind(py).is_none() => line.push(b'-'),
+                AccessValue::BytesOrDash | AccessValue::Bytes => {
                     let sent = sent.bind(py);
                     if !sent.is_none() && small_int(sent).is_none() {
                         return Err(Failure::Stock);
                     }
                     push(&mut line, sent)?;
                 }
-                Atom::Seconds => push_number(&mut line, seconds),
-                Atom::Milliseconds => push_number(&mut line, seconds * 1_000 + micros / 1_000),
-                Atom::Microseconds => push_number(&mut line, seconds * 1_000_000 + micros),
-                Atom::DecimalSeconds => {
+                AccessValue::Seconds => push_number(&mut line, seconds),
+                AccessValue::Milliseconds => push_number(&mut line, seconds * 1_000 + micros / 1_000),
+                AccessValue::Microseconds => push_number(&mut line, seconds * 1_000_000 + micros),
+                AccessValue::DecimalSeconds => {
                     let _ = write!(line, "{seconds}.{micros:06}");
                 }
-                Atom::Process => {
+                AccessValue::Process => {
                     let _ = write!(line, "<{}>", std::process::id());
                 }
-                Atom::Variable(name, missing) => match dict::get(environ, name) {
+                AccessValue::Variable(name, missing) => match dict::get(environ, name) {
                     Some(value) => push(&mut line, value.bind(py))?,
                     None => line.extend_from_slice(missing.as_bytes()),
                 },
-                Atom::RequestHeader(name) => push_header(&mut line, request_headers.bind(py), name)?,
-                Atom::ResponseHeader(name) => push_header(&mut line, response_headers.bind(py), name)?,
-                Atom::AnyVariable(name) => {
+                AccessValue::RequestHeader(name) => push_header(&mut line, request_headers.bind(py), name)?,
+                AccessValue::ResponseHeader(name) => push_header(&mut line, response_headers.bind(py), name)?,
+                AccessValue::AnyVariable(name) => {
                     let mut found = None;
                     let mut walk = DictWalk::of(environ);
                     while let Some((key, value)) = walk.next() {
@@ -404,7 +404,7 @@ impl AccessLog {
         let text = object::text(made.bind(py)).ok_or(Failure::Stock)?;
         line.extend_from_slice(text.as_bytes());
         if now() == number {
-            let second = Second { number, zone, text: text.to_owned() };
+            let second = SecondText { number, zone, text: text.to_owned() };
             let old = self.second.lock().unwrap_or_else(PoisonError::into_inner).replace(second);
             drop(old);
         }
