@@ -31,7 +31,7 @@ AT_LEAST = {
     "correlation-id": 10.0,
     "opentelemetry": 10.0,
     "ddtrace": 10.0,
-    "gunicorn": 12.0,
+    "gunicorn": 10.0,
     "factory": 3.0,
     "iso-time": 2.0,
     "local-time": 2.0,
