@@ -96,7 +96,7 @@ struct KnownFormat {
 }
 
 /// The text of a second.
-struct SecondText {
+struct AccessTimeText {
     number: i64,
     /// `time.tzname` at that time: `time.tzset` replaces it.
     zone: Owned,
@@ -111,7 +111,7 @@ pub struct AccessLog {
     words: Words,
     described: Mutex<Option<Arc<Described>>>,
     format: Mutex<Option<Arc<KnownFormat>>>,
-    second: Mutex<Option<SecondText>>,
+    second: Mutex<Option<AccessTimeText>>,
 }
 
 /// The values of one request.
@@ -404,7 +404,7 @@ impl AccessLog {
         let text = object::text(made.bind(py)).ok_or(Failure::Stock)?;
         line.extend_from_slice(text.as_bytes());
         if now() == number {
-            let second = SecondText { number, zone, text: text.to_owned() };
+            let second = AccessTimeText { number, zone, text: text.to_owned() };
             let old = self.second.lock().unwrap_or_else(PoisonError::into_inner).replace(second);
             drop(old);
         }
