@@ -1,10 +1,12 @@
 """Formatters of libraries and web servers."""
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from case import Session
 from cases import customised
@@ -55,12 +57,32 @@ def _django() -> logging.Formatter:
 
 
 def _open_gunicorn(path: Path) -> Session:
+    from gunicorn.glogging import Logger
+
+    return _access_log(path, Logger)
+
+
+def _open_gunicorn_by_logspool(path: Path) -> Session:
+    from logspool.gunicorn import Logger
+
+    return _access_log(path, Logger)
+
+
+def _open_gunicorn_errors(path: Path) -> Session:
     from gunicorn.config import Config
     from gunicorn.glogging import Logger
 
     config = Config()
+    config.set("errorlog", str(path))
+    return Session(Logger(config), logging.shutdown)
+
+
+def _access_log(path: Path, make: Callable[[Any], Any]) -> Session:
+    from gunicorn.config import Config
+
+    config = Config()
     config.set("accesslog", str(path))
-    log = Logger(config)
+    log = make(config)
     request = SimpleNamespace(headers=[("HOST", "example.org"), ("USER-AGENT", "curl/8.5.0")])
     response = SimpleNamespace(status="200 OK", sent=1234, headers=[("Content-Type", "text/html")])
     environ = {"REMOTE_ADDR": "127.0.0.1", "REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
@@ -88,5 +110,22 @@ CONFIGURATIONS = [
     Configuration("colorlog", "colorlog", _formatted(_colorlog), needs=("colorlog",)),
     Configuration("ecs", "ecs-logging", _formatted(_ecs), needs=("ecs_logging",)),
     Configuration("django", "Django's ServerFormatter", _formatted(_django), call=SERVER_CALL, needs=("django",)),
-    Configuration("gunicorn", "gunicorn's access line", _open_gunicorn, call="log(name, i, ms)", needs=("gunicorn",)),
+    Configuration(
+        "gunicorn",
+        "gunicorn's access line, by `logspool.gunicorn.Logger`",
+        _open_gunicorn,
+        call="log(name, i, ms)",
+        needs=("gunicorn",),
+        open_own=_open_gunicorn_by_logspool,
+    ),
+    Configuration(
+        "gunicorn-stock-class", "gunicorn's access line", _open_gunicorn, call="log(name, i, ms)", needs=("gunicorn",)
+    ),
+    Configuration(
+        "gunicorn-error",
+        "gunicorn's error log",
+        _open_gunicorn_errors,
+        needs=("gunicorn",),
+        moving=(re.compile(rb"(?<=\] \[)\d+(?=\] )"),),
+    ),
 ]

@@ -1,6 +1,7 @@
 """Libraries that make the records or the messages of a program: factories, tracing, structlog, Sentry."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from configured.configuration import REQUEST_FORMAT, REQUEST_ID, Configuration
 
 TRACE_FORMAT = LINE_FORMAT.replace(
     "%(message)s", "[trace_id=%(otelTraceID)s span_id=%(otelSpanID)s service=%(otelServiceName)s] %(message)s"
+)
+DATADOG_FORMAT = LINE_FORMAT.replace(
+    "%(message)s", "[service=%(dd.service)s env=%(dd.env)s trace_id=%(dd.trace_id)s span_id=%(dd.span_id)s] %(message)s"
 )
 STRUCTLOG_CALL = 'log.info("user did", user=name, number=i, ms=ms)'
 
@@ -31,6 +35,16 @@ def _opentelemetry(path: Path) -> logging.Handler:
 
     LoggingInstrumentor().instrument(inject_trace_context=True, enable_log_auto_instrumentation=False)
     return file_handler(path, logging.Formatter(TRACE_FORMAT))
+
+
+def _ddtrace(path: Path) -> logging.Handler:
+    # Nothing is sent: there is no agent.
+    os.environ.update(DD_INSTRUMENTATION_TELEMETRY_ENABLED="false", DD_REMOTE_CONFIGURATION_ENABLED="false")
+    from ddtrace.contrib.internal.logging.patch import patch
+
+    logging.getLogger("ddtrace").disabled = True
+    patch()
+    return file_handler(path, logging.Formatter(DATADOG_FORMAT))
 
 
 def _open_structlog(path: Path) -> Session:
@@ -95,6 +109,7 @@ CONFIGURATIONS = [
         with_handler(_opentelemetry),
         needs=("opentelemetry.instrumentation.logging",),
     ),
+    Configuration("ddtrace", "ddtrace's log injection", with_handler(_ddtrace), needs=("ddtrace",)),
     Configuration(
         "structlog", "structlog to a stock logger", _open_structlog, call=STRUCTLOG_CALL, needs=("structlog",)
     ),

@@ -30,6 +30,8 @@ AT_LEAST = {
     "django": 20.0,
     "correlation-id": 10.0,
     "opentelemetry": 10.0,
+    "ddtrace": 10.0,
+    "gunicorn": 10.0,
     "factory": 3.0,
     "iso-time": 2.0,
     "local-time": 2.0,

@@ -148,12 +148,16 @@ def name_of_filter(candidate: Any) -> str | tuple[Any, ...] | None:
 @kept_answer
 def classify_logger(cls: type) -> tuple[str, str]:
     """Return why calls of loggers of this class leave the native path: a method that is not the stock one, or an empty
-    string if there is another reason, and the reason in words. Both are empty if calls may take the native path.
+    string if there is another reason, and the reason in words. Without a reason calls may take the native path; the
+    method is then "makeRecord" if a known package has wrapped it, and empty otherwise.
     """
     base = logging.RootLogger if issubclass(cls, logging.RootLogger) else logging.Logger
+    wrapped = ""
     for method in _LOGGER_CALLED:
         reason = changed_method(cls, base, (method,))
-        if reason is not None:
+        if reason is not None and method == "makeRecord" and known_formatters.record_maker(cls) is not None:
+            wrapped = method
+        elif reason is not None:
             return method, reason
     reason = defined_on_class(cls, _LOGGER_READ)
     if reason is not None:
@@ -162,7 +166,7 @@ def classify_logger(cls: type) -> tuple[str, str]:
         reason = changed_method(cls, base, (method,))
         if reason is not None:
             return method, reason
-    return "", ""
+    return wrapped, ""
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -363,6 +367,20 @@ def _describe_format(handler: Any, known: Any) -> Format:
 
 def describe_format_of(formatter: Any, handler: Any) -> Format:
     """Describe how the lines of a handler with this formatter are made."""
+    try:
+        return _described_format(formatter, handler)
+    except Exception as error:
+        # A formatter whose attributes raise, or an attribute that a release of its package does not have.
+        import traceback
+
+        parts = ((formatter, _native.watch_part(formatter)),)
+        types = ((type(formatter), _native.class_state(type(formatter))),)
+        raised = "".join(traceback.format_exception_only(type(error), error)).strip()
+        form = f"{type(formatter).__qualname__} cannot be described, so it runs in Python: {raised}"
+        return Format(form, types, parts)._replace(**_deferral(form, handler, asked=False))
+
+
+def _described_format(formatter: Any, handler: Any) -> Format:
     described = known_formatters.describe(formatter)
     if described is not None:
         return described._replace(**_deferral(described.form, handler, asked=False))

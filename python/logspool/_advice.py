@@ -9,6 +9,7 @@ _FILTER = "fields by logspool.bind() or extra= need no filter, and logging.Filte
 _FACTORY = "fields by logspool.bind() or extra= need no record factory"
 _FORMATTER = "logspool.deferred(formatter), or install(defer_formatting=True), lets a thread run the formatter"
 _HANDLER = "logspool.ThreadHandler(handler) runs a handler on a thread"
+_GUNICORN = "a release of logspool that knows this release of gunicorn makes the lines natively"
 _ENCODING = "a handler with encoding='utf-8'"
 _NEWLINES = "a stream that does not translate newlines"
 
@@ -27,7 +28,9 @@ _ADVICE = (
     ("usesTime is", _FORMATTER),
     ("is no logging.Formatter", _FORMATTER),
     ("its format has defaults", _FORMATTER),
+    ("makes the access lines", _GUNICORN),
     ("is not known to this release of logspool", _FORMATTER),
+    ("cannot be described", _FORMATTER),
 )
 
 

@@ -336,5 +336,5 @@ def _worker_processes() -> str:
 def _paths() -> Iterator[Finding]:
     for name, path in _stats.stats().loggers.items():
         if path.reason and not path.reason.endswith(_advice.DEFERRED):
-            calls = _messages.counted(path.by_record + path.stock, "call")
+            calls = _messages.counted(path.by_record + path.stock or path.native, "call")
             yield Finding(f"logger {name!r}", f"{calls} ran Python code in the caller: {path.reason}", path.advice)

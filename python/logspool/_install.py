@@ -327,6 +327,7 @@ def connect() -> None:
         classify_logger=_adopt.classify_logger,
         name_of_filter=_adopt.name_of_filter,
         describe_factory=known.describe_factory,
+        describe_record_maker=known.describe_record_maker,
         open_streams=_adopt.open_streams,
         logging_globals=_logging_globals.logging_globals,
         logger_methods=_adopt.logger_methods,

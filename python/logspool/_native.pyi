@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, final, type_check_only
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "AccessLog",
     "Completions",
     "EventLoop",
     "EventRenderer",
@@ -46,6 +47,7 @@ __all__ = [
     "drain",
     "end",
     "entry",
+    "exception_texts",
     "flush",
     "flush_durable",
     "flush_handler",
@@ -133,6 +135,7 @@ def connect(
     classify_logger: Callable[[type], tuple[str, str]],
     name_of_filter: Callable[[Any], str | tuple[Any, ...] | None],
     describe_factory: Callable[[Any], tuple[Any, ...] | None],
+    describe_record_maker: Callable[[type], tuple[Any, ...] | None],
     open_streams: Callable[[Any, int], None],
     logging_globals: Callable[[], Any],
     logger_methods: list[str],
@@ -204,6 +207,7 @@ def check_options(options: dict[str, Any], /) -> dict[str, Any]: ...
 def configure(options: dict[str, Any]) -> None: ...
 def start() -> None: ...
 def stop() -> None: ...
+def exception_texts() -> tuple[int, int]: ...
 def flush(timeout: float | None = None) -> bool: ...
 def flush_durable(timeout: float | None = None) -> bool: ...
 def flush_local(timeout: float) -> bool: ...
@@ -316,6 +320,13 @@ class EventRenderer:
 
     def __new__(cls, layout: str, options: dict[str, Any], own: Callable[..., Any], /) -> Self: ...
     def render(self, logger: Any, name: str, event_dict: Any, /) -> Any: ...
+
+@final
+class AccessLog:
+    """Makes and queues the access lines of gunicorn's loggers."""
+
+    def __new__(cls, describe: Callable[[Any], tuple[Any, ...]], /) -> Self: ...
+    def write(self, logger: Any, resp: Any, req: Any, environ: Any, request_time: Any, /) -> bool: ...
 
 @disjoint_base
 class IsoStamper:

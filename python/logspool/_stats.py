@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from logspool import _advice, _native
@@ -205,6 +205,8 @@ class Stats:
         recovered: records of dead processes that this process wrote to their files.
         recovery_discarded: records of dead processes dropped because their terminals and pipes are gone.
         deferred: records of handlers whose formatter runs on a thread.
+        exceptions: texts of exceptions by who made them: "native" code, from the kept texts of the frames, or "python",
+            whose `traceback` makes those that native code may not read.
     """
 
     installed: bool
@@ -218,6 +220,7 @@ class Stats:
     recovered: int
     recovery_discarded: int
     deferred: DeferredStats = DeferredStats()
+    exceptions: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
@@ -242,6 +245,8 @@ class Stats:
         if self.deferred.accepted or self.deferred.refused:
             lost = _listed(self.deferred.refused) + _listed(self.deferred.dropped)
             rows.append(f"deferred: {self.deferred.formatted} formatted, {self.deferred.waiting} waiting{lost}")
+        if any(self.exceptions.values()):
+            rows.append("exceptions: {native} texts by native code, {python} by Python".format(**self.exceptions))
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
         return "\n".join(rows)
@@ -299,6 +304,10 @@ def _listed(by_reason: Mapping[str, int]) -> str:
 def stats() -> Stats:
     """Return the current counters of logspool. Thread-safe."""
     loggers = {name: LoggerPath(*values) for name, values in sorted(_native.paths().items())}
+    access_log, gunicorn = loggers.get("gunicorn.access"), sys.modules.get("logspool.gunicorn")
+    if access_log is not None and gunicorn is not None and not access_log.reason:
+        # The calls are native, but gunicorn's own code makes their text.
+        loggers["gunicorn.access"] = replace(access_log, reason=gunicorn.reason)
     snapshot = _native.snapshot()
     delivered, discarded = _native.recovery_counts()
     deferring = sys.modules.get("logspool._deferring")
@@ -343,6 +352,7 @@ def stats() -> Stats:
         recovered=delivered,
         recovery_discarded=discarded,
         deferred=DeferredStats() if deferring is None else DeferredStats(*deferring.counts()),
+        exceptions=dict(zip(("native", "python"), _native.exception_texts())),
     )
 
 
@@ -366,7 +376,17 @@ def metrics_text() -> str:
     """
     version = ".".join(map(str, sys.version_info[:3]))
     pools = sys.modules.get("logspool.pool._pool")
-    return _native.metrics_text(version, [] if pools is None else pools.by_name())
+    text = _native.metrics_text(version, [] if pools is None else pools.by_name())
+    if _native.snapshot() is None:
+        return text
+    rows = ["# TYPE logspool_exception_texts counter", "# HELP logspool_exception_texts Texts of exceptions, by maker."]
+    for maker, count in zip(("native", "python"), _native.exception_texts()):
+        rows.append(f'logspool_exception_texts_total{{made_by="{maker}"}} {count}')
+    return text.removesuffix(_LAST_LINE) + "\n".join(rows) + "\n" + _LAST_LINE
+
+
+#: The end of a page of OpenMetrics.
+_LAST_LINE = "# EOF\n"
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:

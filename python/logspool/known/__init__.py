@@ -14,7 +14,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from logspool import _native
-from logspool._stock_classes import changed_method, first_in
+from logspool._stock_classes import changed_method, first_in, replaced
+from logspool.known._checks import is_function_of
 
 if TYPE_CHECKING:
     from logspool._adopt import Format
@@ -41,6 +42,11 @@ FACTORIES = {
         "opentelemetry.instrumentation.logging",
         "LoggingInstrumentor._instrument.<locals>.record_factory",
     ): "opentelemetry",
+}
+
+#: The same for wrappers of `Logger.makeRecord`, by the module of the function that runs.
+RECORD_MAKERS = {
+    "ddtrace.contrib.internal.logging.patch": "ddtrace",
 }
 
 #: Methods of formatters that take part in making a line.
@@ -77,7 +83,11 @@ def describe(formatter: Any) -> Format | None:
 def describe_filter(candidate: Any) -> tuple[Any, ...] | None:
     """Describe a filter of a known class; None for any other filter, and if it has to run."""
     describer = _describer(FILTERS, type(candidate))
-    return None if describer is None else describer.describe_filter(candidate)
+    try:
+        return None if describer is None else describer.describe_filter(candidate)
+    except Exception:
+        # The package has other attributes than its release should have, so the filter runs.
+        return None
 
 
 def describe_factory(factory: Any) -> tuple[Any, ...] | None:
@@ -85,7 +95,44 @@ def describe_factory(factory: Any) -> tuple[Any, ...] | None:
     name = FACTORIES.get((getattr(factory, "__module__", None), getattr(factory, "__qualname__", None)))  # type: ignore[arg-type]
     if name is None:
         return None
-    return importlib.import_module(f"logspool.known.{name}").describe_factory(factory)  # type: ignore[no-any-return]
+    try:
+        return importlib.import_module(f"logspool.known.{name}").describe_factory(factory)  # type: ignore[no-any-return]
+    except Exception:
+        # The package has other attributes than its release should have, so the factory runs.
+        return None
+
+
+def record_maker(cls: type) -> Any:
+    """Return the wrapper of `Logger.makeRecord` if loggers of a class have one that a known package has put around the
+    stock method; None otherwise.
+    """
+    owner = next((base for base in cls.__mro__ if "makeRecord" in base.__dict__), None)
+    maker: Any = logging.Logger.__dict__["makeRecord"]
+    if owner is not logging.Logger or type(maker).__name__ != "FunctionWrapper":
+        return None
+    home = getattr(getattr(maker, "_self_wrapper", None), "__module__", None)
+    name = RECORD_MAKERS.get(home) if type(home) is str else None
+    if name is None or not importlib.import_module(f"logspool.known.{name}").is_record_maker(maker):
+        return None
+    wrapped = getattr(maker, "__wrapped__", None)
+    # `logspool.bind` replaces the method as well.
+    own = replaced.get((logging.Logger, "makeRecord"), (None, None))
+    is_stock = wrapped is own[0] or is_function_of(wrapped, logging, "Logger.makeRecord")
+    is_plain = getattr(maker, "_self_enabled", None) is None and getattr(maker, "_self_instance", None) is None
+    return maker if is_stock and is_plain else None
+
+
+def describe_record_maker(cls: type) -> tuple[Any, ...] | None:
+    """Describe the fields that the wrapper of `Logger.makeRecord` sets; None if it has to run."""
+    maker = record_maker(cls)
+    if maker is None:
+        return None
+    module: Any = importlib.import_module(f"logspool.known.{RECORD_MAKERS[maker._self_wrapper.__module__]}")
+    try:
+        return module.describe_record_maker(maker)  # type: ignore[no-any-return]
+    except Exception:
+        # The package has other attributes than its release should have.
+        return None
 
 
 def _describer(table: dict[tuple[str, str], str], cls: type) -> Any:

@@ -66,3 +66,14 @@ def watch(mapping: dict[Any, Any], watched: list[tuple[Any, int, int, int]]) -> 
     state = _native.dict_state_offset()
     value = _native.object_words(mapping)[state // _WORD] & _WHOLE
     watched.append((mapping, state, _WHOLE, value))
+
+
+def watch_attributes(holder: Any, watched: list[tuple[Any, int, int, int]]) -> None:
+    """Add the attributes of an object, whose class keeps them in a plain `__dict__`, to the words.
+
+    From Python 3.13 on the first `__dict__` of an object is a view of values that are stored in the object, and does
+    not count their changes. A copy takes its place, which does.
+    """
+    if sys.version_info >= (3, 13):
+        holder.__dict__ = dict(vars(holder))
+    watch(vars(holder), watched)

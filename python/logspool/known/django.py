@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from logspool import _adopt
-from logspool.known._checks import unknown_release, watch
+from logspool.known._checks import unknown_release, watch_attributes
 from logspool.known._styled import FIRST, LAST, Derived, Range, Styled, described
 
 CALLED = ("uses_server_time",)
@@ -33,7 +33,7 @@ def describe(
     if type(formatter.style) is not sys.modules["django.core.management.color"].Style:
         return "its style is not Django's"
     # A style has no setter that could be watched, but its attributes are in a dict.
-    watch(vars(formatter.style), watched)
+    watch_attributes(formatter.style, watched)
     homes = {sys.modules[name].__file__ for name in ("django.core.management.color", "django.utils.termcolors")}
     ranges: list[Range] = []
     for first, last, role in _STATUSES:

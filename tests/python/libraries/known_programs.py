@@ -31,7 +31,120 @@ def step():
 step()
 """
 
+_DDTRACE = """\
+import os
+os.environ.update(DD_INSTRUMENTATION_TELEMETRY_ENABLED="false", DD_REMOTE_CONFIGURATION_ENABLED="false",
+    DD_CRASHTRACKING_ENABLED="false", DD_SERVICE="shop", DD_ENV="test", DD_TRACE_AGENT_URL="http://127.0.0.1:1")
+import ddtrace
+from ddtrace import config, tracer
+from ddtrace.contrib.internal.logging.patch import patch, unpatch
+from ddtrace.trace import Context, Span
+logging.getLogger("ddtrace").disabled = True
+FORM = "%(levelname)s [%(dd.service)s %(dd.env)s %(dd.version)s %(dd.trace_id)s %(dd.span_id)s] %(message)s"
+first = handler("first.log", logging.Formatter(FORM))
+log.addHandler(first)
+activate = tracer.context_provider.activate
+"""
+
 _KNOWN = {
+    "ddtrace_fields": (
+        "ddtrace",
+        _DDTRACE
+        + """
+patch()
+side.install()
+
+def step():
+    log.info("step %d", 1)
+    log.error("error", extra={"user": 1})
+    log.info("own", extra={"dd.env": "own"})
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("exception")
+    logging.LoggerAdapter(log, {"a": 1}).warning("adapter")
+
+step()
+span = Span("outer", trace_id=5, span_id=6)
+activate(span)
+step()
+activate(Span("inner", trace_id=2**100, span_id=7))
+step()
+activate(Context(trace_id=8, span_id=9))
+step()
+activate(Context())
+step()
+activate(span)
+span.finish()
+step()
+activate(None)
+config.service, config.version = "other", "2"
+step()
+config.env = None
+step()
+tracer.enabled = False
+activate(Span("unseen", trace_id=5, span_id=6))
+step()
+tracer.enabled = True
+step()
+second = handler("second.log", logging.Formatter("%(message)s"))
+log.addHandler(second)
+step()
+second.addFilter(lambda record: record.__dict__["dd.env"] != "x")
+step()
+second.filters.clear()
+second.setFormatter(logging.Formatter("{dd.env} {message}", style="{"))
+step()
+log.removeHandler(second)
+log.addFilter(lambda record: record.levelno > 20)
+step()
+log.filters.clear()
+make = logging.getLogRecordFactory()
+def factory(*args, **kwargs):
+    record = make(*args, **kwargs)
+    record.msg = f"factory {record.msg}"
+    return record
+logging.setLogRecordFactory(factory)
+step()
+logging.setLogRecordFactory(make)
+step()
+stock = type(tracer).get_log_correlation_context
+type(tracer).get_log_correlation_context = lambda self, active=None: {**stock(self, active), "dd.env": "patched"}
+step()
+type(tracer).get_log_correlation_context = stock
+step()
+class Own(logging.Logger):
+    def makeRecord(self, *args, **kwargs):
+        record = super().makeRecord(*args, **kwargs)
+        record.msg = f"own {record.msg}"
+        return record
+logging.setLoggerClass(Own)
+other = logging.getLogger("other")
+other.addHandler(first)
+other.warning("own class")
+first.setFormatter(logging.Formatter("%(message)s"))
+unpatch()
+step()
+activate(None)
+""",
+    ),
+    "ddtrace_json": (
+        "ddtrace",
+        _DDTRACE
+        + """
+try:
+    from pythonjsonlogger.json import JsonFormatter
+except ImportError:
+    from pythonjsonlogger.jsonlogger import JsonFormatter
+first.setFormatter(JsonFormatter("%(message)s"))
+patch()
+side.install()
+log.info("plain", extra={"user": 1})
+activate(Span("outer", trace_id=5, span_id=6))
+log.info("span", extra={"user": 1})
+activate(None)
+""",
+    ),
     "json_options": (
         "pythonjsonlogger",
         _JSON

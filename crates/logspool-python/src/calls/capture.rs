@@ -49,6 +49,8 @@ struct Level<'a, 'py> {
     object: Object<'a, 'py>,
     /// True if a `LoggerAdapter` does the call. Its stock method calls `logger.log`, which may be another one.
     by_adapter: bool,
+    /// True if the message is a finished text that stands for a template and arguments, which a record would have.
+    only_text: bool,
 }
 
 /// Tries to do `logger.<level>(...)`; `logger` is an instance of `logging.Logger`.
@@ -150,7 +152,9 @@ fn capture_with_plan(plan: &plan::Plan, logger: Object<'_, '_>, level: Level<'_,
         return Outcome::Stock;
     }
     let route = match &plan.route {
+        Some(route) if level.only_text && shows_more_than_text(route, level.number) => return Outcome::Stock,
         Some(route) if u32::from(level.number) < route.record_from && !keywords::needs_record(route, call) => *route,
+        _ if level.only_text => return Outcome::Stock,
         _ => return make_record(plan, logger, level, call),
     };
     let counts = plan.counts;
@@ -163,10 +167,17 @@ fn capture_with_plan(plan: &plan::Plan, logger: Object<'_, '_>, level: Level<'_,
     };
     if outcome != Outcome::Stock {
         plan::count(&counts.native);
-    } else if !level.by_adapter {
+    } else if !level.by_adapter && !level.only_text {
         plan::count(&counts.stock);
     }
     outcome
+}
+
+/// True if a handler shows the place of the call or its arguments, or sees a record.
+fn shows_more_than_text(route: &Route, level: u16) -> bool {
+    u32::from(level) >= route.record_from
+        || route.needs.caller
+        || route.needs.fields.is_some_and(|fields| !fields.arguments().is_empty())
 }
 
 /// Does a call whose record Python code has to see.
@@ -206,6 +217,18 @@ pub fn for_adapter(logger: Object<'_, '_>, level: Object<'_, '_>, call: &Call<'_
         None => Outcome::Stock,
     }
 }
+
+/// Tries to do `logger.info(template, *arguments)`, of which `text` is the finished message. [`Outcome::Stock`] if a
+/// handler, a filter or a formatter could tell the difference; the call is not counted then.
+pub fn info_of_text(logger: Object<'_, '_>, text: Object<'_, '_>) -> Outcome {
+    let py = logger.py();
+    let Some(object) = standard_level(py, INFO) else { return Outcome::Stock };
+    let level = Level { number: 20, gate: INFO, object, by_adapter: false, only_text: true };
+    capture(logger, level, &Call::positional_only(py, &[text]))
+}
+
+/// The index of `logging.INFO` among the five levels of the standard library.
+const INFO: usize = 1;
 
 /// One of the five levels of the standard library, by its index; `None` before the module is initialised.
 #[inline]
@@ -323,7 +346,7 @@ fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, 
     if call.count() >= 1
         && let Some(levels) = LEVELS.get()
     {
-        let level = Level { number, gate, object: levels[gate].bind(call.py()), by_adapter: false };
+        let level = Level { number, gate, object: levels[gate].bind(call.py()), by_adapter: false, only_text: false };
         return match native_call(logger, level, call) {
             Some(result) => result,
             None => stock_call(method, logger, *call, 0),
@@ -351,7 +374,7 @@ fn level_of<'a, 'py>(object: Object<'a, 'py>) -> Option<Level<'a, 'py>> {
         10 | 20 | 30 | 40 | 50 => usize::from(number / 10 - 1),
         _ => usize::MAX,
     };
-    Some(Level { number, gate, object, by_adapter: false })
+    Some(Level { number, gate, object, by_adapter: false, only_text: false })
 }
 
 static LEVELS: OnceLock<[Owned; 5]> = OnceLock::new();

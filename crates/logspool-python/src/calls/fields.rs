@@ -20,7 +20,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::field_texts::FieldTexts;
-use crate::plans::given_fields::{GivenField, GivenFields};
+use crate::plans::given_fields::{GivenField, GivenFields, ReadValues};
 use crate::plans::needs::{RenderingByKind, ShownFields};
 
 /// Adds the fields that the formats show: first those of `extra`, in its order, then those of `bound` that are not in
@@ -94,13 +94,13 @@ fn given_values<'a, 'py: 'a>(
     sources: [Option<Object<'a, 'py>>; 2],
 ) -> Result<Vec<(&'static GivenField, Object<'a, 'py>)>, Failure> {
     let Some(given) = given else { return Ok(Vec::new()) };
-    let mut values = Vec::new();
+    let (mut values, mut read) = (Vec::new(), ReadValues::default());
     for field in given.iter() {
         let name = field.name().bind(py);
         if sources.into_iter().flatten().any(|fields| item(fields, name).is_some()) {
             return Err(Failure::Stock);
         }
-        let value = field.value(py)?;
+        let value = field.value(py, &mut read)?;
         // SAFETY: the value is used only in `pieces`.
         values.push((field, unsafe { pieces.keep_and_lend(py, value) }));
     }

@@ -4,6 +4,7 @@
 //! if a value has an unusual type. Stock logging then reports its own errors.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use logspool_record::tag;
 use pyo3::exceptions::PyBaseException;
@@ -21,7 +22,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::format_parts::FormatterTexts;
-use crate::plans::plan::Route;
+use crate::plans::plan::{self, Route};
 
 /// The parsed keywords of one call.
 pub struct Keywords<'a, 'py> {
@@ -231,6 +232,23 @@ impl ExceptionText {
     }
 }
 
+/// Number of texts of exceptions that native code made from the kept texts of their frames.
+static TEXTS_BY_NATIVE_CODE: AtomicU64 = AtomicU64::new(0);
+
+/// Number of texts of exceptions that Python's `traceback` made.
+static TEXTS_BY_PYTHON: AtomicU64 = AtomicU64::new(0);
+
+/// How many texts of exceptions native code has made, and how many Python.
+pub fn exception_texts() -> (u64, u64) {
+    (TEXTS_BY_NATIVE_CODE.load(Relaxed), TEXTS_BY_PYTHON.load(Relaxed))
+}
+
+/// Lets a forked child count from zero.
+pub fn reset_after_fork() {
+    TEXTS_BY_NATIVE_CODE.store(0, Relaxed);
+    TEXTS_BY_PYTHON.store(0, Relaxed);
+}
+
 /// The text of the traceback of a true `exc_info`, as `Logger._log` and then `Formatter.format` make it. Runs user
 /// Python code.
 ///
@@ -242,8 +260,10 @@ pub fn exception_text(exc_info: Object<'_, '_>) -> Result<ExceptionText, Failure
     if let Some((exception, traceback)) = shown_exception(exc_info)
         && let Some(text) = traceback::text(exception.bind(py), traceback.bind(py))?
     {
+        plan::count(&TEXTS_BY_NATIVE_CODE);
         return Ok(ExceptionText::Native(text));
     }
+    plan::count(&TEXTS_BY_PYTHON);
     let made = leaving::call_with(keyword_functions()?.exception_text.bind(py), exc_info);
     made.map(ExceptionText::Python).ok_or_else(|| Failure::of_error(py))
 }

@@ -171,6 +171,9 @@ impl Names {
 /// The method that reports whether a level is enabled. If the method is patched, only stock logging calls it.
 pub const IS_ENABLED_FOR: &str = "isEnabledFor";
 
+/// The method that makes the record of a call.
+pub const MAKE_RECORD: &str = "makeRecord";
+
 /// The methods of a logger that receive a record. If one of them is patched, it is called with the record.
 pub const RECORD_STEPS: [&str; 3] = ["handle", "filter", "callHandlers"];
 

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::calls::keywords;
 use crate::plans::{plan, table, tries};
 use crate::pool::PoolCore;
 use crate::report;
@@ -72,6 +73,12 @@ pub fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, P
 #[pyfunction]
 pub fn plans_made() -> u64 {
     tries::made()
+}
+
+/// Return how many texts of exceptions native code has made, and how many Python's `traceback`.
+#[pyfunction]
+pub fn exception_texts() -> (u64, u64) {
+    keywords::exception_texts()
 }
 
 /// Return, by logger name: calls on the native path, calls that made a LogRecord natively, calls on the stock path, and

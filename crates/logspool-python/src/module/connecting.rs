@@ -19,7 +19,7 @@ use crate::plans::{adoption, environment, sink_options, table, text_stream};
 
 /// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
 #[pyfunction]
-#[pyo3(signature = (*, describe, describe_format, classify_logger, name_of_filter, describe_factory, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
+#[pyo3(signature = (*, describe, describe_format, classify_logger, name_of_filter, describe_factory, describe_record_maker, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
     mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
     made_text, record_names))]
 #[allow(clippy::too_many_arguments)]
@@ -30,6 +30,7 @@ pub fn connect(
     classify_logger: Py<PyAny>,
     name_of_filter: Py<PyAny>,
     describe_factory: Py<PyAny>,
+    describe_record_maker: Py<PyAny>,
     open_streams: Py<PyAny>,
     logging_globals: Py<PyAny>,
     logger_methods: Vec<Py<PyString>>,
@@ -80,6 +81,7 @@ pub fn connect(
         classify_logger,
         name_of_filter,
         describe_factory,
+        describe_record_maker,
         open_streams,
         logging_globals,
         logger_methods,

@@ -24,8 +24,8 @@ mod native {
 
     #[pymodule_export]
     use super::asking::{
-        counter_names, metrics_text, missing_calls, orphans, paths, plans_made, recover, recovery_counts, sidecars,
-        snapshot,
+        counter_names, exception_texts, metrics_text, missing_calls, orphans, paths, plans_made, recover,
+        recovery_counts, sidecars, snapshot,
     };
     #[pymodule_export]
     use super::connecting::{
@@ -51,7 +51,7 @@ mod native {
     #[pymodule_export]
     use super::writing::{entry, json_object, queue_formatted};
     #[pymodule_export]
-    use crate::events::{EventRenderer, IsoStamper, LineLogger, bound_logger_method};
+    use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
     use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 

@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::calls::keywords;
 use crate::interpreter::leaving::{self, detached};
 use crate::plans::{adoption, callbacks, environment, table};
 use crate::{flushing, options, report};
@@ -129,6 +130,7 @@ pub fn after_fork_in_parent() {
 pub fn after_fork_in_child() {
     pipeline::after_fork_in_child();
     leaving::reset_after_fork();
+    keywords::reset_after_fork();
     environment::make_all_stale();
 }
 

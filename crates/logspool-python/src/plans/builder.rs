@@ -163,6 +163,21 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
+    /// Adds the fields that a known wrapper of `Logger.makeRecord` sets. Stock logging calls the wrapper for all records
+    /// that do not take the route, and for all records if it has to run.
+    pub fn record_maker(&mut self, class: &Bound<'_, PyType>) -> PyResult<()> {
+        self.stock_from = 0;
+        let described = self.callbacks.describe_record_maker.bind(class.py()).call1((class,))?;
+        if described.is_none() {
+            self.stock_above(0, "Logger.makeRecord is patched");
+            return Ok(());
+        }
+        self.class(&described.get_item(2)?.cast_into::<PyType>().map_err(PyErr::from)?);
+        read_watched(&described.get_item(3)?, &mut self.words, &mut self.held)?;
+        self.given.extend(GivenField::of_call(&described)?);
+        Ok(())
+    }
+
     /// Adds the field that a known filter sets, and what its description depends on.
     fn given_field(&mut self, described: &Bound<'_, PyTuple>) -> PyResult<()> {
         read_watched(&described.get_item(4)?, &mut self.words, &mut self.held)?;

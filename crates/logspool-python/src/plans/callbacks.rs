@@ -24,6 +24,8 @@ pub struct PlanningCallbacks {
     pub name_of_filter: Py<PyAny>,
     /// The function `describe_factory(factory) -> tuple | None`.
     pub describe_factory: Py<PyAny>,
+    /// The function `describe_record_maker(cls) -> tuple | None`.
+    pub describe_record_maker: Py<PyAny>,
     /// The function `open_streams(logger, level)`.
     pub open_streams: Py<PyAny>,
     /// The function `logging_globals() -> LoggingGlobals`.

@@ -11,6 +11,7 @@ use pyo3::types::PyString;
 
 use crate::interpreter::context_variable;
 use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Owned};
 use crate::plans::span_fields::SpanFields;
 
@@ -33,6 +34,24 @@ enum ContextValue {
     },
     /// The value with this index of those that the current span has.
     OfSpan(usize, Arc<SpanFields>),
+    /// The value with this index of those that a function returns for the current call.
+    OfCall(usize, Arc<Owned>),
+}
+
+/// The values that a function returned for one record.
+#[derive(Default)]
+pub struct ReadValues(Option<(usize, Owned)>);
+
+impl ReadValues {
+    /// The values of `read` for the record.
+    fn of(&mut self, py: Python<'_>, read: &Owned) -> Result<&Owned, Failure> {
+        let address = read.as_ptr() as usize;
+        if self.0.as_ref().is_none_or(|(known, _)| *known != address) {
+            let values = leaving::call(read.bind(py)).ok_or_else(|| Failure::of_error(py))?;
+            self.0 = Some((address, values));
+        }
+        self.0.as_ref().map(|(_, values)| values).ok_or(Failure::Stock)
+    }
 }
 
 /// The fields of one logger, in the order of its filters.
@@ -77,6 +96,19 @@ impl GivenField {
         described.get_item(0)?.try_iter()?.enumerate().map(name).collect()
     }
 
+    /// Reads the description of a wrapper of `makeRecord`: names, and the function that returns their values.
+    ///
+    /// # Errors
+    ///
+    /// The error that Python raised.
+    pub fn of_call(described: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        let read = Arc::new(Owned::of(&described.get_item(1)?));
+        let name = |(index, name): (usize, PyResult<Bound<'_, PyAny>>)| {
+            Ok(Self { name: interned(&name?)?, value: ContextValue::OfCall(index, read.clone()) })
+        };
+        described.get_item(0)?.try_iter()?.enumerate().map(name).collect()
+    }
+
     /// The name of the field.
     pub fn name(&self) -> &Owned {
         &self.name
@@ -97,20 +129,31 @@ impl GivenField {
                 (ContextValue::OfSpan(index, fields), ContextValue::OfSpan(other, of_other)) => {
                     index == other && fields.is_same(of_other)
                 }
+                (ContextValue::OfCall(index, read), ContextValue::OfCall(other, of_other)) => {
+                    index == other && read.as_ptr() == of_other.as_ptr()
+                }
                 _ => false,
             }
     }
 
-    /// The value in the current context. Runs user Python code only for a span that was not seen before.
+    /// The value in the current context; `read` keeps values for the other fields of the record. Runs user Python code
+    /// only for a span that was not seen before, and for the function of a wrapper.
     ///
     /// # Errors
     ///
     /// [`Failure::Stock`] for a value that has to be shortened and is neither a `str` nor None, and if the values of a
-    /// span cannot be read.
-    pub fn value(&self, py: Python<'_>) -> Result<Owned, Failure> {
+    /// span or of a wrapper cannot be read.
+    pub fn value(&self, py: Python<'_>, read: &mut ReadValues) -> Result<Owned, Failure> {
         let (variable, default, length) = match &self.value {
             ContextValue::Variable { variable, default, length } => (variable, default, length),
             ContextValue::OfSpan(index, fields) => return fields.value(py, *index),
+            ContextValue::OfCall(index, function) => {
+                let values = object::tuple_items(read.of(py, function)?.bind(py));
+                return values
+                    .and_then(|values| values.get(*index))
+                    .map(|value| Owned::of(value))
+                    .ok_or(Failure::Stock);
+            }
         };
         let value = context_variable::value(py, variable, Some(default))?;
         let Some(length) = length.filter(|_| !value.bind(py).is_none()) else { return Ok(value) };

@@ -165,6 +165,9 @@ fn make_once(
         builder.method_is_replaced(&class_method, &class_reason);
     }
     builder.factory(py)?;
+    if class_reason.is_empty() && class_method == names::MAKE_RECORD {
+        builder.record_maker(&logger.get_type())?;
+    }
     if !globals.reason.is_empty() {
         builder.record_above(0, &globals.reason);
     }
