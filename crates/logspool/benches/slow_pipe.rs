@@ -85,6 +85,7 @@ fn run(case: &Case) {
         line: 42,
         function: "main".to_owned(),
         template: Some(template.to_owned()),
+        ..SiteDefinition::default()
     })
     .unwrap();
 
