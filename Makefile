@@ -1,7 +1,7 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the package postgresql where no PostgreSQL is found, and test-service the packages
-# rsyslog and chromium.
+# by root on Debian test-rust installs the packages postgresql and libfmt-dev where they are not found, and test-service
+# the packages rsyslog and chromium.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -24,6 +24,7 @@ demo: check-tools ## Run a web service without and with logspool, then collect f
 test: test-rust test-service test-python ## Run the tests of the core, of the service and, on one interpreter, of the package
 
 test-rust: check-tools
+	@$(PYTHON) scripts/fmt_tools.py
 	@LOGSPOOL_POSTGRES_BIN="$$($(PYTHON) scripts/postgres_tools.py)" && export LOGSPOOL_POSTGRES_BIN && \
 	cargo test --workspace --exclude logspool-python --quiet
 

@@ -31,6 +31,7 @@ import machine
 
 SUITE_RUNS = 20
 FORMAT_CASES = 1_000_000
+NATIVE_FORMAT_CASES = 12_000_000
 # Hypothesis remembers all cases of a run; each part begins anew, and a run can go on after any of them.
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
@@ -131,6 +132,14 @@ def formatting(seed: int) -> Iterator[Command]:
             yield Command([interpreter.executable, str(script), *options])
 
 
+def native_formatting(seed: int) -> Iterator[Command]:
+    """Random templates and values against {fmt} (Debian's libfmt) and against Rust's `format!`."""
+    cases = {"LOGSPOOL_FORMAT_CASES": str(NATIVE_FORMAT_CASES), "LOGSPOOL_SEED": str(seed)}
+    yield Command([sys.executable, str(ROOT / "scripts" / "fmt_tools.py")])
+    for name in ("fmt_differences", "rust_differences"):
+        yield cargo_test(name, crate="logspool-record", **cases)
+
+
 def properties(seed: int) -> Iterator[Command]:
     """Whole calls of the installed package against stock logging, the same million cases on all interpreters."""
     pythons = [ensure_for_tests(interpreter).python for interpreter in interpreters.chosen()]
@@ -204,6 +213,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "core-kills": core_kills,
     "crash-states": crash_states,
     "formatting": formatting,
+    "native-formatting": native_formatting,
     "rotation": rotation,
     "tracebacks": tracebacks,
     "loom": loom,

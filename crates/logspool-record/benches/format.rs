@@ -37,6 +37,7 @@ fn main() {
                 line: 40 + line,
                 function: "main".to_owned(),
                 template: Some("user %s did %d in %.3f ms".to_owned()),
+                ..SiteDefinition::default()
             })
         })
         .collect();

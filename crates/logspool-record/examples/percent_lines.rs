@@ -133,6 +133,7 @@ impl<'a> Case<'a> {
             line: self.number("lineno") as u32,
             function: self.text("function").unwrap_or_default(),
             template: self.text("msg"),
+            ..SiteDefinition::default()
         }))
     }
 

@@ -18,6 +18,45 @@ pub struct SiteDefinition {
     pub function: String,
     /// The message template, if every call at this site uses the same one. `None` if each record contains its message.
     pub template: Option<String>,
+    /// The grammar of the template.
+    pub grammar: Grammar,
+}
+
+/// The language in which a message template is written. It determines how a template shows its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Grammar {
+    /// Python's `msg % args`. Without arguments the text is not parsed: `%%` stays as it is.
+    #[default]
+    Percent,
+    /// C++: `std::format` and the library {fmt}. `{{` is an escape without arguments, too.
+    Fmt,
+    /// Rust: `format_args!`. `{{` is an escape without arguments, too.
+    Rust,
+    /// The template is the text. Nothing is replaced.
+    Plain,
+}
+
+impl Grammar {
+    /// The number of the grammar in a definition. Numbers are part of layout version 1 and are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Percent => 0,
+            Self::Fmt => 1,
+            Self::Rust => 2,
+            Self::Plain => 3,
+        }
+    }
+
+    /// The grammar with a number. `None`: this version knows no such grammar.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::Percent,
+            1 => Self::Fmt,
+            2 => Self::Rust,
+            3 => Self::Plain,
+            _ => return None,
+        })
+    }
 }
 
 /// The destinations of the records of one logger.
@@ -145,12 +184,18 @@ impl SinkDefinition {
 
 impl SiteDefinition {
     /// Appends the definition as one tuple. The site table and inline `SITE` entries use this form.
+    ///
+    /// The fifth item is the grammar. It is absent for [`Grammar::Percent`], as in definitions of earlier versions.
     pub fn encode(&self, encoder: &mut Encoder) {
-        encoder.tuple(4).str(&self.file).int(i64::from(self.line)).str(&self.function);
+        let has_grammar = self.grammar != Grammar::Percent;
+        encoder.tuple(4 + u32::from(has_grammar)).str(&self.file).int(i64::from(self.line)).str(&self.function);
         match &self.template {
             Some(template) => encoder.str(template),
             None => encoder.none(),
         };
+        if has_grammar {
+            encoder.int(i64::from(self.grammar.number()));
+        }
     }
 
     /// Decodes the items of a tuple that [`SiteDefinition::encode`] wrote.
@@ -163,6 +208,10 @@ impl SiteDefinition {
                 Value::Str(template) => Some(template.to_owned()),
                 Value::None => None,
                 _ => return None,
+            },
+            grammar: match items.next() {
+                None if items.rest().is_empty() => Grammar::Percent,
+                item => Grammar::from_number(number(item)?)?,
             },
         })
     }
@@ -206,5 +255,57 @@ fn number<T: TryFrom<i64>>(value: Option<Value<'_>>) -> Option<T> {
     match value? {
         Value::Int(number) => T::try_from(number).ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(encoder: &Encoder) -> Option<SiteDefinition> {
+        let Some(Value::Tuple(items)) = Values::new(&encoder.bytes).next() else { return None };
+        SiteDefinition::decode(items)
+    }
+
+    fn site(template: Option<&str>, grammar: Grammar) -> SiteDefinition {
+        let template = template.map(str::to_owned);
+        SiteDefinition { file: "a.cc".to_owned(), line: 7, function: "f".to_owned(), template, grammar }
+    }
+
+    #[test]
+    fn a_site_comes_back_as_written() {
+        for grammar in [Grammar::Percent, Grammar::Fmt, Grammar::Rust, Grammar::Plain] {
+            for template in [None, Some("user {}")] {
+                let site = site(template, grammar);
+                let mut encoder = Encoder::new();
+                site.encode(&mut encoder);
+
+                assert_eq!(Some(site), decoded(&encoder));
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_of_four_items_has_a_percent_template() {
+        let mut encoder = Encoder::new();
+        encoder.tuple(4).str("a.cc").int(7).str("f").str("user %s");
+
+        assert_eq!(Some(site(Some("user %s"), Grammar::Percent)), decoded(&encoder));
+        let mut written = Encoder::new();
+        site(Some("user %s"), Grammar::Percent).encode(&mut written);
+        assert_eq!(encoder.bytes, written.bytes);
+    }
+
+    #[test]
+    fn an_unknown_grammar_is_refused() {
+        for number in [-1, 4, 256, i64::MAX] {
+            let mut encoder = Encoder::new();
+            encoder.tuple(5).str("a.cc").int(7).str("f").str("{}").int(number);
+
+            assert_eq!(None, decoded(&encoder), "{number}");
+        }
+        let mut encoder = Encoder::new();
+        encoder.tuple(5).str("a.cc").int(7).str("f").str("{}").str("fmt");
+        assert_eq!(None, decoded(&encoder));
     }
 }

@@ -39,6 +39,11 @@ pub fn push_float(out: &mut Vec<u8>, value: f64) {
     push(out, 0xcb, &value.to_be_bytes());
 }
 
+/// Appends a single.
+pub fn push_float32(out: &mut Vec<u8>, value: f32) {
+    push(out, 0xca, &value.to_be_bytes());
+}
+
 /// Appends text.
 pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     match text.len() {

@@ -62,6 +62,10 @@ pub mod tag {
     pub const UINT: u8 = 11;
     /// One Unicode scalar value, `u32` (callers other than Python).
     pub const CHAR: u8 = 12;
+    /// An IEEE single (callers other than Python).
+    pub const FLOAT32: u8 = 13;
+    /// An address, `u64` (callers other than Python).
+    pub const POINTER: u8 = 14;
 
     /// First tag of context values. Neither this tag nor any higher one is a %-argument.
     pub const CONTEXT: u8 = 0x40;
@@ -131,6 +135,10 @@ pub enum Value<'a> {
     BigInt(&'a str),
     /// A double.
     Float(f64),
+    /// A single.
+    Float32(f32),
+    /// An address.
+    Pointer(u64),
     /// One character.
     Char(char),
     /// Text.
@@ -278,6 +286,8 @@ impl<'a> Values<'a> {
             tag::INT => Value::Int(i64::from_ne_bytes(self.take_array()?)),
             tag::UINT => Value::Uint(u64::from_ne_bytes(self.take_array()?)),
             tag::FLOAT => Value::Float(f64::from_ne_bytes(self.take_array()?)),
+            tag::FLOAT32 => Value::Float32(f32::from_ne_bytes(self.take_array()?)),
+            tag::POINTER => Value::Pointer(u64::from_ne_bytes(self.take_array()?)),
             tag::STR => Value::Str(self.take_str()?),
             tag::BYTES => Value::Bytes(self.take_bytes()?),
             tag::RENDERED => Value::Rendered(self.take_str()?),
@@ -358,6 +368,53 @@ impl Encoder {
         self
     }
 
+    /// Appends an integer that is not negative.
+    pub fn uint(&mut self, value: u64) -> &mut Self {
+        if let Ok(value) = i64::try_from(value) {
+            return self.int(value);
+        }
+        self.bytes.push(tag::UINT);
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// Appends an integer of up to 128 bits.
+    pub fn int128(&mut self, value: i128) -> &mut Self {
+        match i64::try_from(value) {
+            Ok(value) => self.int(value),
+            Err(_) => self.tagged_bytes(tag::BIG_INT, value.to_string().as_bytes()),
+        }
+    }
+
+    /// Appends an integer of up to 128 bits that is not negative.
+    pub fn uint128(&mut self, value: u128) -> &mut Self {
+        match u64::try_from(value) {
+            Ok(value) => self.uint(value),
+            Err(_) => self.tagged_bytes(tag::BIG_INT, value.to_string().as_bytes()),
+        }
+    }
+
+    /// Appends a single.
+    pub fn float32(&mut self, value: f32) -> &mut Self {
+        self.bytes.push(tag::FLOAT32);
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// Appends an address.
+    pub fn pointer(&mut self, value: u64) -> &mut Self {
+        self.bytes.push(tag::POINTER);
+        self.bytes.extend_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    /// Appends one character.
+    pub fn char(&mut self, value: char) -> &mut Self {
+        self.bytes.push(tag::CHAR);
+        self.bytes.extend_from_slice(&u32::from(value).to_ne_bytes());
+        self
+    }
+
     /// Appends text.
     pub fn str(&mut self, value: &str) -> &mut Self {
         self.tagged_bytes(tag::STR, value.as_bytes())
@@ -415,6 +472,38 @@ mod tests {
         assert_eq!(&[Value::Str("x"), Value::Int(-7), Value::Float(0.5), Value::Bool(true), Value::None], &rest[..5]);
         let Value::Tuple(items) = rest[5] else { panic!("a tuple was written") };
         assert_eq!(vec![Value::Int(1), Value::Str("b")], items.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn values_of_other_languages_come_back_as_written() {
+        let mut encoder = Encoder::new();
+        encoder.float32(0.1).pointer(u64::MAX).char('\u{10ffff}').uint(7).uint(u64::MAX);
+        encoder.int128(-1).int128(i128::MIN).uint128(u128::from(u64::MAX)).uint128(u128::MAX);
+        let values: Vec<_> = Values::new(&encoder.bytes).collect();
+
+        assert_eq!([Value::Float32(0.1), Value::Pointer(u64::MAX), Value::Char('\u{10ffff}')], values[..3]);
+        assert_eq!([Value::Int(7), Value::Uint(u64::MAX), Value::Int(-1)], values[3..6]);
+        assert_eq!(
+            [
+                Value::BigInt("-170141183460469231731687303715884105728"),
+                Value::Uint(u64::MAX),
+                Value::BigInt("340282366920938463463374607431768211455"),
+            ],
+            values[6..]
+        );
+        for cut in 0..encoder.bytes.len() {
+            assert!(Values::new(&encoder.bytes[..cut]).count() < values.len());
+        }
+    }
+
+    #[test]
+    fn a_surrogate_is_no_character() {
+        for code in [0xd800_u32, 0x11_0000, u32::MAX] {
+            let mut bytes = vec![tag::CHAR];
+            bytes.extend_from_slice(&code.to_ne_bytes());
+
+            assert_eq!(None, Values::new(&bytes).next());
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn record() -> Encoder {
         line: 3,
         function: "run".to_owned(),
         template: Some("%s %5d %.2f %r".to_owned()),
+        ..SiteDefinition::default()
     };
     site.encode(&mut encoder);
     encoder.str("text").int(5).float(0.5).raw_bytes(b"\xff").rendered("x").none().bool(true);

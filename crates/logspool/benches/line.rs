@@ -28,6 +28,7 @@ fn main() {
         line: 42,
         function: "main".to_owned(),
         template: Some("user %s did %d in %.3f ms".to_owned()),
+        ..SiteDefinition::default()
     })
     .unwrap();
     let mut values = Encoder::new();

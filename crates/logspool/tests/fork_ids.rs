@@ -58,7 +58,7 @@ fn a_record_with_the_ids_of_the_parent_is_refused_and_counted() {
     let path = folder.path().join("a.log");
     let sink = file_sink(&path);
     let route = route_to("a", sink);
-    let site = SiteDefinition { file: "a.rs".into(), line: 1, function: "a".into(), template: None };
+    let site = SiteDefinition { file: "a.rs".into(), line: 1, function: "a".into(), ..SiteDefinition::default() };
     let site = pipeline::define_site(&site).unwrap();
     assert!(log(route, 20, "of the parent"));
 

@@ -110,7 +110,12 @@ impl Site {
         Self {
             internal: internal(&file),
             usable,
-            definition: SiteDefinition { file, line, function: function.unwrap_or_default(), template: None },
+            definition: SiteDefinition {
+                file,
+                line,
+                function: function.unwrap_or_default(),
+                ..SiteDefinition::default()
+            },
             plain: SiteId::new(),
             template: OnceLock::new(),
             record_template: OnceLock::new(),
@@ -123,7 +128,7 @@ impl Site {
         Self {
             internal: false,
             usable: true,
-            definition: SiteDefinition { file, line, function, template: None },
+            definition: SiteDefinition { file, line, function, ..SiteDefinition::default() },
             plain: SiteId::new(),
             template: OnceLock::new(),
             record_template: OnceLock::new(),

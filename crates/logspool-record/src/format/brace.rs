@@ -125,9 +125,11 @@ impl BraceSpec {
         let kind = match value {
             Value::Bool(_) => ArgumentKind::Bool,
             Value::Int(_) | Value::Uint(_) => ArgumentKind::Int,
-            Value::Float(_) => ArgumentKind::Float,
+            Value::Float(_) | Value::Float32(_) => ArgumentKind::Float,
             Value::Str(_) | Value::Char(_) | Value::Rendered(_) => ArgumentKind::Str,
-            Value::None | Value::BigInt(_) | Value::Bytes(_) | Value::Tuple(_) => ArgumentKind::Other,
+            Value::None | Value::BigInt(_) | Value::Pointer(_) | Value::Bytes(_) | Value::Tuple(_) => {
+                ArgumentKind::Other
+            }
         };
         if self.accepts(kind) != RenderedBy::Deferred {
             return Err(Malformed);

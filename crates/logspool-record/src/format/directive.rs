@@ -314,6 +314,7 @@ impl Directive {
                 out.extend_from_slice(digits.as_bytes());
                 body
             }
+            Value::Float32(number) => return self.render_decimal(Value::Float(number.into()), out),
             Value::Float(number) if number.is_finite() => {
                 let whole = number.trunc();
                 let body = self.push_sign(out, whole < 0.0);
@@ -407,6 +408,7 @@ pub(super) fn integer_of(value: Value<'_>) -> Option<(bool, u64)> {
 pub(super) fn float_of(value: Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(number),
+        Value::Float32(number) => Some(number.into()),
         Value::Int(number) => Some(number as f64),
         Value::Uint(number) => Some(number as f64),
         Value::Bool(truth) => Some(f64::from(u8::from(truth))),

@@ -12,6 +12,7 @@
 //! - An extra field keeps its name even if a part has the same name. The part then comes first, and receivers of
 //!   logspool keep both.
 //! - Values: None is nil. A bool, a float and an int that fits `i64` are themselves; another int is its decimal digits.
+//!   A single is a float of four bytes, and an address is the text `0x...`.
 //!   A tuple, list or dict is an array or map. Any other value is the text `str(value)`.
 //! - Every receiver limits the size of a record, and a refused record would hold up all records after it. So a text may
 //!   take half of the bytes left of `MAX_BYTES`, and a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
@@ -207,13 +208,14 @@ pub fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
             Err(_) => push_bounded(out, start, value.to_string().as_bytes()),
         },
         Value::Float(value) => msgpack::push_float(out, value),
+        Value::Float32(value) => msgpack::push_float32(out, value),
         Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_bounded(out, start, text.as_bytes()),
         // Values are encoded up to a limited depth.
         Value::Tuple(items) if items.count() <= usize::from(MAX_PARTS) => {
             msgpack::push_array(out, items.count());
             items.for_each(|item| push_value(out, start, item));
         }
-        Value::Char(_) | Value::Bytes(_) | Value::Tuple(_) => {
+        Value::Char(_) | Value::Pointer(_) | Value::Bytes(_) | Value::Tuple(_) => {
             let mut text = Vec::new();
             push_str(&mut text, value);
             push_bounded(out, start, &text);
@@ -318,6 +320,7 @@ mod tests {
             line: 300,
             function: "pay".to_owned(),
             template: Some("%s paid %d".to_owned()),
+            ..SiteDefinition::default()
         };
         let mut values = Encoder::new();
         values.context_int(tag::THREAD, 139_000_000_000_000).context_str(tag::THREAD_NAME, "MainThread");

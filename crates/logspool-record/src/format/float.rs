@@ -81,6 +81,19 @@ pub fn push_repr(out: &mut Vec<u8>, value: f64) {
     push_magnitude(out, value.abs(), REPR);
 }
 
+/// Appends the shortest text that reads back as the same single, in the form of `repr(float)`.
+pub fn push_single_repr(out: &mut Vec<u8>, value: f32) {
+    if is_negative(value.into()) {
+        out.push(b'-');
+    }
+    if !value.is_finite() {
+        return push_magnitude(out, f64::from(value.abs()), REPR);
+    }
+    let start = out.len();
+    let decimal_exponent = push_single_digits(out, value.abs());
+    place_shortest(out, start, decimal_exponent, REPR);
+}
+
 /// Whether Python writes a minus sign. It does so for -0.0, too, and never for a nan.
 #[inline]
 pub fn is_negative(value: f64) -> bool {
@@ -187,6 +200,12 @@ fn push_shortest(out: &mut Vec<u8>, magnitude: f64, text: FloatText) {
     }
     let start = out.len();
     let decimal_exponent = push_digits(out, magnitude, None);
+    place_shortest(out, start, decimal_exponent, text);
+}
+
+/// Inserts point, zeros or exponent into the shortest digits. The first digit has the weight 10^`decimal_exponent`.
+#[inline]
+pub(super) fn place_shortest(out: &mut Vec<u8>, start: usize, decimal_exponent: i32, text: FloatText) {
     if !(-4..16).contains(&decimal_exponent) {
         place_point_after_first(out, start, text.point);
         push_decimal_exponent(out, decimal_exponent, text.case);
@@ -227,17 +246,33 @@ fn push_short_decimal(out: &mut Vec<u8>, magnitude: f64) -> bool {
 /// Appends the significant digits without a point. Returns the decimal exponent of the first digit.
 ///
 /// `behind` is the number of digits after the first one, exactly rounded. `None` asks for the shortest text.
-fn push_digits(out: &mut Vec<u8>, magnitude: f64, behind: Option<usize>) -> i32 {
+pub(super) fn push_digits(out: &mut Vec<u8>, magnitude: f64, behind: Option<usize>) -> i32 {
     let start = out.len();
     match behind {
         Some(behind) => write!(out, "{magnitude:.behind$e}").expect("a vector takes every byte"),
         None => {
             write!(out, "{magnitude:e}").expect("a vector takes every byte");
             if may_be_tie(magnitude) {
-                settle_tie(out, start, magnitude);
+                settle_tie(out, start, magnitude, |text| text.parse() == Ok(magnitude));
             }
         }
     }
+    take_exponent(out, start)
+}
+
+/// Appends the shortest digits of a single without a point. Returns the decimal exponent of the first digit.
+pub(super) fn push_single_digits(out: &mut Vec<u8>, magnitude: f32) -> i32 {
+    let start = out.len();
+    write!(out, "{magnitude:e}").expect("a vector takes every byte");
+    if may_be_tie(magnitude.into()) {
+        settle_tie(out, start, magnitude.into(), |text| text.parse() == Ok(magnitude));
+    }
+    take_exponent(out, start)
+}
+
+/// Cuts the point and the exponent out of a number that `{:e}` wrote at `start`. Returns the exponent.
+#[inline]
+fn take_exponent(out: &mut Vec<u8>, start: usize) -> i32 {
     let mark = start + out[start..].iter().rposition(|byte| *byte == b'e').expect("{:e} writes an exponent");
     let exponent = std::str::from_utf8(&out[mark + 1..]).ok().and_then(|text| text.parse().ok());
     out.truncate(mark);
@@ -260,13 +295,12 @@ fn may_be_tie(magnitude: f64) -> bool {
 }
 
 /// If two shortest texts are equally near, keeps the even one, as Python does. `core::fmt` writes the upper one.
-fn settle_tie(out: &mut Vec<u8>, start: usize, magnitude: f64) {
+fn settle_tie(out: &mut Vec<u8>, start: usize, magnitude: f64, is_same: impl Fn(&str) -> bool) {
     let end = out.len();
     let mantissa = out[start..].iter().position(|byte| *byte == b'e').unwrap_or(1);
     let behind = mantissa.saturating_sub(2);
     write!(out, "{magnitude:.behind$e}").expect("a vector takes every byte");
-    let reads_back = std::str::from_utf8(&out[end..]).ok().and_then(|text| text.parse().ok()) == Some(magnitude);
-    if reads_back {
+    if std::str::from_utf8(&out[end..]).is_ok_and(is_same) {
         out.drain(start..end);
     } else {
         out.truncate(end);
@@ -325,6 +359,25 @@ mod tests {
         let mut out = Vec::new();
         push_repr(&mut out, value);
         String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn a_single_has_the_fewest_digits() {
+        for (text, value) in [
+            ("0.1", 0.1_f32),
+            ("-0.0", -0.0),
+            ("16777216.0", 16_777_216.0),
+            ("1e-05", 1e-5),
+            ("3.4028235e+38", f32::MAX),
+            ("1e-45", f32::from_bits(1)),
+            ("nan", -f32::NAN),
+            ("-inf", f32::NEG_INFINITY),
+        ] {
+            let mut out = Vec::new();
+            push_single_repr(&mut out, value);
+
+            assert_eq!(text, String::from_utf8(out).expect("ASCII"));
+        }
     }
 
     fn written(value: f64, notation: Notation, precision: usize, point: Point) -> String {

@@ -293,10 +293,11 @@ pub fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Float(number) if !number.is_finite() => out.extend_from_slice(b"null"),
-        Value::Int(_) | Value::Uint(_) | Value::Float(_) => push_str(out, value),
+        Value::Float32(number) if !number.is_finite() => out.extend_from_slice(b"null"),
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) | Value::Float32(_) => push_str(out, value),
         Value::BigInt(digits) if is_integer(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_string(out, text.as_bytes()),
-        Value::Char(_) | Value::Bytes(_) | Value::Tuple(_) => {
+        Value::Char(_) | Value::Pointer(_) | Value::Bytes(_) | Value::Tuple(_) => {
             let mut text = Vec::new();
             push_str(&mut text, value);
             push_string(out, String::from_utf8_lossy(&text).as_bytes());

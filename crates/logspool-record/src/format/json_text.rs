@@ -18,11 +18,12 @@ pub(super) fn push_value(out: &mut Vec<u8>, value: Value<'_>, ascii: bool) {
         Value::Float(number) if number.is_infinite() => {
             out.extend_from_slice(if number > 0.0 { b"Infinity" } else { b"-Infinity" });
         }
-        Value::Int(_) | Value::Uint(_) | Value::Float(_) => push_str(out, value),
+        Value::Float32(number) if !number.is_finite() => push_value(out, Value::Float(number.into()), ascii),
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) | Value::Float32(_) => push_str(out, value),
         Value::BigInt(text) | Value::Rendered(text) => out.extend_from_slice(text.as_bytes()),
         Value::Str(text) => push_string(out, text, ascii),
         // Callers render these.
-        Value::Char(_) | Value::Bytes(_) | Value::Tuple(_) => {
+        Value::Char(_) | Value::Pointer(_) | Value::Bytes(_) | Value::Tuple(_) => {
             let mut text = Vec::new();
             push_str(&mut text, value);
             push_string(out, &String::from_utf8_lossy(&text), ascii);

@@ -118,7 +118,7 @@ fn push_value(directive: &Directive, value: Option<Value<'_>>, out: &mut Vec<u8>
 }
 
 #[cold]
-fn push_unused_arguments<'a>(
+pub(super) fn push_unused_arguments<'a>(
     first: Option<Value<'a>>,
     values: &mut Values<'a>,
     out: &mut Vec<u8>,

@@ -6,8 +6,8 @@
 
 use std::io::Write;
 
-use super::float::push_repr as push_float_repr;
-use super::integer::{push_signed, push_unsigned};
+use super::float::{push_repr as push_float_repr, push_single_repr};
+use super::integer::{Base, push_based, push_signed, push_unsigned};
 use crate::record::{Value, Values};
 
 /// Treatment of non-ASCII characters.
@@ -39,12 +39,20 @@ pub fn push_repr(out: &mut Vec<u8>, value: Value<'_>, beyond: NonAscii) {
         Value::Uint(number) => push_unsigned(out, number),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::Float(number) => push_float_repr(out, number),
+        Value::Float32(number) => push_single_repr(out, number),
+        Value::Pointer(address) => push_pointer(out, address),
         Value::Char(character) => push_str_repr(out, character.encode_utf8(&mut [0; 4]), beyond),
         Value::Str(text) => push_str_repr(out, text, beyond),
         Value::Rendered(text) => out.extend_from_slice(text.as_bytes()),
         Value::Bytes(bytes) => push_bytes_repr(out, bytes),
         Value::Tuple(items) => push_tuple_repr(out, items, beyond),
     }
+}
+
+/// Appends an address as `0x` and its hexadecimal digits.
+pub(super) fn push_pointer(out: &mut Vec<u8>, address: u64) {
+    out.extend_from_slice(b"0x");
+    push_based(out, address, Base::LowerHex);
 }
 
 fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: NonAscii) {
@@ -128,6 +136,12 @@ mod tests {
         assert_eq!(r"'\x7f\x00\t\n\r\\'", repr(Value::Str("\x7f\0\t\n\r\\"), NonAscii::Keep));
         assert_eq!(r"'\xe9\u2603\U0001f600'", repr(Value::Str("é☃😀"), NonAscii::Escape));
         assert_eq!(r#"b"'\xff\x00""#, repr(Value::Bytes(b"'\xff\0"), NonAscii::Keep));
+    }
+
+    #[test]
+    fn an_address_is_hexadecimal() {
+        assert_eq!("0x0", repr(Value::Pointer(0), NonAscii::Keep));
+        assert_eq!("0xffffffffffffffff", repr(Value::Pointer(u64::MAX), NonAscii::Keep));
     }
 
     #[test]

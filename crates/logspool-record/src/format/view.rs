@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::braced::named_values;
 use super::malformed::{MARKER, Malformed};
-use super::percent::MessageTemplate;
+use super::template::SiteTemplate;
 use crate::definition::SiteDefinition;
 use crate::record::{Context, Entry, Value, Values, tag};
 
@@ -20,7 +21,7 @@ pub struct CompiledSite {
     /// A unique number of each site. The caches of formats use it as their key.
     serial: u64,
     definition: SiteDefinition,
-    template: Option<MessageTemplate>,
+    template: Option<SiteTemplate>,
     filename_at: usize,
     module_end: usize,
 }
@@ -32,7 +33,7 @@ static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 impl CompiledSite {
     /// Derives file name and module, and parses the template.
     pub fn new(definition: SiteDefinition) -> Self {
-        let template = definition.template.as_deref().map(MessageTemplate::parse);
+        let template = definition.template.as_deref().map(|text| SiteTemplate::parse(definition.grammar, text));
         let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
         let filename = &definition.file[filename_at..];
         let module_end = filename_at + stem_len(filename);
@@ -46,7 +47,7 @@ impl CompiledSite {
     }
 
     /// The message template, if every call at this site uses the same one.
-    pub const fn template(&self) -> Option<&MessageTemplate> {
+    pub const fn template(&self) -> Option<&SiteTemplate> {
         self.template.as_ref()
     }
 
@@ -207,15 +208,7 @@ impl<'a> ParsedRecord<'a> {
 
     /// The extra fields in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
-        let mut values = self.fields;
-        std::iter::from_fn(move || {
-            while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
-                if let Entry::Context(Context::Field(key, value)) = values.next_entry()? {
-                    return Some((key, value));
-                }
-            }
-            None
-        })
+        named_values(self.fields)
     }
 
     /// Appends the message: the message of the record if it is complete, else the site's template with the arguments.
@@ -232,6 +225,10 @@ impl<'a> ParsedRecord<'a> {
         let Some(template) = self.site().and_then(CompiledSite::template) else {
             out.extend_from_slice(MARKER.as_bytes());
             return Err(Malformed);
+        };
+        let SiteTemplate::Percent(template) = template else {
+            let rendered = template.render(self.arguments, self.fields, out);
+            return if self.malformed { Err(Malformed) } else { rendered };
         };
         if self.arguments.rest().is_empty() {
             // As in stock logging: without arguments the text is not parsed as a template.
