@@ -197,7 +197,8 @@ impl Renderer {
         let values = message_line(message);
         let view = message_record(Values::new(&values.bytes), time_ns);
         for (sink, format) in &self.newest_format {
-            let Some(Slot::Ready(_, compiled)) = self.formats.get_mut(*format as usize) else { continue };
+            let slot = self.formats.get_mut(Table::Formats.slot(*format));
+            let Some(Slot::Ready(_, compiled)) = slot.filter(|slot| slot.holds(*format)) else { continue };
             let Some(chunk) = chunks.chunk(*sink) else { continue };
             let _ = compiled.format.render(&view, &mut compiled.state, &mut chunk.bytes);
             mark(chunk, WARNING, time_ns);

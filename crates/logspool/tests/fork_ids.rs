@@ -2,34 +2,13 @@
 
 mod line;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use line::{DEADLINE, begin, file_sink, log, route_to, sum};
+use line::{DEADLINE, begin, file_sink, in_child, log, route_to, sum};
 use logspool::pipeline::{self, Options, Push, Refusal, Room, Waiter};
 use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
-
-/// Runs `work` in a forked child; a panic in it fails the test.
-fn in_child(work: impl FnOnce()) {
-    pipeline::before_fork();
-    // SAFETY: no other thread of this program holds a lock that the child takes: only the test's thread exists, because
-    // the native threads have stopped.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        pipeline::after_fork_in_child();
-        let failed = catch_unwind(AssertUnwindSafe(work)).is_err();
-        let left = pipeline::drain(DEADLINE);
-        // SAFETY: no preconditions.
-        unsafe { libc::_exit(i32::from(failed || left != 0)) };
-    }
-    pipeline::after_fork_in_parent();
-    let mut status = -1;
-    // SAFETY: `child` is a child of this process and `status` a local.
-    unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!(0, status);
-}
 
 fn refused_for_stale_ids() -> u64 {
     pipeline::snapshot().map_or(0, |snapshot| sum(snapshot.refused[Refusal::StaleIds as usize]))

@@ -2,9 +2,10 @@
 
 mod line;
 
+use std::path::Path;
 use std::time::Duration;
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, in_child, log, make_fifo, route_to};
 use logspool::pipeline::{self, BlockingTimeout, Options};
 
 const QUEUE_BYTES: usize = 32 * 1024;
@@ -19,12 +20,17 @@ fn refused_records_are_counted_and_summarised_once_there_is_room() {
         ..Options::default()
     });
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("fifo");
-    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    let route = route_to("stuck", file_sink(&path));
+    // The ids of a child begin after those of its parent, which are in use here.
+    let log_file = folder.path().join("a.log");
+    assert!(log(route_to("parent", file_sink(&log_file)), 20, "of the parent"));
+    in_child(|| fill_a_stuck_sink(&folder.path().join("of the child")));
+    fill_a_stuck_sink(&folder.path().join("of the parent"));
+}
+
+fn fill_a_stuck_sink(path: &Path) {
+    let reader = make_fifo(path);
+    let before = pipeline::snapshot().map_or(0, |snapshot| snapshot.accepted[2]);
+    let route = route_to("stuck", file_sink(path));
     let mut accepted = 0_u64;
     let mut refused = 0_u64;
     while refused < 50 {
@@ -34,9 +40,9 @@ fn refused_records_are_counted_and_summarised_once_there_is_room() {
         }
     }
     let snapshot = pipeline::snapshot().unwrap();
-    assert_eq!(accepted, snapshot.accepted[2]);
+    assert_eq!(accepted, snapshot.accepted[2] - before);
     assert_eq!(refused, snapshot.refused[0][2]);
-    assert_eq!(accepted + refused, snapshot.offered[2]);
+    assert_eq!(accepted + refused, snapshot.offered[2] - before);
     // The number of batches in it depends on their sizes.
     let left = OVERFLOW_BYTES - snapshot.overflow_bytes;
     assert!(left < QUEUE_BYTES as u64, "a full lane would have fitted into the {left} bytes left of the overflow");
@@ -47,17 +53,19 @@ fn refused_records_are_counted_and_summarised_once_there_is_room() {
         let (mut numbers, mut told) = (0, None);
         while told.is_none() {
             let line = lines.next().unwrap().unwrap();
+            assert_ne!("end", line, "no message before the last record");
             match line.strip_suffix(" records dropped: the queue was full") {
                 Some(count) => told = Some(count.parse::<u64>().unwrap()),
                 None => numbers += u64::from(line.trim_start_matches('0').parse::<u64>().unwrap_or(0) == numbers),
             }
         }
-        (numbers, told.unwrap())
+        (numbers, told.unwrap(), lines)
     });
     assert!(pipeline::flush(None, Some(DEADLINE)));
-    assert!(log(route, 20, &format!("{accepted:0>60}")));
-    assert!(pipeline::flush(None, Some(DEADLINE)));
-    let (numbers, told) = thawed.join().unwrap();
+    // The message comes with the next batch.
+    assert!(log(route, 20, &format!("{accepted:0>60}")) && pipeline::flush(None, Some(DEADLINE)));
+    assert!(log(route, 20, "end") && pipeline::flush(None, Some(DEADLINE)));
+    let (numbers, told, _open) = thawed.join().unwrap();
     assert_eq!(refused, told);
     assert!(numbers == accepted || numbers == accepted + 1, "{numbers} of {accepted}");
 }

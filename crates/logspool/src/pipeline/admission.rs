@@ -118,7 +118,8 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 /// tracebacks. Twice the limit would leave little room for the other programs of the container.
 const MIN_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How long a record below WARNING waits while the collector runs.
+/// How long a record below WARNING waits while the collector runs. The time in which the collector had no processor does
+/// not count.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long such a record waits if every sink is stuck and the overflow is full, or if the collector is known not to
 /// run.
@@ -127,10 +128,11 @@ const STANDSTILL_TIMEOUT: Duration = Duration::from_millis(1);
 const WARNING_TIMEOUT: Duration = Duration::from_millis(10);
 /// Longest wait on a thread with a running event loop.
 const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
-/// If the collector makes fewer turns than this during a wait, it is assumed to have had no processor time.
+/// How much of a wait one turn of the collector accounts for, at most. The rest is assumed to be time in which the
+/// collector had no processor.
 ///
-/// Chosen: a running collector makes 50 turns or more in 50 ms.
-const MIN_TURNS: u64 = 20;
+/// Chosen: a running collector makes a turn each millisecond or more often.
+const TURN_TIME: Duration = Duration::from_micros(2500);
 /// How long one caller waits for a collector that makes no turns. After that, callers wait only [`STANDSTILL_TIMEOUT`]
 /// until the collector makes a turn again.
 ///
@@ -436,14 +438,15 @@ impl Pipeline {
         if waiter == Waiter::EventLoop { patience.min(EVENT_LOOP_WAIT) } else { patience }
     }
 
-    /// How long a record below WARNING waits, given the number of turns that the collector has made during the wait.
-    fn base_patience(&self, turns: u64) -> Duration {
+    /// How long a record below WARNING waits, given the number of turns that the collector has made during the wait and
+    /// the part of the wait in which it ran.
+    fn base_patience(&self, turns: u64, served: Duration) -> Duration {
         if turns > 0 {
             self.standstill.store(false, Ordering::Relaxed);
         }
         if self.saturated.load(Ordering::Relaxed) || self.standstill.load(Ordering::Relaxed) {
             STANDSTILL_TIMEOUT
-        } else if turns < MIN_TURNS {
+        } else if served < ROOM_TIMEOUT {
             STARVED_TIMEOUT
         } else {
             ROOM_TIMEOUT
@@ -494,6 +497,7 @@ impl Pipeline {
         let mut progress = None;
         let mut pause = Duration::from_micros(20);
         let first_turn = header.heartbeat.load(Ordering::Relaxed);
+        let (mut served, mut seen_turns, mut looked_at) = (Duration::ZERO, 0, start);
         loop {
             wake_collector(&header.sleeping);
             sleep_interruptibly(pause);
@@ -516,12 +520,15 @@ impl Pipeline {
                     // The sinks make progress, so the patience starts again. It starts at one nanosecond, since zero
                     // means that the call has not waited yet.
                     (before, counted_from) = (Duration::from_nanos(1), Instant::now());
-                    *waited = before;
+                    (*waited, served) = (before, Duration::ZERO);
                 }
             }
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
+            let new_turns = u32::try_from(turns - seen_turns).unwrap_or(u32::MAX);
+            served += looked_at.elapsed().min(TURN_TIME.saturating_mul(new_turns));
+            (seen_turns, looked_at) = (turns, Instant::now());
             let share = start.elapsed();
-            if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns)) {
+            if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns, served)) {
                 if turns == 0 && share >= STARVED_TIMEOUT {
                     self.standstill.store(true, Ordering::Relaxed);
                 }

@@ -1,5 +1,6 @@
 //! One pipeline per test process, and the steps that most behaviour tests need.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
@@ -26,6 +27,27 @@ pub fn begin(options: Options) {
         // SAFETY: `end` stays valid until exit.
         unsafe { libc::atexit(end) };
     });
+}
+
+/// Runs `work` in a forked child; a panic in it fails the test.
+#[allow(dead_code, reason = "not every test program forks")]
+pub fn in_child(work: impl FnOnce()) {
+    pipeline::before_fork();
+    // SAFETY: no other thread of this program holds a lock that the child takes: only the test's thread exists, because
+    // the native threads have stopped.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        pipeline::after_fork_in_child();
+        let failed = catch_unwind(AssertUnwindSafe(work)).is_err();
+        let left = pipeline::drain(DEADLINE);
+        // SAFETY: no preconditions.
+        unsafe { libc::_exit(i32::from(failed || left != 0)) };
+    }
+    pipeline::after_fork_in_parent();
+    let mut status = -1;
+    // SAFETY: `child` is a child of this process and `status` a local.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(0, status);
 }
 
 /// The counters of a sink now. Fails if a record is not counted.
