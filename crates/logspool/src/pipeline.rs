@@ -48,7 +48,9 @@ mod watch;
 mod watcher;
 mod writers;
 
-pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
+pub use admission::{
+    Push, Refusal, Room, Waiter, abandon, commit, is_interrupting, lane_view, make_room, push, refuse, reserve, wake_after,
+};
 pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::settle;
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
