@@ -32,7 +32,7 @@ const NAME: &CStr = c"logspool-core";
 /// Names of the two kinds of page in /proc/self/maps.
 const MAPPING_NAMES: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
-const PATH_BYTES: usize = PAGE - 24;
+const PATH_BYTES: usize = PAGE - 32;
 
 /// Values of the first word of a page: its copy is looking for other copies, has claimed the process, or has withdrawn.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
@@ -49,6 +49,8 @@ struct CopyPage {
     /// Address of [`CLAIM`] in the copy that made the page, so that a child forked during a claim recognises its own
     /// page.
     copy: u64,
+    /// Address of the table of functions that the copy offers to others; 0 for none.
+    table: AtomicU64,
     path_bytes: u64,
     path: [u8; PATH_BYTES],
 }
@@ -60,6 +62,15 @@ const _: () = assert!(size_of::<CopyPage>() == PAGE);
 pub struct OtherCopy {
     /// Path of its library.
     library: String,
+    /// Address of its table of functions; 0 for none.
+    table: u64,
+}
+
+impl OtherCopy {
+    /// Address of the table of functions that the other copy offers; 0 for none.
+    pub fn table(&self) -> u64 {
+        self.table
+    }
 }
 
 impl fmt::Display for OtherCopy {
@@ -79,7 +90,7 @@ impl std::error::Error for OtherCopy {}
 /// Result of the claim: null before the first try, then [`THIS_COPY`] or the other copy.
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
 /// Its address represents this copy in [`CLAIM`]; the value is never read.
-static THIS_COPY: OtherCopy = OtherCopy { library: String::new() };
+static THIS_COPY: OtherCopy = OtherCopy { library: String::new(), table: 0 };
 
 /// A number that identifies this copy in the process.
 fn this_copy() -> u64 {
@@ -103,13 +114,33 @@ pub(crate) fn other() -> Option<&'static OtherCopy> {
 ///
 /// Fails if another copy has claimed the process.
 pub fn claim() -> Result<(), &'static OtherCopy> {
+    claim_with(0)
+}
+
+/// Address of the table that this copy offers; 0 for none.
+static TABLE: AtomicU64 = AtomicU64::new(0);
+/// The page of this copy after it has claimed the process, or null.
+static OWN_PAGE: AtomicPtr<CopyPage> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Claims as [`claim`] does, and offers the table of functions at the address `table` to other copies.
+///
+/// # Errors
+///
+/// Fails if another copy has claimed the process.
+pub fn claim_with(table: u64) -> Result<(), &'static OtherCopy> {
+    if table != 0 {
+        TABLE.publish(table);
+        // SAFETY: a stored page is never unmapped.
+        if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+            page.table.publish(table);
+        }
+    }
     // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
     if CLAIM.observe().is_null() {
         CLAIMING.with(|()| {
             if CLAIM.observe().is_null() {
-                let claim =
-                    try_claim().map_or(this_copy_pointer(), |library| Box::into_raw(Box::new(OtherCopy { library })));
+                let claim = try_claim().map_or(this_copy_pointer(), |other| Box::into_raw(Box::new(other)));
                 CLAIM.publish(claim);
             }
         });
@@ -118,9 +149,9 @@ pub fn claim() -> Result<(), &'static OtherCopy> {
 }
 
 /// Tries to claim the process. If another copy has claimed the process, returns the path of that copy's library.
-fn try_claim() -> Option<String> {
+fn try_claim() -> Option<OtherCopy> {
     if let Some(page) = claimed_page() {
-        return Some(page.library());
+        return Some(page.owner());
     }
     let own = map_page(this_copy())?;
     // From here on other copies find this page. Of two copies that look at the same time, at least one finds the other.
@@ -133,10 +164,12 @@ fn try_claim() -> Option<String> {
         let find = |wanted: u64| states.iter().find(|(_, state)| *state == wanted).map(|(page, _)| *page);
         if let Some(page) = find(CLAIMED) {
             own.state.publish(WITHDRAWN);
-            return Some(page.library());
+            return Some(page.owner());
         }
         match find(TRYING) {
             None => {
+                OWN_PAGE.publish(std::ptr::from_ref(own).cast_mut());
+                own.table.publish(TABLE.observe());
                 own.state.publish(CLAIMED);
                 return None;
             }
@@ -144,7 +177,7 @@ fn try_claim() -> Option<String> {
             // withdrawn.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
                 own.state.publish(WITHDRAWN);
-                return Some(page.library());
+                return Some(page.owner());
             }
             Some(_) => sleep_interruptibly(Duration::from_micros(50)),
         }
@@ -158,7 +191,7 @@ fn try_claim() -> Option<String> {
 /// Fails if another copy has claimed the process.
 pub(crate) fn check() -> std::io::Result<()> {
     let other = if CLAIM.observe().is_null() {
-        claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
+        claimed_page().map(|page| page.owner().to_string())
     } else {
         other().map(OtherCopy::to_string)
     };
@@ -167,7 +200,7 @@ pub(crate) fn check() -> std::io::Result<()> {
 
 /// Notes that files of another copy are in the queue's folder. From here on this copy refuses all records.
 pub(crate) fn refuse_for(folder: &Path) {
-    let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
+    let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()), table: 0 };
     CLAIM.publish(Box::into_raw(Box::new(other)));
 }
 
@@ -195,6 +228,10 @@ pub(crate) fn refused() -> PerLevel {
 }
 
 impl CopyPage {
+    fn owner(&self) -> OtherCopy {
+        OtherCopy { library: self.library(), table: self.table.observe() }
+    }
+
     fn library(&self) -> String {
         let path = self.path.get(..self.path_bytes as usize).unwrap_or_default();
         String::from_utf8_lossy(path).into_owned()
@@ -223,7 +260,7 @@ fn map_page(copy: u64) -> Option<&'static CopyPage> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
     let state = AtomicU64::new(TRYING);
-    let mut page = CopyPage { state, copy, path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    let mut page = CopyPage { state, copy, table: AtomicU64::new(0), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
     page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
     let address = map_memfd(&page).or_else(|| map_named(&page))?;
     // SAFETY: mapped with the bytes of a `CopyPage`, and never unmapped.
@@ -292,16 +329,16 @@ mod tests {
         assert!(claimed_page().is_none());
 
         other.state.publish(CLAIMED);
-        assert_eq!(Some(own_library()), try_claim());
+        assert_eq!(Some(own_library()), try_claim().map(|other| other.library));
         for page in [own, other] {
             page.state.publish(WITHDRAWN);
         }
-        assert_eq!(None, try_claim());
+        assert!(try_claim().is_none());
     }
 
     #[test]
     fn a_copy_that_is_refused_names_both_libraries_and_the_mend() {
-        let text = OtherCopy { library: "/other/logspool.so".to_owned() }.to_string();
+        let text = OtherCopy { library: "/other/logspool.so".to_owned(), table: 0 }.to_string();
         for part in [own_library().as_str(), "/other/logspool.so", "fix: load one copy"] {
             assert!(text.contains(part), "{text}");
         }

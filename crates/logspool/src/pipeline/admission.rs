@@ -315,6 +315,13 @@ pub fn refuse(level: u16, reason: Refusal) {
     let _ = refused(pipeline, level, reason);
 }
 
+/// Counts a record of a call that interrupts another call of its thread. Async-signal-safe.
+pub fn count_interrupting(level: u16) {
+    if let Some(pipeline) = existing() {
+        let _ = refused(pipeline, level, Refusal::Reentrant);
+    }
+}
+
 /// Counts a refused record when this copy has no queue: another copy of the library has the queue of the process, or
 /// there is no memory for a queue.
 fn refused_without_queue(level: u16) -> Room {

@@ -1,0 +1,337 @@
+//! The table of functions, and which copy's table the calls of this copy go through.
+//!
+//! The copy of the library that is first in a process publishes its own table (`copies.rs` of the core). Later copies
+//! are guests: their calls go through that table. A copy whose binding needs more than the table, as Python's does, asks
+//! the first copy to hand the queue over: the first copy writes what is queued, defines all its handles in the other
+//! table under the same ids, and becomes a guest itself.
+//!
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the address of the table in use.
+
+use std::ffi::{c_char, c_int, c_long, c_longlong, c_void};
+use std::path::Path;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use logspool::option::FOR_EVER;
+use logspool::{copies, pipeline};
+use logspool_record::definition::SiteDefinition;
+use logspool_sys::generation;
+use logspool_sys::published::Published;
+
+use crate::beginning::{self, begin};
+use crate::emitting::{self, SlowPart};
+use crate::handles::PublicHandle;
+use crate::loggers::{self, LOGGERS};
+use crate::sinks;
+use crate::sites::{self, SITES, SiteInfo};
+use crate::stats;
+use crate::status::{self, Failure, Status, fenced, fenced_status, text};
+use crate::values::Argument;
+
+/// Major version of the table.
+pub const MAJOR: u32 = 1;
+/// Minor version of the table.
+pub const MINOR: u32 = 0;
+
+/// Declares the table, the functions that call through the table in use, and the table of those.
+macro_rules! table {
+    ($($name:ident: fn($($argument:ident: $kind:ty),*) $(-> $result:ty)?, failed $failed:expr;)+) => {
+        /// `struct logspool_api`. `logspool.h` has the meaning of each function.
+        #[repr(C)]
+        #[allow(missing_docs, reason = "the functions are documented in logspool.h")]
+        pub struct Api {
+            pub major: u32,
+            pub minor: u32,
+            pub size: u32,
+            pub reserved: u32,
+            $(pub $name: unsafe extern "C" fn($($kind),*) $(-> $result)?,)+
+        }
+
+        /// The functions of this copy's own core.
+        pub static OWN: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($name: own::$name),+ };
+
+        /// Functions that call through the table in use.
+        pub mod forward {
+            use super::*;
+
+            $(
+                /// See `logspool.h`.
+                ///
+                /// # Safety
+                ///
+                /// The arguments are as `logspool.h` says.
+                #[inline]
+                pub unsafe extern "C" fn $name($($argument: $kind),*) $(-> $result)? {
+                    let table = in_use();
+                    if std::ptr::eq(table, &OWN) {
+                        // SAFETY: the caller's promise.
+                        return unsafe { own::$name($($argument),*) };
+                    }
+                    if table.major != MAJOR {
+                        refuse_version(table);
+                        return $failed;
+                    }
+                    // SAFETY: a table of this major version has this function.
+                    unsafe { (table.$name)($($argument),*) }
+                }
+            )+
+        }
+
+        /// The table that bindings give away: its functions go through the table in use.
+        pub static FORWARD: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($name: forward::$name),+ };
+    };
+}
+
+table! {
+    configure: fn(options: *const c_char) -> c_int, failed Status::Version as c_int;
+    sink_open: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
+    logger: fn(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32, failed 0;
+    logger_level: fn(logger: u32, level: u16) -> c_int, failed Status::Version as c_int;
+    site: fn(site: *const SiteInfo) -> u32, failed 0;
+    emit: fn(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int, failed Status::Version as c_int;
+    text: fn(logger: u32, level: u16, bytes: *const c_char, length: usize, file: *const c_char, line: u32, function: *const c_char) -> c_int, failed Status::Version as c_int;
+    reserve: fn(logger: u32, site: u32, bytes: usize) -> *mut c_void, failed std::ptr::null_mut();
+    commit: fn() -> c_int, failed Status::Version as c_int;
+    abandon: fn() -> c_int, failed Status::Version as c_int;
+    flush: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
+    drain: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
+    stats: fn(buffer: *mut c_char, bytes: usize) -> c_long, failed Status::Version as c_long;
+    recover: fn(folder: *const c_char) -> c_longlong, failed Status::Version as c_longlong;
+    last_error: fn() -> *const c_char, failed status::last_text();
+    last_status: fn() -> c_int, failed status::last();
+    generation: fn() -> u64, failed 0;
+    lane_view: fn() -> *mut c_void, failed std::ptr::null_mut();
+    logger_handle: fn(logger: u32) -> *const PublicHandle, failed std::ptr::null();
+    site_handle: fn(site: u32) -> *const PublicHandle, failed std::ptr::null();
+    wake: fn(level: u16), failed ();
+}
+
+/// The table in use; null before the first call.
+static IN_USE: AtomicPtr<Api> = AtomicPtr::new(std::ptr::null_mut());
+
+#[inline]
+fn in_use() -> &'static Api {
+    // SAFETY: a stored table is a static of this copy or of the first one, which is never unloaded.
+    unsafe { IN_USE.observe().as_ref() }.unwrap_or_else(|| attach())
+}
+
+/// Finds the table of the copy that has the queue of the process, or makes this copy the one.
+#[cold]
+fn attach() -> &'static Api {
+    let own = std::ptr::from_ref(&OWN);
+    let table = match copies::claim_with(own as u64) {
+        Ok(()) => own,
+        // A copy without a table refuses every record, as `copies.rs` says.
+        Err(other) => match other.table() {
+            0 => own,
+            address => address as *const Api,
+        },
+    };
+    IN_USE.publish(table.cast_mut());
+    // SAFETY: as in `in_use`; the page of a copy that has claimed the process has the address of its table.
+    unsafe { &*table }
+}
+
+#[cold]
+fn refuse_version(table: &Api) {
+    let text = format!(
+        "another copy of logspool has the queue of this process, with major version {} of the interface; this copy has {MAJOR}",
+        table.major
+    );
+    status::fail(Failure::new(Status::Version, text));
+}
+
+/// Timeout of a number of seconds; `None` waits for ever.
+fn timeout(seconds: f64) -> Result<Option<Duration>, Failure> {
+    if seconds.is_nan() {
+        return Err(Failure::invalid("a timeout is not a number"));
+    }
+    Ok((seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(FOR_EVER).min(FOR_EVER)))
+}
+
+/// Runs a call that takes locks.
+fn slowly<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let interrupting = || Failure::new(Status::Refused, "the call interrupts another call of its thread");
+    let _slow = SlowPart::begin().ok_or_else(interrupting)?;
+    call()
+}
+
+/// As [`slowly`], for calls that begin the queue.
+fn beginning<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    slowly(|| {
+        begin();
+        call()
+    })
+}
+
+/// The functions of this copy's own core.
+mod own {
+    #![allow(clippy::missing_safety_doc, reason = "logspool.h has the contract of each function")]
+
+    use super::*;
+
+    pub unsafe extern "C" fn configure(options: *const c_char) -> c_int {
+        // SAFETY: the contract of the function, here and below.
+        fenced_status(|| slowly(|| beginning::configure(unsafe { super::text(options) }.as_deref())))
+    }
+
+    pub unsafe extern "C" fn sink_open(address: *const c_char, format: *const c_char) -> u32 {
+        fenced(0, || {
+            // SAFETY: the contract of the function.
+            let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
+            let address = address.ok_or_else(|| Failure::invalid("the address of a sink is NULL"))?;
+            beginning(|| sinks::open(&address, format.as_deref()))
+        })
+    }
+
+    pub unsafe extern "C" fn logger(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32 {
+        fenced(0, || {
+            // SAFETY: the contract of the function.
+            let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
+            if sinks.is_null() && count > 0 || count > 64 {
+                return Err(Failure::invalid(format!("a logger has at most 64 sinks at an address, not {count}")));
+            }
+            // SAFETY: the contract of the function.
+            let sinks = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(sinks, count) } };
+            beginning(|| loggers::define(&name, level, sinks))
+        })
+    }
+
+    pub unsafe extern "C" fn logger_level(logger: u32, level: u16) -> c_int {
+        fenced_status(|| loggers::set_level(logger, level))
+    }
+
+    pub unsafe extern "C" fn site(site: *const SiteInfo) -> u32 {
+        // SAFETY: the contract of the function.
+        fenced(0, || beginning(|| unsafe { sites::define(site) }))
+    }
+
+    pub unsafe extern "C" fn emit(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int {
+        // SAFETY: the contract of the function.
+        fenced_status(|| unsafe { emitting::emit(logger, site, arguments, count) })
+    }
+
+    pub unsafe extern "C" fn text(
+        logger: u32,
+        level: u16,
+        bytes: *const c_char,
+        length: usize,
+        file: *const c_char,
+        line: u32,
+        function: *const c_char,
+    ) -> c_int {
+        fenced_status(|| {
+            if bytes.is_null() && length > 0 {
+                return Err(Failure::invalid("the text of a record is NULL"));
+            }
+            if length > u32::MAX as usize / 2 {
+                return Err(Failure::invalid(format!("a record cannot have {length} bytes")));
+            }
+            // SAFETY: the contract of the function.
+            let bytes = if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(bytes.cast(), length) } };
+            // SAFETY: the contract of the function.
+            let [file, function] = [file, function].map(|each| unsafe { super::text(each) }.unwrap_or_default());
+            emitting::text(logger, level, bytes, SiteDefinition { file, line, function, ..SiteDefinition::default() })
+        })
+    }
+
+    pub unsafe extern "C" fn reserve(logger: u32, site: u32, bytes: usize) -> *mut c_void {
+        fenced(std::ptr::null_mut(), || {
+            let place = emitting::reserve(logger, site, bytes)?;
+            status::note(if place.is_some() { Status::Ok } else { Status::Disabled });
+            Ok(place.unwrap_or(std::ptr::null_mut()).cast())
+        })
+    }
+
+    pub unsafe extern "C" fn commit() -> c_int {
+        fenced_status(emitting::commit)
+    }
+
+    pub unsafe extern "C" fn abandon() -> c_int {
+        fenced_status(emitting::abandon)
+    }
+
+    pub unsafe extern "C" fn flush(timeout_seconds: f64) -> c_int {
+        fenced_status(|| {
+            let timeout = timeout(timeout_seconds)?;
+            let done = slowly(|| Ok(pipeline::flush(None, timeout)))?;
+            Ok(if done { Status::Ok } else { Status::Timeout })
+        })
+    }
+
+    pub unsafe extern "C" fn drain(timeout_seconds: f64) -> c_int {
+        fenced_status(|| {
+            let timeout = timeout(timeout_seconds)?.unwrap_or(FOR_EVER);
+            let left = slowly(|| Ok(pipeline::empty(timeout)))?;
+            Ok(if left == 0 { Status::Ok } else { Status::Timeout })
+        })
+    }
+
+    pub unsafe extern "C" fn stats(buffer: *mut c_char, bytes: usize) -> c_long {
+        fenced(Status::Failed as c_long, || {
+            if buffer.is_null() && bytes > 0 {
+                return Err(Failure::invalid("the buffer for the counters is NULL"));
+            }
+            let text = slowly(|| Ok(stats::text()))?;
+            let shown = text.len().min(bytes.saturating_sub(1));
+            if bytes > 0 {
+                // SAFETY: the contract of the function.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, shown);
+                    buffer.add(shown).write(0);
+                }
+            }
+            Ok(text.len() as c_long)
+        })
+    }
+
+    pub unsafe extern "C" fn recover(folder: *const c_char) -> c_longlong {
+        fenced(Status::Failed as c_longlong, || {
+            // SAFETY: the contract of the function.
+            let folder = unsafe { super::text(folder) };
+            slowly(|| match pipeline::recover(folder.as_deref().map(Path::new)) {
+                Ok(report) => Ok(report.delivered.iter().map(|each| each.records as c_longlong).sum()),
+                Err(error) => Err(Failure::new(Status::Failed, format!("cannot recover: {error}"))),
+            })
+        })
+    }
+
+    pub unsafe extern "C" fn last_error() -> *const c_char {
+        status::last_text()
+    }
+
+    pub unsafe extern "C" fn last_status() -> c_int {
+        status::last()
+    }
+
+    pub unsafe extern "C" fn generation() -> u64 {
+        super::generation::current()
+    }
+
+    pub unsafe extern "C" fn lane_view() -> *mut c_void {
+        fenced(std::ptr::null_mut(), || {
+            let view = beginning(|| Ok(pipeline::lane_view()))?;
+            Ok(view.map_or(std::ptr::null_mut(), |view| view.as_ptr().cast()))
+        })
+    }
+
+    pub unsafe extern "C" fn logger_handle(logger: u32) -> *const PublicHandle {
+        LOGGERS.get(logger).map_or(std::ptr::null(), |logger| &logger.public)
+    }
+
+    pub unsafe extern "C" fn site_handle(site: u32) -> *const PublicHandle {
+        SITES.get(site).map_or(std::ptr::null(), |site| &site.public)
+    }
+
+    pub unsafe extern "C" fn wake(level: u16) {
+        fenced((), || {
+            pipeline::wake_after(level);
+            Ok(())
+        });
+    }
+}
+
+/// Whether the calls of this copy go through its own table.
+pub fn is_own() -> bool {
+    std::ptr::eq(IN_USE.load(Ordering::Relaxed), &OWN)
+}
