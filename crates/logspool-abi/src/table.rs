@@ -354,6 +354,10 @@ mod own {
 
     pub unsafe extern "C" fn hand_over() -> c_longlong {
         fenced(-1, || {
+            // A binding that needs more than the table cannot become a guest.
+            if KEEPS_QUEUE.load(Ordering::Relaxed) {
+                return Ok(-1);
+            }
             slowly(|| {
                 let number = pipeline::hand_over(HAND_OVER_TIMEOUT);
                 HANDED_OVER.publish(number.is_some());
@@ -451,6 +455,7 @@ const MOVING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Makes this copy, whose binding needs more than the table, take the queue over from a copy that was first. Offers
 /// this copy's table to later copies.
 pub fn offer() {
+    KEEPS_QUEUE.store(true, Ordering::Relaxed);
     static ASK: copies::HandOver = |address| {
         let table = address as *const Api;
         // SAFETY: the page of a copy that has claimed the process has the address of its table.
@@ -483,6 +488,9 @@ fn moved_table() -> Option<&'static Api> {
     }
     (!is_own()).then(in_use)
 }
+
+/// Whether this copy never hands its queue over.
+static KEEPS_QUEUE: AtomicBool = AtomicBool::new(false);
 
 /// Whether this copy has handed the queue over.
 static HANDED_OVER: AtomicBool = AtomicBool::new(false);
