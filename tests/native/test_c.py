@@ -17,8 +17,8 @@ def run(*command, timeout=120):
 
 
 def recovered(program, path):
-    """Return the lines of a file, after another program has opened it and so delivered what a dead one left."""
-    assert run(program("ends"), path, "exit", 0).returncode == 0
+    """Return the lines of a file, after what dead programs left was delivered."""
+    assert run(program("ends"), path, "recover", 0).returncode == 0
     return path.read_text().splitlines()
 
 
@@ -82,7 +82,7 @@ WRONG = {
     "null site": (0, "NULL"),
     "size 0": (0, "sizeof"),
     "unknown grammar": (0, "grammar 9"),
-    "bad template": (0, "byte 5"),
+    "bad template": (0, "byte 6"),
     "unknown logger": (-3, "id 99"),
     "unknown site": (-3, "id 99"),
     "null arguments": (-2, "not 1"),

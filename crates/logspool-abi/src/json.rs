@@ -11,17 +11,8 @@ use crate::status::Failure;
 pub const DEFAULT_TEMPLATE: &str = "%(asctime)s %(levelname)s %(name)s %(message)s";
 
 /// Keys of a format.
-const FORMAT_KEYS: [&str; 9] = [
-    "template",
-    "style",
-    "date_format",
-    "utc",
-    "milliseconds",
-    "terminator",
-    "level_names",
-    "json",
-    "extras",
-];
+const FORMAT_KEYS: [&str; 9] =
+    ["template", "style", "date_format", "utc", "milliseconds", "terminator", "level_names", "json", "extras"];
 
 /// Parses a JSON object. `what` names it in errors.
 ///
@@ -108,7 +99,9 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
             None | Some("%") => Style::Percent,
             Some("{") => Style::Brace,
             Some("$") => Style::Dollar,
-            Some(other) => return Err(Failure::invalid(format!("style must be \"%\", \"{{\" or \"$\", not {other:?}"))),
+            Some(other) => {
+                return Err(Failure::invalid(format!("style must be \"%\", \"{{\" or \"$\", not {other:?}")));
+            }
         };
         let template = word(&object, "template")?;
         let extras = if switch(&object, "extras")? { Extras::Append } else { Extras::Omit };

@@ -8,6 +8,7 @@
 /* ends FILE END COUNT: logs COUNT records, then ends the process in the way END; "fork" logs in COUNT children. */
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
+    if (strcmp(argv[2], "recover") == 0) return logspool_recover(NULL) < 0;
     logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}");
     logspool_id logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
     struct logspool_site_info info;
