@@ -9,7 +9,7 @@ COUNT = 500
 
 PROGRAM = """\
 import ctypes, logging, os, sys
-order, end, path, library = sys.argv[1:]
+order, end, path, library, count = sys.argv[1:]
 core = ctypes.CDLL(library)
 core.logspool_sink_open.restype = core.logspool_logger.restype = ctypes.c_uint32
 
@@ -38,19 +38,19 @@ else:
     log = python_logger()
     log.info("first")
     logger = c_logger()
-for i in range(%d):
-    log_in_c(b"c %%d" %% i)
-    log.info("python %%d", i)
+for i in range(int(count)):
+    log_in_c(b"c %d" % i)
+    log.info("python %d", i)
 if end == "kill":
     os.kill(os.getpid(), 9)
-""" % COUNT
+"""
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
 @pytest.mark.parametrize("order", ["c", "python"])
 def test_both_log_into_one_file_in_one_order(library, program, tmp_path, order, end):
     path = tmp_path / "a.log"
-    command = [sys.executable, "-c", PROGRAM, order, end, str(path), str(library / "liblogspool.so.1")]
+    command = [sys.executable, "-c", PROGRAM, order, end, str(path), str(library / "liblogspool.so.1"), str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert ("", 0 if end == "exit" else -9) == (done.stderr, done.returncode)
