@@ -127,3 +127,11 @@ def test_valgrind_finds_no_error_and_no_leak(program, tmp_path):
     done = run("valgrind", *options, program("ends"), tmp_path / "a.log", "exit", 100, timeout=300)
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_the_example_runs(program, tmp_path):
+    path = program("../../../examples/c/hello")
+    done = subprocess.run([path], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "[INFO] start took 1.250 ms\n") == (done.returncode, done.stderr)
+    assert (tmp_path / "hello.log").read_text().endswith(" INFO hello start took 1.250 ms\n")
