@@ -91,7 +91,7 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
     let mut spec = FormatSpec::text(Style::Percent, DEFAULT_TEMPLATE);
     if let Some(text) = text {
         let object = object("the format", text)?;
-        for name in object.keys().filter(|name| !FORMAT_KEYS.contains(&name.as_str())) {
+        if let Some(name) = object.keys().find(|name| !FORMAT_KEYS.contains(&name.as_str())) {
             let near = suggestion(name, FORMAT_KEYS.into_iter());
             return Err(Failure::invalid(format!("a format has no key {name:?}; {near}")));
         }
