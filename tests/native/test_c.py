@@ -135,3 +135,10 @@ def test_the_example_runs(program, tmp_path):
 
     assert (0, "[INFO] start took 1.250 ms\n") == (done.returncode, done.stderr)
     assert (tmp_path / "hello.log").read_text().endswith(" INFO hello start took 1.250 ms\n")
+
+
+def test_the_library_exports_its_own_names_and_stays_loaded(library):
+    names = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library / "liblogspool.so").stdout.splitlines()]
+    assert names
+    assert [] == [name for name in names if not name.startswith("logspool_")]
+    assert "NODELETE" in run("readelf", "-d", library / "liblogspool.so").stdout

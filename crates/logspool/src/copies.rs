@@ -1,11 +1,14 @@
-//! Only one copy of this library in a process may have a queue. Every other copy refuses all records.
+//! Only one copy of this library in a process may have a queue. The page by which a copy claims the process has the
+//! address of its table of functions, through which the calls of later C copies go (`logspool-abi`). A copy whose
+//! binding needs more than the table, as Python's does, asks the first one to hand the queue over. Where this is not
+//! possible, as between two copies for Python, the later copy refuses all records.
 //!
 //! Two copies do not know of each other, but they share the resources of the process. These are the name of the
 //! process's segment, and the process's record locks, which end when any descriptor of the locked file is closed. So a
 //! second copy would remove or unlock files of the first copy.
 //!
 //! The copy that is used first *claims* the process. It maps a page with the path of its library, under a name that
-//! /proc/self/maps shows. A copy that finds the page of another copy does nothing but refuse records. Forked children
+//! /proc/self/maps shows. A copy that finds the page of another copy has no queue of its own. Forked children
 //! inherit the page and the claim; exec ends the page and the claim. A page is never unmapped, so another copy can read
 //! it at any time.
 //!
