@@ -1,11 +1,14 @@
-//! Only one copy of this library in a process may have a queue. Every other copy refuses all records.
+//! Only one copy of this library in a process may have a queue. The page by which a copy claims the process has the
+//! address of its table of functions, through which the calls of later C copies go (`logspool-abi`). A copy whose
+//! binding needs more than the table, as Python's does, asks the first one to hand the queue over. Where this is not
+//! possible, as between two copies for Python, the later copy refuses all records.
 //!
 //! Two copies do not know of each other, but they share the resources of the process. These are the name of the
 //! process's segment, and the process's record locks, which end when any descriptor of the locked file is closed. So a
 //! second copy would remove or unlock files of the first copy.
 //!
 //! The copy that is used first *claims* the process. It maps a page with the path of its library, under a name that
-//! /proc/self/maps shows. A copy that finds the page of another copy does nothing but refuse records. Forked children
+//! /proc/self/maps shows. A copy that finds the page of another copy has no queue of its own. Forked children
 //! inherit the page and the claim; exec ends the page and the claim. A page is never unmapped, so another copy can read
 //! it at any time.
 //!
@@ -32,7 +35,7 @@ const NAME: &CStr = c"logspool-core";
 /// Names of the two kinds of page in /proc/self/maps.
 const MAPPING_NAMES: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
-const PATH_BYTES: usize = PAGE - 24;
+const PATH_BYTES: usize = PAGE - 32;
 
 /// Values of the first word of a page: its copy is looking for other copies, has claimed the process, or has withdrawn.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
@@ -49,6 +52,8 @@ struct CopyPage {
     /// Address of [`CLAIM`] in the copy that made the page, so that a child forked during a claim recognises its own
     /// page.
     copy: u64,
+    /// Address of the table of functions that the copy offers to others; 0 for none.
+    table: AtomicU64,
     path_bytes: u64,
     path: [u8; PATH_BYTES],
 }
@@ -60,6 +65,15 @@ const _: () = assert!(size_of::<CopyPage>() == PAGE);
 pub struct OtherCopy {
     /// Path of its library.
     library: String,
+    /// Address of its table of functions; 0 for none.
+    table: u64,
+}
+
+impl OtherCopy {
+    /// Address of the table of functions that the other copy offers; 0 for none.
+    pub fn table(&self) -> u64 {
+        self.table
+    }
 }
 
 impl fmt::Display for OtherCopy {
@@ -79,7 +93,7 @@ impl std::error::Error for OtherCopy {}
 /// Result of the claim: null before the first try, then [`THIS_COPY`] or the other copy.
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
 /// Its address represents this copy in [`CLAIM`]; the value is never read.
-static THIS_COPY: OtherCopy = OtherCopy { library: String::new() };
+static THIS_COPY: OtherCopy = OtherCopy { library: String::new(), table: 0 };
 
 /// A number that identifies this copy in the process.
 fn this_copy() -> u64 {
@@ -103,24 +117,95 @@ pub(crate) fn other() -> Option<&'static OtherCopy> {
 ///
 /// Fails if another copy has claimed the process.
 pub fn claim() -> Result<(), &'static OtherCopy> {
+    claim_with(0)
+}
+
+/// Asks another copy, by its table, to hand the queue over. Returns whether it did.
+pub type HandOver = fn(u64) -> bool;
+/// Continues after another copy has handed the queue over and this copy has claimed the process.
+pub type AfterHandOver = fn(u64);
+
+static HAND_OVER: AtomicPtr<HandOver> = AtomicPtr::new(std::ptr::null_mut());
+static AFTER_HAND_OVER: AtomicPtr<AfterHandOver> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes this copy take the queue over from a copy that was first, where that copy agrees. The table is offered to later
+/// copies.
+pub fn offer(table: u64, hand_over: &'static HandOver, after: &'static AfterHandOver) {
+    TABLE.publish(table);
+    AFTER_HAND_OVER.publish(std::ptr::from_ref(after).cast_mut());
+    HAND_OVER.publish(std::ptr::from_ref(hand_over).cast_mut());
+}
+
+/// Withdraws the claim of this copy, for another copy that waits to claim the process.
+pub(crate) fn give_up() {
+    // SAFETY: a stored page is never unmapped.
+    if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+        page.state.publish(WITHDRAWN);
+    }
+    CLAIM.publish(Box::into_raw(Box::new(OtherCopy {
+        library: "the copy that took the queue over".to_owned(),
+        table: 0,
+    })));
+}
+
+/// Reverts [`give_up`].
+pub(crate) fn keep() {
+    // SAFETY: as in `give_up`.
+    if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+        page.state.publish(CLAIMED);
+    }
+    CLAIM.publish(this_copy_pointer());
+}
+
+/// Address of the table that this copy offers; 0 for none.
+static TABLE: AtomicU64 = AtomicU64::new(0);
+/// The page of this copy after it has claimed the process, or null.
+static OWN_PAGE: AtomicPtr<CopyPage> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Claims as [`claim`] does, and offers the table of functions at the address `table` to other copies.
+///
+/// # Errors
+///
+/// Fails if another copy has claimed the process.
+pub fn claim_with(table: u64) -> Result<(), &'static OtherCopy> {
+    if table != 0 {
+        TABLE.publish(table);
+        // SAFETY: a stored page is never unmapped.
+        if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+            page.table.publish(table);
+        }
+    }
     // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
     if CLAIM.observe().is_null() {
-        CLAIMING.with(|()| {
-            if CLAIM.observe().is_null() {
-                let claim =
-                    try_claim().map_or(this_copy_pointer(), |library| Box::into_raw(Box::new(OtherCopy { library })));
-                CLAIM.publish(claim);
+        let after = CLAIMING.with(|()| {
+            if !CLAIM.observe().is_null() {
+                return None;
             }
+            let mut other = try_claim();
+            let mut after = None;
+            // SAFETY: a stored hook is a static.
+            if let (Some(first), Some(hook)) = (&other, unsafe { HAND_OVER.observe().as_ref() }) {
+                after = hook(first.table).then_some(first.table);
+                if after.is_some() {
+                    other = try_claim();
+                }
+            }
+            CLAIM.publish(other.map_or(this_copy_pointer(), |other| Box::into_raw(Box::new(other))));
+            after
         });
+        // SAFETY: a stored hook is a static.
+        if let (Some(table), Some(hook)) = (after, unsafe { AFTER_HAND_OVER.observe().as_ref() }) {
+            hook(table);
+        }
     }
     other().map_or(Ok(()), Err)
 }
 
 /// Tries to claim the process. If another copy has claimed the process, returns the path of that copy's library.
-fn try_claim() -> Option<String> {
+fn try_claim() -> Option<OtherCopy> {
     if let Some(page) = claimed_page() {
-        return Some(page.library());
+        return Some(page.owner());
     }
     let own = map_page(this_copy())?;
     // From here on other copies find this page. Of two copies that look at the same time, at least one finds the other.
@@ -133,10 +218,12 @@ fn try_claim() -> Option<String> {
         let find = |wanted: u64| states.iter().find(|(_, state)| *state == wanted).map(|(page, _)| *page);
         if let Some(page) = find(CLAIMED) {
             own.state.publish(WITHDRAWN);
-            return Some(page.library());
+            return Some(page.owner());
         }
         match find(TRYING) {
             None => {
+                OWN_PAGE.publish(std::ptr::from_ref(own).cast_mut());
+                own.table.publish(TABLE.observe());
                 own.state.publish(CLAIMED);
                 return None;
             }
@@ -144,7 +231,7 @@ fn try_claim() -> Option<String> {
             // withdrawn.
             Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
                 own.state.publish(WITHDRAWN);
-                return Some(page.library());
+                return Some(page.owner());
             }
             Some(_) => sleep_interruptibly(Duration::from_micros(50)),
         }
@@ -158,7 +245,7 @@ fn try_claim() -> Option<String> {
 /// Fails if another copy has claimed the process.
 pub(crate) fn check() -> std::io::Result<()> {
     let other = if CLAIM.observe().is_null() {
-        claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
+        claimed_page().map(|page| page.owner().to_string())
     } else {
         other().map(OtherCopy::to_string)
     };
@@ -167,7 +254,7 @@ pub(crate) fn check() -> std::io::Result<()> {
 
 /// Notes that files of another copy are in the queue's folder. From here on this copy refuses all records.
 pub(crate) fn refuse_for(folder: &Path) {
-    let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
+    let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()), table: 0 };
     CLAIM.publish(Box::into_raw(Box::new(other)));
 }
 
@@ -195,6 +282,10 @@ pub(crate) fn refused() -> PerLevel {
 }
 
 impl CopyPage {
+    fn owner(&self) -> OtherCopy {
+        OtherCopy { library: self.library(), table: self.table.observe() }
+    }
+
     fn library(&self) -> String {
         let path = self.path.get(..self.path_bytes as usize).unwrap_or_default();
         String::from_utf8_lossy(path).into_owned()
@@ -223,7 +314,8 @@ fn map_page(copy: u64) -> Option<&'static CopyPage> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
     let state = AtomicU64::new(TRYING);
-    let mut page = CopyPage { state, copy, path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    let mut page =
+        CopyPage { state, copy, table: AtomicU64::new(0), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
     page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
     let address = map_memfd(&page).or_else(|| map_named(&page))?;
     // SAFETY: mapped with the bytes of a `CopyPage`, and never unmapped.
@@ -292,16 +384,16 @@ mod tests {
         assert!(claimed_page().is_none());
 
         other.state.publish(CLAIMED);
-        assert_eq!(Some(own_library()), try_claim());
+        assert_eq!(Some(own_library()), try_claim().map(|other| other.library));
         for page in [own, other] {
             page.state.publish(WITHDRAWN);
         }
-        assert_eq!(None, try_claim());
+        assert!(try_claim().is_none());
     }
 
     #[test]
     fn a_copy_that_is_refused_names_both_libraries_and_the_mend() {
-        let text = OtherCopy { library: "/other/logspool.so".to_owned() }.to_string();
+        let text = OtherCopy { library: "/other/logspool.so".to_owned(), table: 0 }.to_string();
         for part in [own_library().as_str(), "/other/logspool.so", "fix: load one copy"] {
             assert!(text.contains(part), "{text}");
         }

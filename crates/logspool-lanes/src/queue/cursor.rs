@@ -18,6 +18,18 @@
 //! | fence in `announce_sleep` | fence in `PendingSync::wait_until` | a call that waits, or that the collector sleeps |
 //! `a_call_wakes_the_collector_or_is_seen` |
 //!
+//! A writer of another language that stores into the lane itself (`view.rs`, `logspool.h`) keeps this list:
+//! - it compares the turn of its view with the generation before the window, and again inside it;
+//! - `busy` = 1 comes first, then a compiler fence, the second comparison, the look for room, the stores, `head` with
+//!   Release, and `busy` = 0 with Release. `busy` is also 0 again, with Release, if it gives up;
+//! - the stamp is read inside the window, and filler of fewer than 24 bytes is not written;
+//! - a record below ERROR leaves 1/8 of the ring free;
+//! - a record above 1/4 of the ring, a shared lane, and a call that waits for durability take the slow path;
+//! - between reserve and publish it calls no foreign code, and nothing throws;
+//! - it sets `head` of its view to the published position, and calls `wake` for ERROR and above, or from `wake_at` on.
+//!
+//! A lane that several threads share is locked by `shared_lock` from reserve to publish.
+//!
 //! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
 use logspool_sys::barrier;

@@ -16,3 +16,5 @@ pub mod producer;
 #[cfg(not(loom))]
 pub mod reader;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod view;

@@ -16,7 +16,8 @@ use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::cursor::NOT_GROWN;
-use super::ring::{RingError, WritePosition};
+use super::ring::{RecordOffsets, RingError, WritePosition};
+use super::view::{LaneView, VIEW_VERSION, view_flags};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
@@ -44,17 +45,16 @@ pub struct LargeRecord {
 
 /// The writing end of one lane, used by one thread.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Producer {
-    /// Generation of the process in which this producer was last checked.
-    pub generation: u64,
-    /// Number of the pipeline that the lane belongs to.
-    pub pipeline: u64,
+    /// The part that headers of other languages read and write too. It is first, so a pointer to the producer is a
+    /// pointer to the view.
+    pub view: LaneView,
     generation_word: &'static AtomicU64,
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
-    ring: *mut u8,
-    place: WritePosition,
-    wake_at: u64,
+    /// The record between [`Self::reserve`] and [`Self::commit`].
+    open: Option<OpenRecord>,
     shared: bool,
     /// All ids of this segment are larger than this number.
     first_id: u32,
@@ -65,6 +65,17 @@ pub struct Producer {
     large: Option<LargeRecord>,
     /// Index of the lane in its segment.
     pub index: usize,
+}
+
+/// A record that has its place and is not published yet.
+#[derive(Debug, Clone, Copy)]
+struct OpenRecord {
+    /// Bytes in the ring, a multiple of 8.
+    needed: u64,
+    /// Level of the record.
+    level: u16,
+    /// The file with the values, if the record is large.
+    large: Option<u64>,
 }
 
 /// Why a record could not be pushed.
@@ -84,19 +95,61 @@ pub enum PushError {
     StaleIds,
 }
 
+impl From<RingError> for PushError {
+    fn from(error: RingError) -> Self {
+        match error {
+            RingError::Full => Self::Full,
+            RingError::Shut => Self::StaleGeneration,
+        }
+    }
+}
+
+/// Stamps the head and writes it, and that of the filler before it. Returns where the values begin.
+///
+/// # Safety
+///
+/// `slot` is the place in `ring` for a record with `value_bytes` bytes of values, with room for a head at its filler.
+#[inline(always)]
+unsafe fn write_head(ring: *mut u8, slot: RecordOffsets, head: &mut Head, value_bytes: usize) -> *mut u8 {
+    head.len = (HEAD_BYTES + value_bytes) as u32;
+    head.ticks = clock::ticks();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some((offset, bytes)) = slot.filler {
+            let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
+            ring.add(offset as usize).cast::<Head>().write(filler);
+        }
+        let place = ring.add(slot.record as usize);
+        place.cast::<Head>().write(*head);
+        place.add(HEAD_BYTES)
+    }
+}
+
 impl Producer {
     /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
     pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
         let lane = segment.lane(index);
+        let head = lane.producer.head.load(Ordering::Relaxed);
         let mut producer = Self {
-            generation: generation::current(),
-            pipeline,
+            view: LaneView {
+                version: VIEW_VERSION,
+                flags: if shared { view_flags::SLOW } else { 0 },
+                pipeline,
+                turn: generation::current(),
+                turn_word: generation::word(),
+                head_word: &lane.producer.head,
+                busy_word: &lane.producer.busy,
+                ring: std::ptr::null_mut(),
+                place: WritePosition { head, ..WritePosition::default() },
+                wake_at: 0,
+                clock: clock::kind() as u32,
+                // SAFETY: gettid has no preconditions.
+                thread: unsafe { libc::syscall(libc::SYS_gettid) } as u32,
+            },
             generation_word: generation::word(),
             lane,
             sleeping: &segment.header().sleeping,
-            ring: std::ptr::null_mut(),
-            place: WritePosition { head: lane.producer.head.load(Ordering::Relaxed), ..WritePosition::default() },
-            wake_at: 0,
+            open: None,
             shared,
             first_id: segment.first_id(),
             stale_ids: false,
@@ -118,10 +171,10 @@ impl Producer {
     /// Selects the ring for the next record.
     fn look_up_ring(&mut self, segment: &Segment) {
         let Some(lane) = self.lane() else { return };
-        let (place, offset) = WritePosition::look_up(lane, self.place.head);
-        self.ring = segment.at(offset);
-        self.wake_at = place.head + place.bytes / 2;
-        self.place = place;
+        let (place, offset) = WritePosition::look_up(lane, self.view.place.head);
+        self.view.ring = segment.at(offset);
+        self.view.wake_at = place.head + place.bytes / 2;
+        self.view.place = place;
     }
 
     /// Reads the collector's position. Returns the free bytes; 0 in a forked child.
@@ -131,19 +184,19 @@ impl Producer {
             return 0;
         }
         // SAFETY: this process made the segment, which stays mapped for as long as it lives.
-        self.place.refresh(unsafe { &*self.lane })
+        self.view.place.refresh(unsafe { &*self.lane })
     }
 
     /// Position after the last record that was pushed.
     #[inline]
     pub fn position(&self) -> u64 {
-        self.place.head
+        self.view.place.head
     }
 
     /// Whether this producer may still be used.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.generation == self.generation_word.load(Ordering::Relaxed)
+        self.view.turn == self.generation_word.load(Ordering::Relaxed)
     }
 
     /// Whether other threads write this lane too.
@@ -159,41 +212,41 @@ impl Producer {
             if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
                 return Some(PushError::Contended);
             }
-            self.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
         } else if lane.producer.is_busy() {
             return Some(PushError::Reentrant);
         }
         self.refresh();
-        (!self.place.has_room(needed, self.reserved(level))).then_some(PushError::Full)
+        (!self.view.place.has_room(needed, self.reserved(level))).then_some(PushError::Full)
     }
 
     /// Bytes of the ring that must stay free after a record of this level is pushed.
     #[inline]
     fn reserved(&self, level: u16) -> u64 {
-        if level >= ERROR { 0 } else { self.place.bytes / RESERVED_DIVISOR }
+        if level >= ERROR { 0 } else { self.view.place.bytes / RESERVED_DIVISOR }
     }
 
     /// Whether the lane still has only its first ring.
     pub fn can_grow(&self) -> bool {
-        self.place.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
+        self.view.place.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
     }
 
     /// Continues in a second ring of `bytes` at `offset`.
     pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
         let Some(lane) = self.lane() else { return };
-        self.place.grow(lane, offset, bytes);
+        self.view.place.grow(lane, offset, bytes);
         self.look_up_ring(segment);
     }
 
     /// Maximum number of bytes of a record that is stored in the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
-        self.place.bytes / INLINE_DIVISOR
+        self.view.place.bytes / INLINE_DIVISOR
     }
 
     /// Bytes of the ring.
     pub fn ring_bytes(&self) -> u64 {
-        self.place.bytes
+        self.view.place.bytes
     }
 
     /// Sets the place to which the next push writes its values.
@@ -235,10 +288,128 @@ impl Producer {
             self.stale_ids = true;
             return Err(PushError::StaleIds);
         }
-        if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_DIVISOR {
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.view.place.bytes / INLINE_DIVISOR {
             return self.push_large(head, value_bytes, fill);
         }
         self.push_inline(head, value_bytes, fill)
+    }
+
+    /// Opens the window of a record and writes its head, as [`Self::push`] does. Returns where the caller stores its
+    /// `value_bytes` bytes of values. [`Self::commit`] or [`Self::abandon`] ends the window; until then the caller may
+    /// only store.
+    ///
+    /// A lane that several threads share stays locked until then.
+    ///
+    /// # Errors
+    ///
+    /// The [`PushError`]. No window is open in that case.
+    pub fn reserve(&mut self, mut head: Head, value_bytes: usize) -> Result<*mut u8, PushError> {
+        if !self.is_current() {
+            return Err(PushError::StaleGeneration);
+        }
+        if self.open.is_some() {
+            return Err(PushError::Reentrant);
+        }
+        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
+            self.stale_ids = true;
+            return Err(PushError::StaleIds);
+        }
+        if advance(HEAD_BYTES + value_bytes) as u64 <= self.max_inline() {
+            return self.reserve_inline(&mut head, value_bytes, None);
+        }
+        let Some(large) = self.large.take_if(|large| large.bytes == value_bytes) else {
+            return Err(PushError::TooLong);
+        };
+        head.flags |= flags::BLOB;
+        let (number, place) = (large.number, large.place);
+        match self.reserve_inline(&mut head, 9, Some(number)) {
+            Ok(values) => {
+                // SAFETY: `reserve_inline` reserved nine bytes.
+                unsafe {
+                    values.write(tag::BLOB);
+                    values.add(1).cast::<u64>().write_unaligned(number);
+                }
+                Ok(place)
+            }
+            Err(error) => {
+                self.large = Some(large);
+                Err(error)
+            }
+        }
+    }
+
+    fn reserve_inline(&mut self, head: &mut Head, bytes: usize, large: Option<u64>) -> Result<*mut u8, PushError> {
+        // SAFETY: the generation is current, so the segment is mapped.
+        let lane = unsafe { &*self.lane };
+        if lane.producer.is_busy() && !self.shared {
+            return Err(PushError::Reentrant);
+        }
+        if self.shared {
+            if !lane.producer.shared_lock.try_enter() {
+                return Err(PushError::Contended);
+            }
+            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.view.place.refresh(lane);
+        }
+        let needed = advance(HEAD_BYTES + bytes) as u64;
+        let (turn, generation_word, reserved) = (self.view.turn, self.generation_word, self.reserved(head.level));
+        let is_current = || turn == generation_word.load(Ordering::Relaxed);
+        match self.view.place.reserve(lane, needed, reserved, is_current) {
+            Ok(slot) => {
+                // SAFETY: `slot` is the place of a record of this length.
+                let values = unsafe { write_head(self.view.ring, slot, head, bytes) };
+                self.open = Some(OpenRecord { needed, level: head.level, large });
+                Ok(values)
+            }
+            Err(refused) => {
+                if self.shared {
+                    lane.producer.shared_lock.leave();
+                }
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Publishes the record of [`Self::reserve`]. Returns its level; `None`: no record is open.
+    pub fn commit(&mut self) -> Option<u16> {
+        let open = self.open.take()?;
+        if let Some(lane) = self.lane() {
+            // SAFETY: a segment stays mapped for as long as its process lives, so the lane outlives this borrow.
+            let lane = unsafe { &*std::ptr::from_ref(lane) };
+            self.view.place.commit(lane, open.needed);
+            if self.shared {
+                lane.producer.shared_lock.leave();
+            }
+            if open.level >= ERROR || self.view.place.head >= self.view.wake_at {
+                self.wake(open.level);
+            }
+        }
+        Some(open.level)
+    }
+
+    /// Closes the window of [`Self::reserve`] without a record. Returns the number of its large record's file, if it
+    /// has one, and whether a window was open.
+    pub fn abandon(&mut self) -> (bool, Option<u64>) {
+        let Some(open) = self.open.take() else { return (false, None) };
+        if let Some(lane) = self.lane() {
+            lane.producer.close_window();
+            if self.shared {
+                lane.producer.shared_lock.leave();
+            }
+        }
+        (true, open.large)
+    }
+
+    /// Whether a record is open: [`Self::reserve`] was called, and neither [`Self::commit`] nor [`Self::abandon`].
+    pub fn has_open_record(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// As the end of a push of this level: wakes the collector if it should look at the lane now.
+    pub fn wake_after(&mut self, level: u16) {
+        if self.is_current() {
+            self.wake(level);
+        }
     }
 
     #[cold]
@@ -273,14 +444,14 @@ impl Producer {
             if !lane.producer.shared_lock.try_enter() {
                 return Err(PushError::Contended);
             }
-            self.place.head = lane.producer.head.load(Ordering::Relaxed);
-            self.place.refresh(lane);
+            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.view.place.refresh(lane);
         }
         let pushed = self.push_here(lane, &mut head, value_bytes, fill);
         if self.shared {
             lane.producer.shared_lock.leave();
         }
-        if pushed.is_ok() && (head.level >= ERROR || self.place.head >= self.wake_at) {
+        if pushed.is_ok() && (head.level >= ERROR || self.view.place.head >= self.view.wake_at) {
             self.wake(head.level);
         }
         pushed
@@ -294,42 +465,32 @@ impl Producer {
         value_bytes: usize,
         fill: impl FnOnce(*mut u8),
     ) -> Result<(), PushError> {
-        let record_bytes = HEAD_BYTES + value_bytes;
-        let needed = advance(record_bytes) as u64;
-        let (generation, generation_word, ring, reserved) =
-            (self.generation, self.generation_word, self.ring, self.reserved(head.level));
-        let is_current = || generation == generation_word.load(Ordering::Relaxed);
-        let pushed = self.place.push(lane, needed, reserved, is_current, |slot| {
-            head.len = record_bytes as u32;
-            head.ticks = clock::ticks();
-            // SAFETY: `slot` has `needed` free bytes inside the ring at `record`, and room for a head at `filler`.
-            unsafe {
-                if let Some((offset, bytes)) = slot.filler {
-                    let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
-                    ring.add(offset as usize).cast::<Head>().write(filler);
-                }
-                let place = ring.add(slot.record as usize);
-                place.cast::<Head>().write(*head);
-                fill(place.add(HEAD_BYTES));
-            }
+        let needed = advance(HEAD_BYTES + value_bytes) as u64;
+        let (turn, generation_word, ring, reserved) =
+            (self.view.turn, self.generation_word, self.view.ring, self.reserved(head.level));
+        let is_current = || turn == generation_word.load(Ordering::Relaxed);
+        let pushed = self.view.place.push(lane, needed, reserved, is_current, |slot| {
+            // SAFETY: `slot` is the place of a record of this length; `fill` stores exactly its values.
+            unsafe { fill(write_head(ring, slot, head, value_bytes)) };
         });
-        pushed.map_err(|refused| match refused {
-            RingError::Full => PushError::Full,
-            RingError::Shut => PushError::StaleGeneration,
-        })
+        pushed.map_err(PushError::from)
     }
 
     /// Wakes the collector if it sleeps and this lane is half full or the record is an error.
     #[cold]
     fn wake(&mut self, level: u16) {
-        if self.place.head >= self.wake_at {
+        if self.view.place.head >= self.view.wake_at {
             self.refresh();
-            let used = self.place.bytes - (self.place.limit - self.place.head);
+            let used = self.view.place.bytes - (self.view.place.limit - self.view.place.head);
             // Chosen: the next check follows after another eighth of the ring. So a burst does not load the collector's
             // cache line for every record.
-            self.wake_at = self.place.head
-                + if used >= self.place.bytes / 2 { self.place.bytes / 8 } else { self.place.bytes / 2 - used };
-            if used < self.place.bytes / 2 && level < ERROR {
+            self.view.wake_at = self.view.place.head
+                + if used >= self.view.place.bytes / 2 {
+                    self.view.place.bytes / 8
+                } else {
+                    self.view.place.bytes / 2 - used
+                };
+            if used < self.view.place.bytes / 2 && level < ERROR {
                 return;
             }
         }

@@ -17,6 +17,7 @@ use crate::segment::layout::LaneHead;
 
 /// The position of the producer in its current ring. All fields are in bytes.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct WritePosition {
     /// Position at which the ring begins.
     pub start: u64,
@@ -109,26 +110,51 @@ impl WritePosition {
         may: impl FnOnce() -> bool,
         write: impl FnOnce(RecordOffsets),
     ) -> Result<(), RingError> {
-        if !self.has_room(needed, reserved) {
-            self.refresh(lane);
-            if !self.has_room(needed, reserved) {
-                return Err(RingError::Full);
-            }
-        }
-        // The window must be marked as open. A signal handler that logs on this thread checks the mark, and the thread
-        // that ends this generation waits until the window is closed.
+        write(self.reserve(lane, needed, reserved, may)?);
+        self.commit(lane, needed);
+        Ok(())
+    }
+
+    /// Opens the window and finds the place of a record, as [`Self::push`] does. [`Self::commit`] with the same
+    /// `needed` ends the window, or [`ProducerCursor::close_window`](super::cursor::ProducerCursor::close_window)
+    /// without a record.
+    ///
+    /// # Errors
+    ///
+    /// The [`RingError`]. The window is closed in that case.
+    #[inline(always)]
+    pub fn reserve(
+        &mut self,
+        lane: &LaneHead,
+        needed: u64,
+        reserved: u64,
+        may: impl FnOnce() -> bool,
+    ) -> Result<RecordOffsets, RingError> {
+        // The window must be marked as open before the position is read. A signal handler that logs on this thread
+        // checks the mark, and the thread that ends this generation waits until the window is closed.
         if !lane.producer.open_window(may) {
             return Err(RingError::Shut);
         }
+        if !self.has_room(needed, reserved) {
+            self.refresh(lane);
+            if !self.has_room(needed, reserved) {
+                lane.producer.close_window();
+                return Err(RingError::Full);
+            }
+        }
         let (offset, skipped) = (self.offset(), self.skipped(needed));
-        write(RecordOffsets {
+        Ok(RecordOffsets {
             record: if skipped == 0 { offset } else { 0 },
             filler: (skipped >= HEAD_BYTES as u64).then_some((offset, skipped)),
-        });
-        self.head += skipped + needed;
+        })
+    }
+
+    /// Publishes the record of `needed` bytes that was written at the place of [`Self::reserve`].
+    #[inline(always)]
+    pub fn commit(&mut self, lane: &LaneHead, needed: u64) {
+        self.head += self.skipped(needed) + needed;
         lane.producer.publish(self.head);
         lane.producer.close_window();
-        Ok(())
     }
 }
 

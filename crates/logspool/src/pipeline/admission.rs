@@ -1,12 +1,14 @@
 //! Admission: a record is queued in its thread's lane, waits for room, or is refused and counted.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::blob::BlobRefusal;
 use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR, wake_collector};
+use logspool_lanes::queue::view::{LaneView, NO_TURN, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::{HEAD_BYTES, Head, advance};
@@ -153,13 +155,17 @@ const MAX_WAIT_SLICE: Duration = Duration::from_millis(400);
 const WARNING: u16 = 30;
 
 thread_local! {
-    /// This thread's producer, or null. The variable has no destructor, so reading it is one load.
+    /// This thread's producer in [`PLACE`], or null. The variable has no destructor, so reading it is one load.
     static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
+    /// Where the producer is. Headers of other languages keep its address, so it stays in place as long as the thread
+    /// lives: it has no destructor.
+    static PLACE: UnsafeCell<MaybeUninit<Pusher>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
     /// Its destructor returns the lane when the thread ends.
     static OWNER: LaneOwner = const { LaneOwner };
 }
 
 /// The lane of one thread, and the table in which the thread's calls wait for durability.
+#[repr(C)]
 struct Pusher {
     producer: Producer,
     /// The table of records that are not durable yet, if calls may have to wait for such records.
@@ -174,16 +180,18 @@ impl Drop for LaneOwner {
         if pusher.is_null() {
             return;
         }
-        // SAFETY: made by `Box::into_raw` in `renew`, owned by this thread alone.
-        let mut pusher = unsafe { Box::from_raw(pusher) };
-        return_lane(&mut pusher.producer);
+        // SAFETY: set in `renew`, used by this thread alone. The place stays: a destructor that runs later may look at
+        // its view, which then says that there is no lane.
+        let producer = unsafe { &mut (*pusher).producer };
+        producer.view.turn = NO_TURN;
+        return_lane(producer);
     }
 }
 
 /// Returns the lane of a producer, if its pipeline is still the current one.
 fn return_lane(producer: &mut Producer) {
     if let Some(pipeline) = existing()
-        && pipeline.number() == producer.pipeline
+        && pipeline.number() == producer.view.pipeline
     {
         pipeline.drop_large(producer);
         if !producer.is_shared() {
@@ -245,7 +253,7 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
     }
     // SAFETY: only this thread has the pointer.
     let producer = unsafe { &(*pusher).producer };
-    let pipeline = existing().filter(|pipeline| pipeline.number() == producer.pipeline)?;
+    let pipeline = existing().filter(|pipeline| pipeline.number() == producer.view.pipeline)?;
     Some((pipeline, producer.index, producer.position()))
 }
 
@@ -255,18 +263,9 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
 /// May block as long as the level allows; call it without an interpreter lock. `waited` is the time that this record
 /// has waited; the caller keeps it between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
-    let (pipeline, mut pusher) = loop {
-        let Some(pipeline) = current() else { return refused_without_queue(level) };
-        pipeline.ensure_threads();
-        let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // This must come after `renew`: a producer that took over the generation of a dying process must not push in
-        // that generation. Pairs with `publish` in `generation::advance`.
-        generation::observed();
-        wait_for_death();
-        // If the pipeline was replaced in the meantime, repeat with the new pipeline.
-        if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
-            break (pipeline, pusher);
-        }
+    let Some((pipeline, mut pusher)) = renewed() else {
+        let Some(pipeline) = existing() else { return refused_without_queue(level) };
+        return refused(pipeline, level, Refusal::NoLane);
     };
     // SAFETY: owned by this thread alone, and no code below reads `PUSHER`.
     let producer = unsafe { &mut pusher.as_mut().producer };
@@ -315,11 +314,18 @@ pub fn refuse(level: u16, reason: Refusal) {
     if let Some(mut pusher) = NonNull::new(PUSHER.get()) {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut pusher.as_mut().producer };
-        if producer.pipeline == pipeline.number() {
+        if producer.view.pipeline == pipeline.number() {
             pipeline.drop_large(producer);
         }
     }
     let _ = refused(pipeline, level, reason);
+}
+
+/// Counts a record of a call that interrupts another call of its thread. Async-signal-safe.
+pub fn count_interrupting(level: u16) {
+    if let Some(pipeline) = existing() {
+        let _ = refused(pipeline, level, Refusal::Reentrant);
+    }
 }
 
 /// Counts a refused record when this copy has no queue: another copy of the library has the queue of the process, or
@@ -342,23 +348,107 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     if !held.is_null() {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut (*held).producer };
-        if producer.pipeline == pipeline.number() {
-            producer.generation = generation::current();
+        if producer.view.pipeline == pipeline.number() {
+            producer.view.turn = generation::current();
             return NonNull::new(held);
         }
-        // The producer belongs to the parent's pipeline: its lane is the parent's, and the lane's memory is not mapped
-        // in this process.
+        // The producer belongs to the parent's pipeline, or to a replaced one: its lane is not of this pipeline.
         PUSHER.set(std::ptr::null_mut());
-        // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
-        drop(unsafe { Box::from_raw(held) });
+        // SAFETY: only this thread has the pointer.
+        unsafe { (*held).producer.view.turn = NO_TURN };
     }
-    let producer = pipeline.claim_lane()?;
+    let mut producer = pipeline.claim_lane()?;
     let pending_sync = pipeline.syncs.pending_sync.as_deref();
-    let pusher = Box::into_raw(Box::new(Pusher { producer, pending_sync }));
+    if pending_sync.is_some() {
+        producer.view.flags |= view_flags::SLOW;
+    }
+    let pusher = PLACE.with(|place| place.get().cast::<Pusher>());
+    // SAFETY: the place is this thread's, and nothing in a former producer needs a destructor.
+    unsafe { pusher.write(Pusher { producer, pending_sync }) };
     PUSHER.set(pusher);
     // Registers the destructor. Registration fails at the very end of a thread, and the lane then stays claimed.
     let _ = OWNER.try_with(|_| ());
     NonNull::new(pusher)
+}
+
+/// Reserves room for a record in the calling thread's lane. Returns where its `value_bytes` bytes of values are stored;
+/// `None` means the same as [`Push::NoRoom`]. Afterwards [`commit`] or [`abandon`] must be called; until then the thread
+/// may only store the values.
+pub fn reserve(head: Head, value_bytes: usize) -> Option<*mut u8> {
+    // SAFETY: only this thread has the pointer.
+    let pusher = unsafe { PUSHER.get().as_mut() }?;
+    if let Some(pending_sync) = pusher.pending_sync {
+        pending_sync.begin();
+    }
+    let place = pusher.producer.reserve(head, value_bytes);
+    if let (Err(_), Some(pending_sync)) = (&place, pusher.pending_sync) {
+        pending_sync.uncount();
+    }
+    place.ok()
+}
+
+/// Publishes the record of [`reserve`]. `None`: this thread has not reserved room.
+pub fn commit() -> Option<Push> {
+    // SAFETY: only this thread has the pointer.
+    let pusher = unsafe { PUSHER.get().as_mut() }?;
+    let level = pusher.producer.commit()?;
+    let must_wait = pusher.pending_sync.is_some_and(|pending_sync| pending_sync.must_wait(level));
+    Some(if must_wait { Push::MustWaitForSync } else { Push::Accepted })
+}
+
+/// Gives up the record of [`reserve`]. Returns whether there was one.
+pub fn abandon() -> bool {
+    // SAFETY: only this thread has the pointer.
+    let Some(pusher) = (unsafe { PUSHER.get().as_mut() }) else { return false };
+    let (was_open, large) = pusher.producer.abandon();
+    if was_open && let Some(pending_sync) = pusher.pending_sync {
+        pending_sync.uncount();
+    }
+    if let (Some(number), Some(pipeline)) = (large, existing())
+        && pipeline.number() == pusher.producer.view.pipeline
+    {
+        pipeline.blobs.remove(&pipeline.segment, number);
+    }
+    was_open
+}
+
+/// Whether this thread has reserved room and not committed, or is inside a push that the caller interrupted.
+pub fn is_interrupting() -> bool {
+    // SAFETY: only this thread has the pointer.
+    unsafe { PUSHER.get().as_ref() }.is_some_and(|pusher| pusher.producer.has_open_record())
+}
+
+/// The calling thread's view of its lane, valid in the current generation. Begins the pipeline if there is none; may
+/// wait while the process ends. `None`: there is no lane.
+pub fn lane_view() -> Option<NonNull<LaneView>> {
+    let (_, mut pusher) = renewed()?;
+    // SAFETY: only this thread has the pointer.
+    Some(NonNull::from(unsafe { &mut pusher.as_mut().producer.view }))
+}
+
+/// Wakes the collector after a record that the header of another language has written.
+pub fn wake_after(level: u16) {
+    // SAFETY: only this thread has the pointer.
+    if let Some(pusher) = unsafe { PUSHER.get().as_mut() } {
+        pusher.producer.wake_after(level);
+    }
+}
+
+/// The pipeline and this thread's producer, renewed for the current generation. `None`: there is no queue or no lane.
+fn renewed() -> Option<(&'static Pipeline, NonNull<Pusher>)> {
+    loop {
+        let pipeline = current()?;
+        pipeline.ensure_threads();
+        let pusher = renew(pipeline)?;
+        // This must come after `renew`: a producer that took over the generation of a dying process must not push in
+        // that generation. Pairs with `publish` in `generation::advance`.
+        generation::observed();
+        wait_for_death();
+        // If the pipeline was replaced in the meantime, repeat with the new pipeline.
+        if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
+            return Some((pipeline, pusher));
+        }
+    }
 }
 
 impl Pipeline {
@@ -509,7 +599,7 @@ impl Pipeline {
             sleep_interruptibly(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + counted_from.elapsed();
-            if generation::current() != producer.generation {
+            if generation::current() != producer.view.turn {
                 // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
                 return Room::Retry;
             }

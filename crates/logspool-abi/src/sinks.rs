@@ -1,0 +1,177 @@
+//! Sinks: an address and a format. A sink is opened with its handle, and again in each further pipeline.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use logspool::option::OptionValue;
+use logspool::{pipeline, sinks};
+use logspool_record::definition::{Descriptor, SinkDefinition};
+use logspool_record::format::{Format, FormatSpec, Need};
+
+use crate::handles::{HandleTable, PublicHandle};
+use crate::json;
+use crate::status::{Failure, Status};
+
+/// A sink with its format.
+pub struct SinkHandle {
+    /// The sink's address, as the program gave it.
+    pub address: String,
+    /// The sink's format, as the program gave it.
+    pub format_text: Option<String>,
+    spec: FormatSpec,
+    /// Whether the format shows the thread.
+    pub shows_thread: bool,
+    sink: PublicHandle,
+    format: PublicHandle,
+}
+
+/// All sinks of the process.
+pub static SINKS: HandleTable<SinkHandle> = HandleTable::new();
+
+/// The descriptor of a file sink, while it is handed to the core.
+struct OpenedSink {
+    definition: SinkDefinition,
+    _descriptor: Option<OwnedFd>,
+}
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::invalid(error.to_string())
+}
+
+fn define(kind: &str, given: Vec<(String, OptionValue)>, descriptor: Descriptor) -> Result<SinkDefinition, Failure> {
+    sinks::define(kind, given, descriptor).map_err(refused)
+}
+
+/// Finds the definition of an address.
+fn opened(address: &str) -> Result<OpenedSink, Failure> {
+    let definition = match address {
+        "" => return Err(Failure::invalid("the address of a sink is empty")),
+        "stdout" | "stderr" => console(if address == "stdout" { 1 } else { 2 })?,
+        _ if address.starts_with('{') => return from_json(address),
+        _ if address.starts_with("fd:") => match address[3..].parse() {
+            Ok(number) => console(number)?,
+            Err(_) => return Err(Failure::invalid(format!("{address:?} does not name a descriptor: it must be fd:N"))),
+        },
+        _ if ["tcp://", "tls://", "unix://"].iter().any(|scheme| address.starts_with(scheme)) => {
+            let given = vec![("address".to_owned(), OptionValue::Text(address.to_owned()))];
+            define("service", given, Descriptor::Open)?
+        }
+        path => return file(json::absolute(path)),
+    };
+    Ok(OpenedSink { definition, _descriptor: None })
+}
+
+fn console(number: i32) -> Result<SinkDefinition, Failure> {
+    let given = vec![("descriptor".to_owned(), OptionValue::Whole(number.into()))];
+    define("console", given, if number > 2 { Descriptor::Duplicate(number) } else { Descriptor::Open })
+}
+
+/// Opens a file here and lends the descriptor, so that the core finds other sinks of the same file.
+fn file(path: String) -> Result<OpenedSink, Failure> {
+    let given = vec![("path".to_owned(), OptionValue::Text(path.clone()))];
+    let is_special = std::fs::metadata(&path).is_ok_and(|status| !status.is_file());
+    if is_special {
+        // Opening a pipe may wait for its reader; the core knows how.
+        return Ok(OpenedSink { definition: define("file", given, Descriptor::Open)?, _descriptor: None });
+    }
+    let name = std::ffi::CString::new(path.as_str()).map_err(|_| Failure::invalid("a path holds a NUL byte"))?;
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    // SAFETY: `name` is a C string.
+    let number = unsafe { libc::open(name.as_ptr(), flags, 0o666) };
+    if number < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Failure::new(Status::Failed, format!("cannot open {path}: {error}")));
+    }
+    // SAFETY: the descriptor was just opened, and nothing else owns it.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+    let definition = define("file", given, Descriptor::Duplicate(number))?;
+    Ok(OpenedSink { definition, _descriptor: Some(descriptor) })
+}
+
+fn from_json(text: &str) -> Result<OpenedSink, Failure> {
+    let mut object = json::object("the address of a sink", text)?;
+    let kind = match object.remove("kind") {
+        Some(serde_json::Value::String(kind)) => kind,
+        _ => return Err(Failure::invalid("the address of a sink needs \"kind\": the name of a kind of sink")),
+    };
+    let row = sinks::row(&kind).map_err(refused)?;
+    let descriptor = match object.remove("fd") {
+        None => None,
+        Some(number) => match number.as_i64().and_then(|number| i32::try_from(number).ok()) {
+            Some(number) => Some(number),
+            None => return Err(Failure::invalid(format!("fd must be the number of a descriptor, not {number}"))),
+        },
+    };
+    let given = json::option_values(row.options, object)?;
+    match (descriptor, kind.as_str(), given.as_slice()) {
+        (None, "file", [(_, OptionValue::Path(path))]) => file(path.to_string_lossy().into_owned()),
+        _ => {
+            let descriptor = descriptor.map_or(Descriptor::Open, Descriptor::Duplicate);
+            Ok(OpenedSink { definition: define(&kind, given, descriptor)?, _descriptor: None })
+        }
+    }
+}
+
+/// Opens a sink. Returns the id of its handle.
+///
+/// # Errors
+///
+/// The address or the format is ill-formed, or the sink cannot be opened.
+pub fn open(address: &str, format: Option<&str>) -> Result<u32, Failure> {
+    add(address, format, true)
+}
+
+/// Adds the sink of another copy. It is opened with the first record if it cannot be opened now.
+///
+/// # Errors
+///
+/// The format is ill-formed.
+pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
+    add(address, format, false)
+}
+
+fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
+    let spec = json::format(format)?;
+    let compiled =
+        Format::compile(&spec).map_err(|error| Failure::invalid(format!("cannot use the format: {error}")))?;
+    let shows_thread = compiled.needs().contains(Need::ThreadId);
+    let handle = SinkHandle {
+        address: address.to_owned(),
+        format_text: format.map(str::to_owned),
+        spec,
+        shows_thread,
+        sink: PublicHandle::new(0),
+        format: PublicHandle::new(0),
+    };
+    match handle.ids() {
+        Err(failure) if must_open => return Err(failure),
+        _ => {}
+    }
+    SINKS.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
+}
+
+impl SinkHandle {
+    /// Ids of sink and format in the current pipeline, which begins if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The sink cannot be opened.
+    pub fn ids(&self) -> Result<(u32, u32), Failure> {
+        loop {
+            let number = pipeline::id_epoch();
+            if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
+                return Ok((sink, format));
+            }
+            let opened = opened(&self.address)?;
+            let sink = pipeline::open_sink(&opened.definition).map_err(|text| Failure::new(Status::Failed, text))?;
+            let is_entry = sinks::traits(&opened.definition).takes == sinks::SinkInput::Entries;
+            let mut spec = if is_entry { FormatSpec::entry(0) } else { self.spec.clone() };
+            spec.process_id = std::process::id();
+            let format = pipeline::define_format(&spec)
+                .ok_or_else(|| Failure::new(Status::Failed, "the queue has no room for another format"))?;
+            // The first definition may have begun a pipeline under the next number.
+            let number = pipeline::id_epoch();
+            self.sink.set(number, sink);
+            self.format.set(number, format);
+        }
+    }
+}
