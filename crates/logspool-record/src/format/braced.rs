@@ -5,12 +5,12 @@
 
 use super::fmt_grammar;
 use super::fmt_render;
+use super::line_program::ArgumentForm;
 use super::malformed::{MARKER, Malformed};
 use super::placeholder::{
     ArgumentCounter, ArgumentRef, FormatError, MAX_AMOUNT, Placeholder, PlaceholderForm, PlaceholderSpec,
     TemplateReader,
 };
-use super::program::ArgumentForm;
 use super::repr::push_str;
 use super::rust_grammar;
 use super::rust_render;

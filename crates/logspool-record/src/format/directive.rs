@@ -5,9 +5,9 @@
 
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
+use super::line_program::ArgumentForm;
 use super::malformed::Malformed;
 use super::pad::{self, Align};
-use super::program::ArgumentForm;
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::Value;
 

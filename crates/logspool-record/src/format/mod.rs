@@ -32,6 +32,7 @@ pub mod json;
 mod json_text;
 mod line;
 pub mod line_pattern;
+mod line_program;
 mod malformed;
 mod moment;
 mod needs;

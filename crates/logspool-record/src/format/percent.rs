@@ -9,8 +9,8 @@
 use super::directive::{Conversion, Directive, DirectiveParts, Flags, WidthOrPrecision};
 use super::float::{Case, Notation};
 use super::integer::Base;
+use super::line_program::ArgumentForm;
 use super::malformed::{MARKER, Malformed};
-use super::program::ArgumentForm;
 use super::repr::{NonAscii, push_repr, push_str};
 use crate::record::{Value, Values};
 

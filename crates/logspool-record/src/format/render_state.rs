@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::constant::ConstantTextCache;
+use super::line_program::ProgramCache;
 use super::moment::SecondCache;
-use super::program::ProgramCache;
 
 /// Reason why a record was not rendered as a correct line.
 ///

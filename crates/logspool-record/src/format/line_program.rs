@@ -1,0 +1,192 @@
+//! Flat programs: the pieces of the lines of one call site, level and logger, and how they write a line.
+//!
+//! Pipeline stage: format (see ARCHITECTURE.md). `program.rs` compiles a format and a call site to a program, and says
+//! which records a program renders.
+
+use std::ops::Range;
+
+use super::float::scaled_half_even;
+use super::raw_line::{PaddedText, RawLine};
+use crate::record::tag;
+
+/// Number of programs that a format keeps. After a collision the program is compiled again.
+///
+/// Chosen: as many as texts in `ConstantTextCache`.
+pub(super) const PLACES: usize = 64;
+
+/// After so many records that a program could not render, it is not tried any more.
+///
+/// Chosen: an attempt that fails is wasted work. A site whose arguments often have other types makes so few of them that
+/// nobody notices.
+pub(super) const MAX_MISSES: u8 = 32;
+
+/// A frequent form of an argument in a message template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArgumentForm {
+    /// Text or an integer, shown as it is.
+    Plain,
+    /// An integer in decimal.
+    Decimal,
+    /// A double with this number of digits after the point.
+    Fixed(usize),
+}
+
+/// One piece of a line.
+#[derive(Debug, Clone)]
+pub(super) enum LinePiece {
+    Constant(PaddedText),
+    Time,
+    Argument(ArgumentForm),
+    /// The message that the record contains.
+    Message,
+}
+
+/// The pieces of the lines of one site, level and logger.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LineProgram {
+    /// `None`: the place is empty.
+    pub(super) site: Option<u64>,
+    pub(super) level: u16,
+    pub(super) logger: String,
+    /// Empty: lines of this site cannot be rendered by a program.
+    pub(super) pieces: Vec<LinePiece>,
+    /// Bytes of the constant texts, and the most bytes of the numbers.
+    pub(super) bytes: usize,
+    /// Number of places that show the time.
+    pub(super) times: usize,
+    pub(super) misses: u8,
+}
+
+/// The programs of one format, and the text of the last time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ProgramCache {
+    pub(super) places: Vec<LineProgram>,
+    pub(super) time: KeptTime,
+}
+
+/// The text of the time, and the times at which it is the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeptTime {
+    pub(super) valid: Range<i64>,
+    pub(super) text: PaddedText,
+}
+
+impl ProgramCache {
+    /// Drops the text of the time. Needed after `tzset` and `setlocale`.
+    pub(super) fn clear(&mut self) {
+        self.time.valid = 0..0;
+    }
+
+    /// Bytes of memory that the text of the time takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.time.text.capacity()
+    }
+}
+
+impl LineProgram {
+    /// Appends the line of a record with these values. Returns false if the values are not those that the program
+    /// renders; nothing is written then.
+    #[inline]
+    pub(super) fn run(&self, time: &PaddedText, values: &[u8], out: &mut Vec<u8>) -> bool {
+        // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
+        let mut line = RawLine::new(out, self.bytes + self.times * time.len() + values.len());
+        let mut rest = values;
+        for piece in &self.pieces {
+            // SAFETY: the room is the sum of the most bytes of all pieces. A number has `raw_line::NUMBER_BYTES` of it.
+            let written = unsafe {
+                match piece {
+                    LinePiece::Constant(text) => {
+                        line.padded(text);
+                        continue;
+                    }
+                    LinePiece::Time => {
+                        line.padded(time);
+                        continue;
+                    }
+                    LinePiece::Argument(ArgumentForm::Fixed(decimals)) => push_fixed(&mut line, &mut rest, *decimals),
+                    LinePiece::Argument(form) => push_plain(&mut line, &mut rest, *form),
+                    LinePiece::Message => push_text(&mut line, &mut rest, tag::MESSAGE),
+                }
+            };
+            if written.is_none() {
+                return false;
+            }
+        }
+        if !rest.is_empty() {
+            return false;
+        }
+        line.finish();
+        true
+    }
+}
+
+/// # Safety
+///
+/// The line has room for the values and for a number.
+#[inline]
+unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) -> Option<()> {
+    let number = f64::from_ne_bytes(take_payload(rest, tag::FLOAT)?);
+    if !number.is_finite() {
+        return None;
+    }
+    let scaled = scaled_half_even(number.abs(), decimals)?;
+    // SAFETY: the caller guarantees the room.
+    unsafe { line.fixed(number.is_sign_negative(), scaled, decimals) };
+    Some(())
+}
+
+/// # Safety
+///
+/// The line has room for the values and for a number.
+#[inline]
+unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm) -> Option<()> {
+    if *rest.first()? == tag::INT {
+        let number = i64::from_ne_bytes(take_payload(rest, tag::INT)?);
+        // SAFETY: the caller guarantees the room.
+        unsafe { line.integer(number) };
+        return Some(());
+    }
+    if form == ArgumentForm::Decimal {
+        return None;
+    }
+    // SAFETY: the caller guarantees the room.
+    unsafe { push_text(line, rest, tag::STR) }
+}
+
+/// # Safety
+///
+/// The line has room for the values.
+#[inline]
+unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8) -> Option<()> {
+    let len = u32::from_ne_bytes(take_payload(rest, tag)?) as usize;
+    let text = *rest;
+    let (own, after) = text.split_at_checked(len)?;
+    if !is_short_ascii(text, len) {
+        std::str::from_utf8(own).ok()?;
+    }
+    *rest = after;
+    // SAFETY: `text` has `len` bytes, and the caller guarantees the room.
+    unsafe { line.text(text, len) };
+    Some(())
+}
+
+/// Whether the first `len` bytes are ASCII. Returns false, too, if the text is not short or is at the end of the record.
+#[inline]
+fn is_short_ascii(text: &[u8], len: usize) -> bool {
+    let Some(block) = text.first_chunk::<16>() else { return false };
+    // The bytes after the text are shifted out.
+    let block = u128::from_le_bytes(*block);
+    (1..=16).contains(&len) && (block << (8 * (16 - len))) & 0x8080_8080_8080_8080_8080_8080_8080_8080 == 0
+}
+
+/// Takes a tag and the payload after it. `None`: another tag, or too few bytes.
+#[inline]
+fn take_payload<const N: usize>(rest: &mut &[u8], tag: u8) -> Option<[u8; N]> {
+    let (first, after) = rest.split_first()?;
+    let (payload, after) = after.split_first_chunk::<N>()?;
+    if *first != tag {
+        return None;
+    }
+    *rest = after;
+    Some(*payload)
+}
