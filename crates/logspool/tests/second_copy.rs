@@ -12,7 +12,8 @@ use logspool_record::definition::Descriptor;
 
 /// Leaves the mark of another copy, as `copies.rs` does: a mapped page that claims the process.
 fn map_page_of_another_copy(library: &str) {
-    let words = [u64::from_le_bytes(*b"LOGSCORE"), 1, library.len() as u64].map(u64::to_ne_bytes);
+    // State, number of the copy, no table of functions, length of the path.
+    let words = [u64::from_le_bytes(*b"LOGSCORE"), 1, 0, library.len() as u64].map(u64::to_ne_bytes);
     let page = [words.as_flattened(), library.as_bytes()].concat();
     // SAFETY: a valid C string; the descriptor is new, and nothing else owns it; a fresh mapping of its file.
     unsafe {
