@@ -45,7 +45,8 @@ def stubs() -> None:
     prepared = environment.ensure_for_tests(interpreters.running())
     prepared.install("lint", environment.read_requirements(environment.REQUIREMENTS / "lint.txt"))
     allowlist = ROOT / "scripts" / "stubtest-allowlist.txt"
-    command = [prepared.python, "-m", "mypy.stubtest", "logspool", "--concise"]
+    configuration = ["--mypy-config-file", str(ROOT / "pyproject.toml")]
+    command = [prepared.python, "-m", "mypy.stubtest", "logspool", "--concise", *configuration]
     if allowlist.exists():
         command += ["--allowlist", str(allowlist)]
     run(command, MYPYPATH=str(ROOT / "python"))

@@ -106,6 +106,9 @@ __version__: str
 
 # Facts about the interpreter and its classes.
 
+# The table of the C functions, for extensions in C and C++: a capsule `logspool._native._C_API`.
+_C_API: object
+
 def frame_self_check() -> bool: ...
 def go_on() -> None: ...
 def use_direct_frames(allowed: bool) -> None: ...

@@ -80,7 +80,8 @@ mod native {
         pool::init(module.py())?;
         logspool_abi::beginning::forks_are_handled();
         logspool_abi::table::offer();
-        module.add("_C_API", table_capsule(module.py())?)?;
+        // Not `add`: the name is private.
+        module.setattr("_C_API", table_capsule(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
