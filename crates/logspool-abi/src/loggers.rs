@@ -12,11 +12,12 @@ use crate::status::{Failure, Status};
 
 /// A logger.
 pub struct LoggerHandle {
-    name: String,
+    /// The logger's name.
+    pub name: String,
     /// Ids of the handles of its sinks. Former lists are never freed, because a reader may still use them.
     sinks: ForkSafeLock<&'static [u32]>,
     /// The part that headers read.
-    pub public: PublicHandle,
+    pub public: &'static PublicHandle,
 }
 
 /// All loggers of the process.
@@ -28,6 +29,27 @@ pub static LOGGERS: HandleTable<LoggerHandle> = HandleTable::new();
 ///
 /// Unknown sinks, or too many of them.
 pub fn define(name: &str, level: u16, sinks: &[u32]) -> Result<u32, Failure> {
+    let (id, logger) = find_or_add(name, level, sinks, None)?;
+    logger.route()?;
+    Ok(id)
+}
+
+/// Adds the logger of another copy, whose public part stays where it is.
+///
+/// # Errors
+///
+/// Unknown sinks, or too many of them.
+pub fn restore(name: &str, sinks: &[u32], public: &'static PublicHandle) -> Result<u32, Failure> {
+    let level = public.level.load(Ordering::Relaxed) as u16;
+    find_or_add(name, level, sinks, Some(public)).map(|(id, _)| id)
+}
+
+fn find_or_add(
+    name: &str,
+    level: u16,
+    sinks: &[u32],
+    public: Option<&'static PublicHandle>,
+) -> Result<(u32, &'static LoggerHandle), Failure> {
     if sinks.len() > MAX_TARGETS {
         return Err(Failure::invalid(format!("a logger has at most {MAX_TARGETS} sinks, not {}", sinks.len())));
     }
@@ -35,7 +57,7 @@ pub fn define(name: &str, level: u16, sinks: &[u32]) -> Result<u32, Failure> {
         return Err(Failure::unknown("sink", *unknown));
     }
     let make = || {
-        let public = PublicHandle::new(level);
+        let public = public.unwrap_or_else(|| Box::leak(Box::new(PublicHandle::new(level))));
         Ok::<_, Failure>(LoggerHandle { name: name.to_owned(), sinks: ForkSafeLock::new(&[]), public })
     };
     let found = LOGGERS.find_or_add(|logger| logger.name == name, make)?;
@@ -48,8 +70,7 @@ pub fn define(name: &str, level: u16, sinks: &[u32]) -> Result<u32, Failure> {
         logger.public.needs.store(if shows_thread { NEEDS_THREAD } else { 0 }, Ordering::Relaxed);
         logger.public.set(0, 0);
     }
-    logger.route()?;
-    Ok(id)
+    Ok((id, logger))
 }
 
 /// Changes the level of a logger.
@@ -64,6 +85,11 @@ pub fn set_level(logger: u32, level: u16) -> Result<Status, Failure> {
 }
 
 impl LoggerHandle {
+    /// Ids of the handles of its sinks.
+    pub fn sinks(&self) -> &'static [u32] {
+        *self.sinks.lock()
+    }
+
     /// Id of the route in the current pipeline, and the pipeline's number.
     ///
     /// # Errors

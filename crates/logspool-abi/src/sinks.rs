@@ -14,7 +14,9 @@ use crate::status::{Failure, Status};
 /// A sink with its format.
 pub struct SinkHandle {
     /// The sink's address, as the program gave it.
-    address: String,
+    pub address: String,
+    /// The sink's format, as the program gave it.
+    pub format_text: Option<String>,
     spec: FormatSpec,
     /// Whether the format shows the thread.
     pub shows_thread: bool,
@@ -115,17 +117,34 @@ fn from_json(text: &str) -> Result<OpenedSink, Failure> {
 ///
 /// The address or the format is ill-formed, or the sink cannot be opened.
 pub fn open(address: &str, format: Option<&str>) -> Result<u32, Failure> {
+    add(address, format, true)
+}
+
+/// Adds the sink of another copy. It is opened with the first record if it cannot be opened now.
+///
+/// # Errors
+///
+/// The format is ill-formed.
+pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
+    add(address, format, false)
+}
+
+fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
     let spec = json::format(format)?;
     let compiled = Format::compile(&spec).map_err(|error| Failure::invalid(format!("cannot use the format: {error}")))?;
     let shows_thread = compiled.needs().contains(Need::ThreadId);
     let handle = SinkHandle {
         address: address.to_owned(),
+        format_text: format.map(str::to_owned),
         spec,
         shows_thread,
         sink: PublicHandle::new(0),
         format: PublicHandle::new(0),
     };
-    handle.ids()?;
+    match handle.ids() {
+        Err(failure) if must_open => return Err(failure),
+        _ => {}
+    }
     SINKS.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
 }
 

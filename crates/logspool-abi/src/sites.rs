@@ -41,7 +41,7 @@ pub struct SiteHandle {
     /// The definition in each pipeline.
     pub definition: SiteDefinition,
     /// The part that headers read. The id 0: the site table of the pipeline is full.
-    pub public: PublicHandle,
+    pub public: &'static PublicHandle,
 }
 
 /// All sites of the process.
@@ -60,6 +60,25 @@ const MAX_TYPES: u32 = 1024;
 ///
 /// `site` is null or a struct as `logspool.h` describes.
 pub unsafe fn define(site: *const SiteInfo) -> Result<u32, Failure> {
+    // SAFETY: the caller's promise.
+    let definition = unsafe { definition(site)? };
+    // SAFETY: `definition` has checked the struct.
+    let site = unsafe { &*site };
+    let handle = SiteHandle { definition, public: Box::leak(Box::new(PublicHandle::new(site.level))) };
+    handle.id();
+    SITES.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
+}
+
+/// Reads a site.
+///
+/// # Errors
+///
+/// As [`define`].
+///
+/// # Safety
+///
+/// As [`define`].
+pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failure> {
     if site.is_null() {
         return Err(Failure::invalid("a site is NULL"));
     }
@@ -86,16 +105,24 @@ pub unsafe fn define(site: *const SiteInfo) -> Result<u32, Failure> {
         let types = types.iter().map(|each| argument_type(*each)).collect::<Result<Vec<_>, _>>()?;
         check(grammar, template, &types).map_err(|error| Failure::invalid(format!("bad template {template:?}: {error}")))?;
     }
-    let definition = SiteDefinition {
+    Ok(SiteDefinition {
         file: file.unwrap_or_default(),
         line: site.line,
         function: function.unwrap_or_default(),
         template,
         grammar,
-    };
-    let handle = SiteHandle { definition, public: PublicHandle::new(site.level) };
-    handle.id();
-    SITES.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
+    })
+}
+
+/// Adds the site of another copy, whose public part stays where it is.
+///
+/// # Errors
+///
+/// There are too many sites.
+pub fn restore(definition: SiteDefinition, public: &'static PublicHandle) -> Result<u32, Failure> {
+    SITES
+        .add(SiteHandle { definition, public })
+        .ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
 }
 
 fn argument_type(number: u8) -> Result<TypedArgument<'static>, Failure> {

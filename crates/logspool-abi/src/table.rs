@@ -7,9 +7,9 @@
 //!
 //! Atomics belong in `queue` and `stats`; those of this file are an exception: the address of the table in use.
 
-use std::ffi::{c_char, c_int, c_long, c_longlong, c_void};
+use std::ffi::{CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::path::Path;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
 use logspool::option::FOR_EVER;
@@ -104,6 +104,11 @@ table! {
     logger_handle: fn(logger: u32) -> *const PublicHandle, failed std::ptr::null();
     site_handle: fn(site: u32) -> *const PublicHandle, failed std::ptr::null();
     wake: fn(level: u16), failed ();
+    hand_over: fn() -> c_longlong, failed -1;
+    replay: fn(to: *const Api), failed ();
+    restore_sink: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
+    restore_logger: fn(name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
+    restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> u32, failed 0;
 }
 
 /// The table in use; null before the first call.
@@ -208,7 +213,18 @@ mod own {
 
     pub unsafe extern "C" fn emit(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int {
         // SAFETY: the contract of the function.
-        fenced_status(|| unsafe { emitting::emit(logger, site, arguments, count) })
+        let status = fenced_status(|| unsafe { emitting::emit(logger, site, arguments, count) });
+        match moved(status) {
+            // SAFETY: the contract of the function.
+            Some(table) => unsafe { (table.emit)(logger, site, arguments, count) },
+            None => status,
+        }
+    }
+
+    /// The table to repeat a call with, if it was refused because the queue was handed over meanwhile.
+    #[inline]
+    fn moved(status: c_int) -> Option<&'static Api> {
+        if status == Status::Refused as c_int { moved_table() } else { None }
     }
 
     pub unsafe extern "C" fn text(
@@ -220,7 +236,7 @@ mod own {
         line: u32,
         function: *const c_char,
     ) -> c_int {
-        fenced_status(|| {
+        let status = fenced_status(|| {
             if bytes.is_null() && length > 0 {
                 return Err(Failure::invalid("the text of a record is NULL"));
             }
@@ -231,16 +247,29 @@ mod own {
             let bytes = if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(bytes.cast(), length) } };
             // SAFETY: the contract of the function.
             let [file, function] = [file, function].map(|each| unsafe { super::text(each) }.unwrap_or_default());
-            emitting::text(logger, level, bytes, SiteDefinition { file, line, function, ..SiteDefinition::default() })
-        })
+            let site = SiteDefinition { file, line, function, ..SiteDefinition::default() };
+            emitting::text(logger, level, bytes, site)
+        });
+        match moved(status) {
+            // SAFETY: the contract of the function.
+            Some(table) => unsafe { (table.text)(logger, level, bytes, length, file, line, function) },
+            None => status,
+        }
     }
 
     pub unsafe extern "C" fn reserve(logger: u32, site: u32, bytes: usize) -> *mut c_void {
-        fenced(std::ptr::null_mut(), || {
+        let place: *mut c_void = fenced(std::ptr::null_mut(), || {
             let place = emitting::reserve(logger, site, bytes)?;
             status::note(if place.is_some() { Status::Ok } else { Status::Disabled });
             Ok(place.unwrap_or(std::ptr::null_mut()).cast())
-        })
+        });
+        if place.is_null()
+            && let Some(table) = moved(status::last())
+        {
+            // SAFETY: the contract of the function.
+            return unsafe { (table.reserve)(logger, site, bytes) };
+        }
+        place
     }
 
     pub unsafe extern "C" fn commit() -> c_int {
@@ -316,11 +345,97 @@ mod own {
     }
 
     pub unsafe extern "C" fn logger_handle(logger: u32) -> *const PublicHandle {
-        LOGGERS.get(logger).map_or(std::ptr::null(), |logger| &logger.public)
+        LOGGERS.get(logger).map_or(std::ptr::null(), |logger| std::ptr::from_ref(logger.public))
     }
 
     pub unsafe extern "C" fn site_handle(site: u32) -> *const PublicHandle {
-        SITES.get(site).map_or(std::ptr::null(), |site| &site.public)
+        SITES.get(site).map_or(std::ptr::null(), |site| std::ptr::from_ref(site.public))
+    }
+
+    pub unsafe extern "C" fn hand_over() -> c_longlong {
+        fenced(-1, || {
+            // A binding that needs more than the table cannot become a guest.
+            if KEEPS_QUEUE.load(Ordering::Relaxed) {
+                return Ok(-1);
+            }
+            slowly(|| {
+                let number = pipeline::hand_over(HAND_OVER_TIMEOUT);
+                HANDED_OVER.publish(number.is_some());
+                Ok(number.map_or(-1, |number| number as c_longlong))
+            })
+        })
+    }
+
+    pub unsafe extern "C" fn replay(to: *const Api) {
+        let c_text = |text: &str| CString::new(text).unwrap_or_default();
+        fenced((), || {
+            // SAFETY: the table of the copy that has the queue now.
+            let table = unsafe { &*to };
+            for sink in sinks::SINKS.all() {
+                let (address, format) = (c_text(&sink.address), sink.format_text.as_deref().map(c_text));
+                let format = format.as_ref().map_or(std::ptr::null(), |format| format.as_ptr());
+                // SAFETY: C strings that live until the call returns, here and below.
+                unsafe { (table.restore_sink)(address.as_ptr(), format) };
+            }
+            for logger in LOGGERS.all() {
+                let (name, sinks) = (c_text(&logger.name), logger.sinks());
+                // SAFETY: as above.
+                unsafe { (table.restore_logger)(name.as_ptr(), sinks.as_ptr(), sinks.len(), logger.public) };
+            }
+            for site in SITES.all() {
+                let definition = &site.definition;
+                let [file, function] = [&definition.file, &definition.function].map(|each| c_text(each));
+                let message = definition.template.as_deref().map(c_text);
+                let info = SiteInfo {
+                    size: size_of::<SiteInfo>() as u32,
+                    line: definition.line,
+                    file: file.as_ptr(),
+                    function: function.as_ptr(),
+                    message: message.as_ref().map_or(std::ptr::null(), |message| message.as_ptr()),
+                    level: site.public.level.load(Ordering::Relaxed) as u16,
+                    grammar: definition.grammar.number(),
+                    reserved: 0,
+                    type_count: 0,
+                    types: std::ptr::null(),
+                };
+                // SAFETY: as above.
+                unsafe { (table.restore_site)(&info, site.public) };
+            }
+            Ok(())
+        });
+        // Last: from here on the calls of this copy go through the other table.
+        IN_USE.publish(to.cast_mut());
+    }
+
+    pub unsafe extern "C" fn restore_sink(address: *const c_char, format: *const c_char) -> u32 {
+        fenced(0, || {
+            // SAFETY: the contract of the function.
+            let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
+            beginning(|| sinks::restore(&address.unwrap_or_default(), format.as_deref()))
+        })
+    }
+
+    pub unsafe extern "C" fn restore_logger(
+        name: *const c_char,
+        sinks: *const u32,
+        count: usize,
+        public: *const PublicHandle,
+    ) -> u32 {
+        fenced(0, || {
+            // SAFETY: the call of `replay` in another copy, which is never unloaded.
+            let (name, sinks, public) = unsafe {
+                let sinks = if count == 0 { &[] } else { std::slice::from_raw_parts(sinks, count) };
+                (super::text(name).unwrap_or_default(), sinks, &*public)
+            };
+            beginning(|| loggers::restore(&name, sinks, public))
+        })
+    }
+
+    pub unsafe extern "C" fn restore_site(site: *const SiteInfo, public: *const PublicHandle) -> u32 {
+        fenced(0, || {
+            // SAFETY: as above.
+            beginning(|| unsafe { sites::restore(sites::definition(site)?, &*public) })
+        })
     }
 
     pub unsafe extern "C" fn wake(level: u16) {
@@ -330,6 +445,55 @@ mod own {
         });
     }
 }
+
+/// How long a copy writes what is queued before it hands the queue over.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a record waits for the other copy while the queue is handed over.
+const MOVING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes this copy, whose binding needs more than the table, take the queue over from a copy that was first. Offers
+/// this copy's table to later copies.
+pub fn offer() {
+    KEEPS_QUEUE.store(true, Ordering::Relaxed);
+    static ASK: copies::HandOver = |address| {
+        let table = address as *const Api;
+        // SAFETY: the page of a copy that has claimed the process has the address of its table.
+        if address == 0 || unsafe { (*table).major } != MAJOR {
+            return false;
+        }
+        // SAFETY: as above, and this major version has the function.
+        let number = unsafe { ((*table).hand_over)() };
+        if number >= 0 {
+            pipeline::continue_after(number as u64);
+        }
+        number >= 0
+    };
+    static CONTINUE: copies::AfterHandOver = |address| {
+        IN_USE.publish(std::ptr::from_ref(&OWN).cast_mut());
+        // SAFETY: as above.
+        unsafe { ((*(address as *const Api)).replay)(&OWN) };
+    };
+    copies::offer(std::ptr::from_ref(&OWN) as u64, &ASK, &CONTINUE);
+}
+
+/// Waits until the other copy has the handles of this one. Returns its table; `None`: this copy has not handed over.
+fn moved_table() -> Option<&'static Api> {
+    if !HANDED_OVER.observe() {
+        return None;
+    }
+    let end = std::time::Instant::now() + MOVING_TIMEOUT;
+    while is_own() && std::time::Instant::now() < end {
+        logspool_sys::sleep::sleep_interruptibly(Duration::from_micros(100));
+    }
+    (!is_own()).then(in_use)
+}
+
+/// Whether this copy never hands its queue over.
+static KEEPS_QUEUE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this copy has handed the queue over.
+static HANDED_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether the calls of this copy go through its own table.
 pub fn is_own() -> bool {

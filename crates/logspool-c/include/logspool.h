@@ -316,6 +316,12 @@ struct logspool_api {
     const struct logspool_handle *(*logger_handle)(logspool_id);
     const struct logspool_handle *(*site_handle)(logspool_id);
     void (*wake)(uint16_t);
+    /* For other copies of the library only: the queue moves to another copy. */
+    long long (*hand_over)(void);
+    void (*replay)(const struct logspool_api *);
+    logspool_id (*restore_sink)(const char *, const char *);
+    logspool_id (*restore_logger)(const char *, const logspool_id *, size_t, const struct logspool_handle *);
+    logspool_id (*restore_site)(const struct logspool_site_info *, const struct logspool_handle *);
 };
 
 /* The table that this copy of the library calls through. Never NULL. */

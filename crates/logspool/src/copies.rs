@@ -117,6 +117,40 @@ pub fn claim() -> Result<(), &'static OtherCopy> {
     claim_with(0)
 }
 
+/// Asks another copy, by its table, to hand the queue over. Returns whether it did.
+pub type HandOver = fn(u64) -> bool;
+/// Continues after another copy has handed the queue over and this copy has claimed the process.
+pub type AfterHandOver = fn(u64);
+
+static HAND_OVER: AtomicPtr<HandOver> = AtomicPtr::new(std::ptr::null_mut());
+static AFTER_HAND_OVER: AtomicPtr<AfterHandOver> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes this copy take the queue over from a copy that was first, where that copy agrees. The table is offered to later
+/// copies.
+pub fn offer(table: u64, hand_over: &'static HandOver, after: &'static AfterHandOver) {
+    TABLE.publish(table);
+    AFTER_HAND_OVER.publish(std::ptr::from_ref(after).cast_mut());
+    HAND_OVER.publish(std::ptr::from_ref(hand_over).cast_mut());
+}
+
+/// Withdraws the claim of this copy, for another copy that waits to claim the process.
+pub(crate) fn give_up() {
+    // SAFETY: a stored page is never unmapped.
+    if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+        page.state.publish(WITHDRAWN);
+    }
+    CLAIM.publish(Box::into_raw(Box::new(OtherCopy { library: "the copy that took the queue over".to_owned(), table: 0 })));
+}
+
+/// Reverts [`give_up`].
+pub(crate) fn keep() {
+    // SAFETY: as in `give_up`.
+    if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
+        page.state.publish(CLAIMED);
+    }
+    CLAIM.publish(this_copy_pointer());
+}
+
 /// Address of the table that this copy offers; 0 for none.
 static TABLE: AtomicU64 = AtomicU64::new(0);
 /// The page of this copy after it has claimed the process, or null.
@@ -138,12 +172,26 @@ pub fn claim_with(table: u64) -> Result<(), &'static OtherCopy> {
     // The threads of this copy claim one after the other.
     static CLAIMING: PerProcess<()> = PerProcess::new();
     if CLAIM.observe().is_null() {
-        CLAIMING.with(|()| {
-            if CLAIM.observe().is_null() {
-                let claim = try_claim().map_or(this_copy_pointer(), |other| Box::into_raw(Box::new(other)));
-                CLAIM.publish(claim);
+        let after = CLAIMING.with(|()| {
+            if !CLAIM.observe().is_null() {
+                return None;
             }
+            let mut other = try_claim();
+            let mut after = None;
+            // SAFETY: a stored hook is a static.
+            if let (Some(first), Some(hook)) = (&other, unsafe { HAND_OVER.observe().as_ref() }) {
+                after = hook(first.table).then_some(first.table);
+                if after.is_some() {
+                    other = try_claim();
+                }
+            }
+            CLAIM.publish(other.map_or(this_copy_pointer(), |other| Box::into_raw(Box::new(other))));
+            after
         });
+        // SAFETY: a stored hook is a static.
+        if let (Some(table), Some(hook)) = (after, unsafe { AFTER_HAND_OVER.observe().as_ref() }) {
+            hook(table);
+        }
     }
     other().map_or(Ok(()), Err)
 }

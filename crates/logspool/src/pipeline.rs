@@ -56,7 +56,8 @@ pub use door::settle;
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::{Flush, flush, flush_local};
 pub use life::{
-    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, end, revert_end, watch_after_fork,
+    after_fork_in_child, after_fork_in_parent, before_fork, configure, continue_after, drain, empty, end, hand_over,
+    revert_end, watch_after_fork,
 };
 pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};

@@ -55,6 +55,16 @@ mod native {
     #[pymodule_export]
     use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
 
+    /// The table of functions for extension modules in other languages, see `logspool.h`.
+    fn table_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let table = std::ptr::from_ref(&logspool_abi::table::FORWARD).cast_mut();
+        // SAFETY: the thread is attached; table and name are static, and nothing needs a destructor.
+        unsafe {
+            let capsule = ffi::PyCapsule_New(table.cast(), c"logspool._native._C_API".as_ptr(), None);
+            Bound::from_owned_ptr_or_err(py, capsule)
+        }
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // This crate keeps classes and dicts of one interpreter only, and a process has only one queue. CPython itself
@@ -68,6 +78,9 @@ mod native {
             return Err(PyRuntimeError::new_err("cannot make the names that logspool looks up"));
         }
         pool::init(module.py())?;
+        logspool_abi::beginning::forks_are_handled();
+        logspool_abi::table::offer();
+        module.add("_C_API", table_capsule(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -168,6 +168,40 @@ pub fn end(timeout: Duration) -> u64 {
     drain(timeout)
 }
 
+/// Writes all queued records and gives the process up for another copy of the library, which then has the queue. Calls
+/// of other threads wait meanwhile; afterwards this copy refuses every record.
+///
+/// Returns the number under which the last ids were defined. `None`: not everything was written within `timeout`, so
+/// this copy keeps the queue.
+pub fn hand_over(timeout: Duration) -> Option<u64> {
+    let number = super::id_epoch();
+    let Some(pipeline) = existing() else {
+        crate::copies::give_up();
+        return Some(number);
+    };
+    door::shut_for_good(pipeline);
+    let is_written = drain(timeout) == 0;
+    if is_written {
+        // No thread begins another pipeline from here on.
+        crate::copies::give_up();
+        pipeline.retire();
+        if existing().is_some() {
+            crate::copies::keep();
+        }
+    }
+    door::open();
+    existing().is_none().then(|| {
+        signals::remove_signal_drain();
+        super::remove_crash_drain();
+        number
+    })
+}
+
+/// Makes the numbers of this copy's pipelines continue after those of another copy.
+pub fn continue_after(number: u64) {
+    slot::continue_after(number);
+}
+
 /// Reverts [`end`]. After this call, all ids must be defined again, see [`super::id_epoch`].
 pub fn revert_end() {
     if let Some(pipeline) = existing() {

@@ -71,6 +71,20 @@ pub fn install_signal_drain(timeout: Duration) {
     }
 }
 
+/// Restores the default disposition of signals that still have our handler.
+pub(super) fn remove_signal_drain() {
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| drains(*signal)) {
+        // SAFETY: all-zero sigaction structs are valid.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let ours = drain_and_die as extern "C" fn(libc::c_int) as usize;
+            if libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == ours {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+    }
+}
+
 /// Installs the handlers that the parent did not get. Call it in the child after a fork.
 pub(super) fn install_in_child() {
     if !is_first() && INSTALL_IN_CHILDREN.swap(false, Ordering::Relaxed) {

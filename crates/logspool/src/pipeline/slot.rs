@@ -27,6 +27,11 @@ pub fn id_epoch() -> u64 {
     if generation::current() == generation::WIPED { 0 } else { NUMBER.observe() }
 }
 
+/// Makes the next numbers greater than `number`.
+pub(super) fn continue_after(number: u64) {
+    NUMBER.fetch_max(number + 1, Ordering::Relaxed);
+}
+
 /// The pipeline of this process, if there is one.
 pub(super) fn existing() -> Option<&'static Pipeline> {
     if generation::current() == generation::WIPED {

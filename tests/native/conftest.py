@@ -1,0 +1,41 @@
+"""Builds liblogspool once, and compiles the C programs of the tests against it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "crates/logspool-c/include"
+PROGRAMS = Path(__file__).parent / "programs"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """Return the folder with the library. LOGSPOOL_NATIVE_LIBRARY names one that is built."""
+    built = os.environ.get("LOGSPOOL_NATIVE_LIBRARY")
+    if built is None:
+        subprocess.run(["cargo", "build", "--quiet", "-p", "logspool-c"], cwd=ROOT, check=True)
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+    folder = tmp_path_factory.mktemp("lib")
+    shutil.copy(Path(built) / "liblogspool_c.so", folder / "liblogspool.so.1")
+    (folder / "liblogspool.so").symlink_to("liblogspool.so.1")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def program(library, tmp_path_factory):
+    """Return a function that compiles a program of the folder `programs` and returns its path."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compiled(name, compiler="gcc"):
+        path = folder / f"{name}-{compiler}"
+        if not path.exists():
+            source = [PROGRAMS / f"{name}.c", "-o", path, f"-I{HEADERS}", f"-L{library}", "-llogspool"]
+            subprocess.run([compiler, "-std=gnu11", "-O1", *WARNINGS, *source, f"-Wl,-rpath,{library}"], check=True)
+        return path
+
+    return compiled

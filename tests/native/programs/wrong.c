@@ -1,0 +1,86 @@
+/* wrong FILE: wrong inputs. Each prints a line: what, the result, the error. */
+#include "logspool.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <math.h>
+
+static logspool_id logger, site;
+static void on_signal(int number) {
+    (void)number;
+    struct logspool_arg arg;
+    memset(&arg, 0, sizeof arg);
+    arg.type = LOGSPOOL_ARG_INT;
+    printf("in a handler|%d|%s\n", logspool_emit(logger, site, &arg, 1), "");
+}
+#define SHOW(what, call) printf("%s|%lld|%s\n", what, (long long)(call), logspool_last_error())
+
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    SHOW("null options", logspool_configure(NULL));
+    SHOW("no json", logspool_configure("{"));
+    SHOW("no object", logspool_configure("[1]"));
+    SHOW("unknown option", logspool_configure("{\"queue_byte\": 65536}"));
+    SHOW("bad value", logspool_configure("{\"queue_bytes\": 1}"));
+    SHOW("bad type", logspool_configure("{\"queue_bytes\": \"x\"}"));
+    SHOW("python option", logspool_configure("{\"uncaught\": true}"));
+    SHOW("null address", logspool_sink_open(NULL, NULL));
+    SHOW("empty address", logspool_sink_open("", NULL));
+    SHOW("no folder", logspool_sink_open("/nonexistent/a.log", NULL));
+    SHOW("bad descriptor", logspool_sink_open("fd:x", NULL));
+    SHOW("unknown kind", logspool_sink_open("{\"kind\": \"fil\"}", NULL));
+    SHOW("no kind", logspool_sink_open("{}", NULL));
+    SHOW("bad format", logspool_sink_open(argv[1], "{\"template\": 1}"));
+    SHOW("unknown format key", logspool_sink_open(argv[1], "{\"templat\": \"x\"}"));
+    logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}"), unknown = 99;
+    SHOW("null name", logspool_logger(NULL, 20, &sink, 1));
+    SHOW("null sinks", logspool_logger("a", 20, NULL, 1));
+    SHOW("unknown sink", logspool_logger("a", 20, &unknown, 1));
+    logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
+    SHOW("null site", logspool_site(NULL));
+    struct logspool_site_info info;
+    memset(&info, 0, sizeof info);
+    SHOW("size 0", logspool_site(&info));
+    info.size = sizeof info;
+    info.level = LOGSPOOL_INFO;
+    info.grammar = 9;
+    SHOW("unknown grammar", logspool_site(&info));
+    info.grammar = LOGSPOOL_FMT;
+    uint8_t types[] = {LOGSPOOL_ARG_DOUBLE};
+    info.types = types;
+    info.type_count = 1;
+    info.message = "took {:.3d} ms";
+    SHOW("bad template", logspool_site(&info));
+    info.message = "n {}";
+    types[0] = LOGSPOOL_ARG_INT;
+    site = logspool_site(&info);
+    struct logspool_arg arg;
+    memset(&arg, 0, sizeof arg);
+    SHOW("unknown logger", logspool_emit(99, site, NULL, 0));
+    SHOW("unknown site", logspool_emit(logger, 99, NULL, 0));
+    SHOW("null arguments", logspool_emit(logger, site, NULL, 1));
+    SHOW("unknown type", logspool_emit(logger, site, &arg, 1));
+    arg.type = LOGSPOOL_ARG_TEXT;
+    arg.length = 3;
+    SHOW("null text", logspool_emit(logger, site, &arg, 1));
+    arg.type = LOGSPOOL_ARG_KEY;
+    arg.length = 0;
+    SHOW("key without value", logspool_emit(logger, site, &arg, 1));
+    SHOW("null record", logspool_text(logger, 20, NULL, 3, NULL, 0, NULL));
+    SHOW("nothing reserved", logspool_commit());
+    SHOW("nothing to abandon", logspool_abandon());
+    SHOW("no number", logspool_flush(NAN));
+    SHOW("null buffer", logspool_stats(NULL, 3));
+    arg.type = LOGSPOOL_ARG_TEXT;
+    arg.length = 4;
+    arg.value.p = "a\xff\xc0" "b";
+    SHOW("ill-formed text", logspool_emit(logger, site, &arg, 1));
+    signal(SIGUSR1, on_signal);
+    raise(SIGUSR1);
+    void *place = logspool_reserve(logger, site, 9);
+    raise(SIGUSR1);
+    if (place == NULL) return 3;
+    SHOW("abandon", logspool_abandon());
+    logspool_flush(5);
+    return 0;
+}

@@ -1,0 +1,129 @@
+"""C programs log through liblogspool."""
+
+import collections
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+COUNT = 1_000
+FORKS = 1_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 100
+
+
+def run(*command, timeout=120):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def recovered(program, path):
+    """Return the lines of a file, after another program has opened it and so delivered what a dead one left."""
+    assert run(program("ends"), path, "exit", 0).returncode == 0
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("exit", 0),
+        ("_exit", 0),
+        ("term", -signal.SIGTERM),
+        ("abort", -signal.SIGABRT),
+        ("segv", -signal.SIGSEGV),
+        ("kill", -signal.SIGKILL),
+    ],
+)
+def test_every_accepted_record_is_in_the_file_once(program, tmp_path, end, code):
+    path = tmp_path / "a.log"
+    done = run(program("ends"), path, end, COUNT)
+
+    assert (code, "") == (done.returncode, done.stderr)
+    if end == "exit":
+        assert [f"line {i}" for i in range(COUNT)] == path.read_text().splitlines()
+    assert [f"line {i}" for i in range(COUNT)] == recovered(program, path)
+
+
+def test_children_log_with_their_parents_handles(program, tmp_path):
+    path = tmp_path / "a.log"
+    done = run(program("ends"), path, "fork", FORKS, timeout=600)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    counts = collections.Counter(path.read_text().splitlines())
+    assert {f"line {i}": 1 for i in range(2 * FORKS)} == dict(counts)
+
+
+def test_the_view_of_a_lane_and_calls_leave_the_same_bytes(program, tmp_path):
+    done = run(program("lane_view"), tmp_path / "a.log")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    lines = (tmp_path / "a.log").read_text().splitlines()
+    assert [(i * 37) % 300 for i in range(20_000) for _ in range(2)] == [len(line) for line in lines]
+
+
+WRONG = {
+    "null options": (0, ""),
+    "no json": (-2, "line 1"),
+    "no object": (-2, "must be a JSON object"),
+    "unknown option": (-2, '"queue_bytes"'),
+    "bad value": (-2, "32768"),
+    "bad type": (-2, "queue_bytes must be a whole number"),
+    "python option": (-2, "Python only"),
+    "null address": (0, "NULL"),
+    "empty address": (0, "empty"),
+    "no folder": (0, "No such file"),
+    "bad descriptor": (0, "fd:N"),
+    "unknown kind": (0, '"file"'),
+    "no kind": (0, '"kind"'),
+    "bad format": (0, "template must be text"),
+    "unknown format key": (0, '"template"'),
+    "null name": (0, "NULL"),
+    "null sinks": (0, "at most 64"),
+    "unknown sink": (0, "id 99"),
+    "null site": (0, "NULL"),
+    "size 0": (0, "sizeof"),
+    "unknown grammar": (0, "grammar 9"),
+    "bad template": (0, "byte 5"),
+    "unknown logger": (-3, "id 99"),
+    "unknown site": (-3, "id 99"),
+    "null arguments": (-2, "not 1"),
+    "unknown type": (-2, "unknown type 0"),
+    "null text": (-2, "NULL"),
+    "key without value": (-2, "without a value"),
+    "null record": (-2, "NULL"),
+    "nothing reserved": (-2, "reserved"),
+    "nothing to abandon": (-2, "reserved"),
+    "no number": (-2, "not a number"),
+    "null buffer": (-4, "NULL"),
+    "ill-formed text": (0, ""),
+    "abandon": (0, ""),
+}
+
+
+def test_a_wrong_input_is_a_code_with_a_text(program, tmp_path):
+    done = run(program("wrong"), tmp_path / "a.log")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    handlers = [int(row[1]) for row in rows if row[0] == "in a handler"]
+    assert [0, -1] == handlers, "a call in a handler is logged, or refused if it interrupts another one"
+    shown = {row[0]: (int(row[1]), row[2]) for row in rows if row[0] != "in a handler"}
+    assert WRONG.keys() == shown.keys()
+    wrong = {what: shown[what] for what, (code, text) in WRONG.items() if shown[what][0] != code or text not in shown[what][1]}
+    assert {} == wrong
+    assert ["n a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b", "n 0"] == (tmp_path / "a.log").read_text().splitlines()
+
+
+def test_clang_finds_nothing_either(program):
+    if shutil.which("clang") is None:
+        pytest.skip("clang is missing: apt-get install clang")
+    assert program("ends", "clang").exists()
+
+
+def test_valgrind_finds_no_error_and_no_leak(program, tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is missing: apt-get install valgrind")
+    options = ["--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]
+    options += ["--show-leak-kinds=definite"]
+    done = run("valgrind", *options, program("ends"), tmp_path / "a.log", "exit", 100, timeout=300)
+
+    assert (0, "") == (done.returncode, done.stderr)
