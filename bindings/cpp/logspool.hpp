@@ -93,67 +93,68 @@ inline void log_text(const logger &to, std::uint16_t level, std::string_view tex
 } // namespace logspool
 
 /// The common part of the macros: a floor, a level, a static site.
-#define LOGSPOOL_DETAIL_SITE(level_)                                                                                    \
+#define LOGSPOOL_DETAIL_SITE(level_)                                                                                   \
     static constinit ::logspool::detail::site_slot logspool_site(__FILE__, __builtin_FUNCTION(), __LINE__, level_)
-#define LOGSPOOL_DETAIL_IF(logger_, level_)                                                                             \
-    if constexpr (::logspool::detail::is_active(level_, LOGSPOOL_ACTIVE_LEVEL))                                         \
+#define LOGSPOOL_DETAIL_IF(logger_, level_)                                                                            \
+    if constexpr (::logspool::detail::is_active(level_, LOGSPOOL_ACTIVE_LEVEL))                                        \
         if (const ::logspool::logger &logspool_to = (logger_); logspool_to.logs(level_))
 
 /// Logs at a constant level. The logger is evaluated once, the arguments only if the level is logged.
-#define LOGSPOOL_LOG(logger_, level_, ...)                                                                              \
+#define LOGSPOOL_LOG(logger_, level_, ...)                                                                             \
     do {                                                                                                               \
-        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                           \
-            LOGSPOOL_DETAIL_SITE(level_);                                                                               \
-            ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                                \
+        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                          \
+            LOGSPOOL_DETAIL_SITE(level_);                                                                              \
+            ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                               \
         }                                                                                                              \
     } while (false)
 
 /// Logs the first of every `n_` calls of this site.
-#define LOGSPOOL_LOG_EVERY_N(logger_, level_, n_, ...)                                                                  \
+#define LOGSPOOL_LOG_EVERY_N(logger_, level_, n_, ...)                                                                 \
     do {                                                                                                               \
-        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                           \
-            static constinit ::logspool::detail::every_n logspool_rate;                                                 \
-            if (logspool_rate.passes(n_)) {                                                                             \
-                LOGSPOOL_DETAIL_SITE(level_);                                                                           \
-                ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                            \
+        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                          \
+            static constinit ::logspool::detail::every_n logspool_rate;                                                \
+            if (logspool_rate.passes(n_)) {                                                                            \
+                LOGSPOOL_DETAIL_SITE(level_);                                                                          \
+                ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                           \
             }                                                                                                          \
         }                                                                                                              \
     } while (false)
 
 /// Logs at most one call of this site in each interval, a std::chrono duration. If others were held back before it, the
 /// record has their number as the key-value `suppressed`.
-#define LOGSPOOL_LOG_LIMIT(logger_, level_, interval_, ...)                                                             \
+#define LOGSPOOL_LOG_LIMIT(logger_, level_, interval_, ...)                                                            \
     do {                                                                                                               \
-        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                           \
-            static constinit ::logspool::detail::one_per_interval logspool_rate;                                        \
-            const auto logspool_held = logspool_rate.passes(interval_);                                                 \
-            if (logspool_held >= 0) {                                                                                   \
-                LOGSPOOL_DETAIL_SITE(level_);                                                                           \
-                if (logspool_held == 0) {                                                                               \
-                    ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                        \
+        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                          \
+            static constinit ::logspool::detail::one_per_interval logspool_rate;                                       \
+            const auto logspool_held = logspool_rate.passes(interval_);                                                \
+            if (logspool_held >= 0) {                                                                                  \
+                LOGSPOOL_DETAIL_SITE(level_);                                                                          \
+                if (logspool_held == 0) {                                                                              \
+                    ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__);                       \
                 } else {                                                                                               \
-                    ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__,                         \
-                                                       ::logspool::kv("suppressed", logspool_held));                    \
+                    ::logspool::detail::log_at<level_>(logspool_to, logspool_site, __VA_ARGS__,                        \
+                                                       ::logspool::kv("suppressed", logspool_held));                   \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     } while (false)
 
 /// Logs a finished text, which is not parsed. Key-values may follow it.
-#define LOGSPOOL_TEXT(logger_, level_, ...)                                                                             \
+#define LOGSPOOL_TEXT(logger_, level_, ...)                                                                            \
     do {                                                                                                               \
-        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                           \
-            LOGSPOOL_DETAIL_SITE(level_);                                                                               \
-            ::logspool::detail::text_at(logspool_to, logspool_site, level_, __VA_ARGS__);                               \
+        LOGSPOOL_DETAIL_IF(logger_, level_) {                                                                          \
+            LOGSPOOL_DETAIL_SITE(level_);                                                                              \
+            ::logspool::detail::text_at(logspool_to, logspool_site, level_, __VA_ARGS__);                              \
         }                                                                                                              \
     } while (false)
 
 /// Keeps a record in the memory of the logger, if it has one (`enable_backtrace`), whatever the logger's level.
-#define LOGSPOOL_BACKTRACE(logger_, level_, ...)                                                                        \
+#define LOGSPOOL_BACKTRACE(logger_, level_, ...)                                                                       \
     do {                                                                                                               \
-        if constexpr (::logspool::detail::is_active(level_, LOGSPOOL_ACTIVE_LEVEL)) {                                   \
-            LOGSPOOL_DETAIL_SITE(level_);                                                                               \
-            ::logspool::detail::keep_at<level_>(logger_, logspool_site, __VA_ARGS__);                                   \
+        if constexpr (::logspool::detail::is_active(level_, LOGSPOOL_ACTIVE_LEVEL)) {                                  \
+            static constinit ::logspool::detail::site_slot logspool_site(                                              \
+                __FILE__, __builtin_FUNCTION(), __LINE__, level_, LOGSPOOL_SITE_ALWAYS);                               \
+            ::logspool::detail::keep_at<level_>(logger_, logspool_site, __VA_ARGS__);                                  \
         }                                                                                                              \
     } while (false)
 
@@ -164,30 +165,30 @@ inline void log_text(const logger &to, std::uint16_t level, std::string_view tex
 #define LOGSPOOL_ERROR(logger_, ...) LOGSPOOL_LOG(logger_, ::logspool::level::error, __VA_ARGS__)
 #define LOGSPOOL_CRITICAL(logger_, ...) LOGSPOOL_LOG(logger_, ::logspool::level::critical, __VA_ARGS__)
 
-#define LOGSPOOL_TRACE_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_TRACE_EVERY_N(logger_, n_, ...)                                                                       \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::trace, n_, __VA_ARGS__)
-#define LOGSPOOL_DEBUG_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_DEBUG_EVERY_N(logger_, n_, ...)                                                                       \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::debug, n_, __VA_ARGS__)
-#define LOGSPOOL_INFO_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_INFO_EVERY_N(logger_, n_, ...)                                                                        \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::info, n_, __VA_ARGS__)
-#define LOGSPOOL_WARNING_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_WARNING_EVERY_N(logger_, n_, ...)                                                                     \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::warning, n_, __VA_ARGS__)
-#define LOGSPOOL_ERROR_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_ERROR_EVERY_N(logger_, n_, ...)                                                                       \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::error, n_, __VA_ARGS__)
-#define LOGSPOOL_CRITICAL_EVERY_N(logger_, n_, ...) \
+#define LOGSPOOL_CRITICAL_EVERY_N(logger_, n_, ...)                                                                    \
     LOGSPOOL_LOG_EVERY_N(logger_, ::logspool::level::critical, n_, __VA_ARGS__)
 
-#define LOGSPOOL_TRACE_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_TRACE_LIMIT(logger_, interval_, ...)                                                                  \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::trace, interval_, __VA_ARGS__)
-#define LOGSPOOL_DEBUG_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_DEBUG_LIMIT(logger_, interval_, ...)                                                                  \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::debug, interval_, __VA_ARGS__)
-#define LOGSPOOL_INFO_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_INFO_LIMIT(logger_, interval_, ...)                                                                   \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::info, interval_, __VA_ARGS__)
-#define LOGSPOOL_WARNING_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_WARNING_LIMIT(logger_, interval_, ...)                                                                \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::warning, interval_, __VA_ARGS__)
-#define LOGSPOOL_ERROR_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_ERROR_LIMIT(logger_, interval_, ...)                                                                  \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::error, interval_, __VA_ARGS__)
-#define LOGSPOOL_CRITICAL_LIMIT(logger_, interval_, ...) \
+#define LOGSPOOL_CRITICAL_LIMIT(logger_, interval_, ...)                                                               \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::critical, interval_, __VA_ARGS__)
 
 #endif

@@ -25,23 +25,17 @@ using call_location = std::source_location;
 /// Stands for std::source_location where the compiler has none.
 class call_location {
   public:
-    static consteval call_location current(const char *file = __builtin_FILE(), std::uint32_t line = __builtin_LINE(),
-                                           const char *function = __builtin_FUNCTION()) {
-        call_location here;
-        here.file_ = file;
-        here.line_ = line;
-        here.function_ = function;
-        return here;
-    }
+    constexpr call_location(const char *file, std::uint32_t line, const char *function)
+        : file_(file), function_(function), line_(line) {}
     constexpr const char *file_name() const { return file_; }
     constexpr const char *function_name() const { return function_; }
     constexpr std::uint32_t line() const { return line_; }
     constexpr std::uint32_t column() const { return 0; }
 
   private:
-    const char *file_ = "";
-    const char *function_ = "";
-    std::uint32_t line_ = 0;
+    const char *file_;
+    const char *function_;
+    std::uint32_t line_;
 };
 #endif
 
@@ -82,11 +76,13 @@ struct site_slot {
     const char *function;
     std::uint32_t line;
     std::uint16_t level;
+    std::uint8_t flags;
     std::atomic<std::uint32_t> id{0};
     std::atomic<const logspool_handle *> handle{&undefined_site};
 
-    constexpr site_slot(const char *file, const char *function, std::uint32_t line, std::uint16_t level)
-        : file(file), function(function), line(line), level(level) {}
+    constexpr site_slot(const char *file, const char *function, std::uint32_t line, std::uint16_t level,
+                        std::uint8_t flags = 0)
+        : file(file), function(function), line(line), level(level), flags(flags) {}
 
     /// Defines the site at its first record. Two threads may both define it: no thread waits for another one here, so a
     /// fork at any time leaves nothing locked. 0: it cannot be defined now, for example in a signal handler.
@@ -102,6 +98,7 @@ struct site_slot {
         info.message = what.message;
         info.level = level;
         info.grammar = LOGSPOOL_FMT;
+        info.flags = flags;
         info.types = what.types;
         info.type_count = what.types == nullptr ? 0 : what.type_count;
         const logspool_id defined = api().site(&info);
@@ -162,16 +159,20 @@ inline site_slot &site_at(const call_location &place, std::uint16_t level, const
 template <class... Types> class checked_format {
   public:
     template <std::size_t Bytes>
+#if defined(__cpp_lib_source_location)
     consteval checked_format(const char (&source)[Bytes], call_location place = call_location::current())
         : source_(source), place_(place) {
+#else
+    consteval checked_format(const char (&source)[Bytes], const char *file = __builtin_FILE(),
+                             std::uint32_t line = __builtin_LINE(), const char *function = __builtin_FUNCTION())
+        : source_(source), place_(file, line, function) {
+#endif
         const std::array<checked_argument, sizeof...(Types) + 1> arguments{
             checked_argument{kind_of<Types>, name_of<Types>}..., checked_argument{value_kind::part, {}}};
         std::array<checked_argument, sizeof...(Types) + 1> seen = arguments;
         named_kinds<0, Types...>(seen);
         format_checker checker({source, Bytes - 1}, seen.data(), sizeof...(Types));
-        if (const format_problem problem = checker.check()) {
-            format_error(problem.byte, problem.reason);
-        }
+        checker.check();
         uses_names_ = checker.uses_names();
     }
 

@@ -53,17 +53,6 @@ template <class Type> struct fields {
 
 namespace detail {
 
-/// A text as a template argument.
-template <std::size_t Bytes> struct fixed_text {
-    char text[Bytes];
-    consteval fixed_text(const char (&source)[Bytes]) {
-        for (std::size_t index = 0; index < Bytes; ++index) {
-            text[index] = source[index];
-        }
-    }
-    constexpr std::string_view view() const { return {text, Bytes - 1}; }
-};
-
 /// A key-value whose key is known at compile time.
 template <fixed_text Key, class Type> struct named_value {
     const Type &value;
