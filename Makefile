@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python test-native matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -21,7 +21,7 @@ help: ## List these commands
 demo: check-tools ## Run a web service without and with logspool, then collect from 51 processes and ask
 	@$(PYTHON) demo/run.py
 
-test: test-rust test-service test-python ## Run the tests of the core, of the service and, on one interpreter, of the package
+test: test-rust test-service test-python test-native ## Run the tests of the core, of the service, of the C library and, on one interpreter, of the package
 
 test-rust: check-tools
 	@$(PYTHON) scripts/fmt_tools.py
@@ -34,6 +34,10 @@ test-service: check-tools
 
 test-python: check-tools
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
+
+test-native: check-tools
+	@cargo build --quiet --package logspool-c
+	@$(PYTHON) scripts/run_pytest.py --label native -- tests/native $(PYTEST_OPTIONS)
 
 matrix: check-tools ## Build and test on the other interpreters found (LOGSPOOL_PYTHONS rules the list)
 	@$(PYTHON) scripts/matrix.py

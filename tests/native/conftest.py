@@ -32,9 +32,9 @@ def program(library, tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
 
     def compiled(name, compiler="gcc"):
-        path = folder / f"{name}-{compiler}"
+        path = folder / f"{Path(name).name}-{compiler}"
         if not path.exists():
-            source = [PROGRAMS / f"{name}.c", "-o", path, f"-I{HEADERS}", f"-L{library}", "-llogspool"]
+            source = [PROGRAMS / f"{name}.c", "-o", path, f"-I{HEADERS}", f"-L{library}", "-llogspool", "-pthread"]
             subprocess.run([compiler, "-std=gnu11", "-O1", *WARNINGS, *source, f"-Wl,-rpath,{library}"], check=True)
         return path
 

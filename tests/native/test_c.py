@@ -17,8 +17,8 @@ def run(*command, timeout=120):
 
 
 def recovered(program, path):
-    """Return the lines of a file, after another program has opened it and so delivered what a dead one left."""
-    assert run(program("ends"), path, "exit", 0).returncode == 0
+    """Return the lines of a file, after what dead programs left was delivered."""
+    assert run(program("ends"), path, "recover", 0).returncode == 0
     return path.read_text().splitlines()
 
 
@@ -49,7 +49,7 @@ def test_children_log_with_their_parents_handles(program, tmp_path):
 
     assert (0, "") == (done.returncode, done.stderr)
     counts = collections.Counter(path.read_text().splitlines())
-    assert {f"line {i}": 1 for i in range(2 * FORKS)} == dict(counts)
+    assert {f"line {i}": 1 for i in range(-int(done.stdout), 2 * FORKS)} == dict(counts)
 
 
 def test_the_view_of_a_lane_and_calls_leave_the_same_bytes(program, tmp_path):
@@ -82,7 +82,7 @@ WRONG = {
     "null site": (0, "NULL"),
     "size 0": (0, "sizeof"),
     "unknown grammar": (0, "grammar 9"),
-    "bad template": (0, "byte 5"),
+    "bad template": (0, "byte 6"),
     "unknown logger": (-3, "id 99"),
     "unknown site": (-3, "id 99"),
     "null arguments": (-2, "not 1"),
@@ -127,3 +127,11 @@ def test_valgrind_finds_no_error_and_no_leak(program, tmp_path):
     done = run("valgrind", *options, program("ends"), tmp_path / "a.log", "exit", 100, timeout=300)
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_the_example_runs(program, tmp_path):
+    path = program("../../../examples/c/hello")
+    done = subprocess.run([path], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "[INFO] start took 1.250 ms\n") == (done.returncode, done.stderr)
+    assert (tmp_path / "hello.log").read_text().endswith(" INFO hello start took 1.250 ms\n")

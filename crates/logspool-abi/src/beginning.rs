@@ -33,7 +33,9 @@ pub fn forks_are_handled() {
 pub fn configure(text: Option<&str>) -> Result<Status, Failure> {
     let object = json::object("the options", text.unwrap_or("{}"))?;
     for (name, value) in &object {
-        if ["uncaught", "defer_formatting", "keeper"].contains(&name.as_str()) && *value != serde_json::Value::Bool(false) {
+        if ["uncaught", "defer_formatting", "keeper"].contains(&name.as_str())
+            && *value != serde_json::Value::Bool(false)
+        {
             return Err(Failure::invalid(format!("{name} works in Python only")));
         }
     }

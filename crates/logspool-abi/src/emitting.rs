@@ -172,7 +172,9 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
         return Ok(Status::Disabled);
     }
     if count > MAX_ARGUMENTS || arguments.is_null() && count > 0 {
-        return Err(Failure::invalid(format!("a call has at most {MAX_ARGUMENTS} arguments at an address, not {count}")));
+        return Err(Failure::invalid(format!(
+            "a call has at most {MAX_ARGUMENTS} arguments at an address, not {count}"
+        )));
     }
     // SAFETY: the caller's promise.
     let arguments = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(arguments, count) } };

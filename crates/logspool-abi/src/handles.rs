@@ -23,6 +23,12 @@ pub struct HandleTable<T: 'static> {
     len: ForkSafeLock<u32>,
 }
 
+impl<T: Sync> Default for HandleTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Sync> HandleTable<T> {
     /// An empty table.
     pub const fn new() -> Self {
@@ -36,7 +42,7 @@ impl<T: Sync> HandleTable<T> {
         let block = self.blocks.get(index / BLOCK)?.observe();
         // SAFETY: stored below, never freed.
         let entry = unsafe { block.as_ref() }?[index % BLOCK].observe();
-        // SAFETY: as above.
+        // SAFETY: an entry is stored by `insert` and never freed.
         unsafe { entry.as_ref() }
     }
 
@@ -51,6 +57,10 @@ impl<T: Sync> HandleTable<T> {
         if let Some(id) = (1..=*len).find(|id| self.get(*id).is_some_and(&wanted)) {
             return Ok(Some(id));
         }
+        self.insert(&mut len, make)
+    }
+
+    fn insert<E>(&self, len: &mut u32, make: impl FnOnce() -> Result<T, E>) -> Result<Option<u32>, E> {
         let index = *len as usize;
         let Some(place) = self.blocks.get(index / BLOCK) else { return Ok(None) };
         let mut block = place.observe();
@@ -68,7 +78,7 @@ impl<T: Sync> HandleTable<T> {
 
     /// Adds an entry. `None`: the table is full.
     pub fn add(&self, entry: T) -> Option<u32> {
-        self.find_or_add(|_| false, || Ok::<_, ()>(entry)).ok().flatten()
+        self.insert(&mut self.len.lock(), || Ok::<_, ()>(entry)).ok().flatten()
     }
 
     /// All entries in the order of their ids.

@@ -11,17 +11,8 @@ use crate::status::Failure;
 pub const DEFAULT_TEMPLATE: &str = "%(asctime)s %(levelname)s %(name)s %(message)s";
 
 /// Keys of a format.
-const FORMAT_KEYS: [&str; 9] = [
-    "template",
-    "style",
-    "date_format",
-    "utc",
-    "milliseconds",
-    "terminator",
-    "level_names",
-    "json",
-    "extras",
-];
+const FORMAT_KEYS: [&str; 9] =
+    ["template", "style", "date_format", "utc", "milliseconds", "terminator", "level_names", "json", "extras"];
 
 /// Parses a JSON object. `what` names it in errors.
 ///
@@ -100,7 +91,7 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
     let mut spec = FormatSpec::text(Style::Percent, DEFAULT_TEMPLATE);
     if let Some(text) = text {
         let object = object("the format", text)?;
-        for name in object.keys().filter(|name| !FORMAT_KEYS.contains(&name.as_str())) {
+        if let Some(name) = object.keys().find(|name| !FORMAT_KEYS.contains(&name.as_str())) {
             let near = suggestion(name, FORMAT_KEYS.into_iter());
             return Err(Failure::invalid(format!("a format has no key {name:?}; {near}")));
         }
@@ -108,7 +99,9 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
             None | Some("%") => Style::Percent,
             Some("{") => Style::Brace,
             Some("$") => Style::Dollar,
-            Some(other) => return Err(Failure::invalid(format!("style must be \"%\", \"{{\" or \"$\", not {other:?}"))),
+            Some(other) => {
+                return Err(Failure::invalid(format!("style must be \"%\", \"{{\" or \"$\", not {other:?}")));
+            }
         };
         let template = word(&object, "template")?;
         let extras = if switch(&object, "extras")? { Extras::Append } else { Extras::Omit };

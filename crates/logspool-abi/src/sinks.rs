@@ -131,7 +131,8 @@ pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
 
 fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
     let spec = json::format(format)?;
-    let compiled = Format::compile(&spec).map_err(|error| Failure::invalid(format!("cannot use the format: {error}")))?;
+    let compiled =
+        Format::compile(&spec).map_err(|error| Failure::invalid(format!("cannot use the format: {error}")))?;
     let shows_thread = compiled.needs().contains(Need::ThreadId);
     let handle = SinkHandle {
         address: address.to_owned(),

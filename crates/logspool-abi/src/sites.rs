@@ -91,7 +91,9 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
     // SAFETY: the caller's promise; the size is the first field of every version.
     let size = unsafe { (*site).size } as usize;
     if size < size_of::<SiteInfo>() {
-        return Err(Failure::invalid(format!("a site has the size {size}: set it to sizeof(struct logspool_site_info)")));
+        return Err(Failure::invalid(format!(
+            "a site has the size {size}: set it to sizeof(struct logspool_site_info)"
+        )));
     }
     // SAFETY: the caller's promise, and the struct has all fields.
     let site = unsafe { &*site };
@@ -109,7 +111,8 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
         // SAFETY: the caller's promise.
         let types = unsafe { std::slice::from_raw_parts(site.types, site.type_count as usize) };
         let types = types.iter().map(|each| argument_type(*each)).collect::<Result<Vec<_>, _>>()?;
-        check(grammar, template, &types).map_err(|error| Failure::invalid(format!("bad template {template:?}: {error}")))?;
+        check(grammar, template, &types)
+            .map_err(|error| Failure::invalid(format!("bad template {template:?}: {error}")))?;
     }
     Ok(SiteDefinition {
         file: file.unwrap_or_default(),
@@ -126,9 +129,7 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
 ///
 /// There are too many sites.
 pub fn restore(definition: SiteDefinition, public: &'static PublicHandle) -> Result<u32, Failure> {
-    SITES
-        .add(SiteHandle { definition, public })
-        .ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
+    SITES.add(SiteHandle { definition, public }).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
 }
 
 fn argument_type(number: u8) -> Result<TypedArgument<'static>, Failure> {

@@ -103,9 +103,9 @@ table! {
     lane_view: fn() -> *mut c_void, failed std::ptr::null_mut();
     logger_handle: fn(logger: u32) -> *const PublicHandle, failed std::ptr::null();
     site_handle: fn(site: u32) -> *const PublicHandle, failed std::ptr::null();
-    wake: fn(level: u16), failed ();
+    wake: fn(level: u16), failed std::convert::identity(());
     hand_over: fn() -> c_longlong, failed -1;
-    replay: fn(to: *const Api), failed ();
+    replay: fn(to: *const Api), failed std::convert::identity(());
     restore_sink: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
     restore_logger: fn(name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
     restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> u32, failed 0;
@@ -379,7 +379,7 @@ mod own {
             }
             for logger in LOGGERS.all() {
                 let (name, sinks) = (c_text(&logger.name), logger.sinks());
-                // SAFETY: as above.
+                // SAFETY: the C strings and lists live until the call returns.
                 unsafe { (table.restore_logger)(name.as_ptr(), sinks.as_ptr(), sinks.len(), logger.public) };
             }
             for site in SITES.all() {
@@ -398,7 +398,7 @@ mod own {
                     type_count: 0,
                     types: std::ptr::null(),
                 };
-                // SAFETY: as above.
+                // SAFETY: the C strings and lists live until the call returns.
                 unsafe { (table.restore_site)(&info, site.public) };
             }
             Ok(())
@@ -433,7 +433,7 @@ mod own {
 
     pub unsafe extern "C" fn restore_site(site: *const SiteInfo, public: *const PublicHandle) -> u32 {
         fenced(0, || {
-            // SAFETY: as above.
+            // SAFETY: `replay` of another copy, which is never unloaded, passes both.
             beginning(|| unsafe { sites::restore(sites::definition(site)?, &*public) })
         })
     }
@@ -462,7 +462,7 @@ pub fn offer() {
         if address == 0 || unsafe { (*table).major } != MAJOR {
             return false;
         }
-        // SAFETY: as above, and this major version has the function.
+        // SAFETY: a table of this major version has the function, and its copy is never unloaded.
         let number = unsafe { ((*table).hand_over)() };
         if number >= 0 {
             pipeline::continue_after(number as u64);
@@ -471,7 +471,7 @@ pub fn offer() {
     };
     static CONTINUE: copies::AfterHandOver = |address| {
         IN_USE.publish(std::ptr::from_ref(&OWN).cast_mut());
-        // SAFETY: as above.
+        // SAFETY: the hook gets the table that has just handed over.
         unsafe { ((*(address as *const Api)).replay)(&OWN) };
     };
     copies::offer(std::ptr::from_ref(&OWN) as u64, &ASK, &CONTINUE);

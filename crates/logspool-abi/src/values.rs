@@ -112,7 +112,7 @@ impl<'a> CheckedArguments<'a> {
         if after_key {
             return Err(Unfit::Failure(Failure::invalid("the last argument is a key without a value")));
         }
-        if first_is_message && !arguments.first().is_some_and(|first| first.kind == TEXT) {
+        if first_is_message && arguments.first().is_none_or(|first| first.kind != TEXT) {
             let text = "the site has no template, so the first argument must be a text";
             return Err(Unfit::Failure(Failure::invalid(text)));
         }

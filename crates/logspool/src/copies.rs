@@ -139,7 +139,10 @@ pub(crate) fn give_up() {
     if let Some(page) = unsafe { OWN_PAGE.observe().as_ref() } {
         page.state.publish(WITHDRAWN);
     }
-    CLAIM.publish(Box::into_raw(Box::new(OtherCopy { library: "the copy that took the queue over".to_owned(), table: 0 })));
+    CLAIM.publish(Box::into_raw(Box::new(OtherCopy {
+        library: "the copy that took the queue over".to_owned(),
+        table: 0,
+    })));
 }
 
 /// Reverts [`give_up`].
@@ -308,7 +311,8 @@ fn map_page(copy: u64) -> Option<&'static CopyPage> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
     let state = AtomicU64::new(TRYING);
-    let mut page = CopyPage { state, copy, table: AtomicU64::new(0), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    let mut page =
+        CopyPage { state, copy, table: AtomicU64::new(0), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
     page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
     let address = map_memfd(&page).or_else(|| map_named(&page))?;
     // SAFETY: mapped with the bytes of a `CopyPage`, and never unmapped.

@@ -49,7 +49,8 @@ mod watcher;
 mod writers;
 
 pub use admission::{
-    Push, Refusal, Room, Waiter, abandon, commit, count_interrupting, is_interrupting, lane_view, make_room, push, refuse, reserve, wake_after,
+    Push, Refusal, Room, Waiter, abandon, commit, count_interrupting, is_interrupting, lane_view, make_room, push,
+    refuse, reserve, wake_after,
 };
 pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::settle;

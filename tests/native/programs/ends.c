@@ -5,20 +5,42 @@
 #include <signal.h>
 #include <unistd.h>
 #include <sys/wait.h>
+#include <pthread.h>
+
+static logspool_id logger, site;
+static int stop;
+static long long logged;
+
+/* Logs until it is told to stop. */
+static void *load(void *nothing) {
+    struct logspool_arg arg;
+    memset(&arg, 0, sizeof arg);
+    arg.type = LOGSPOOL_ARG_INT;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        arg.value.i = -++logged;
+        if (logspool_emit(logger, site, &arg, 1) != LOGSPOOL_OK) logged--;
+        usleep(20);
+    }
+    return nothing;
+}
+
 /* ends FILE END COUNT: logs COUNT records, then ends the process in the way END; "fork" logs in COUNT children. */
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
+    if (strcmp(argv[2], "recover") == 0) return logspool_recover(NULL) < 0;
     logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}");
-    logspool_id logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
+    logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
     struct logspool_site_info info;
     memset(&info, 0, sizeof info);
     info.size = sizeof info; info.message = "line {}"; info.level = LOGSPOOL_INFO; info.grammar = LOGSPOOL_FMT;
-    logspool_id site = logspool_site(&info);
+    site = logspool_site(&info);
     int count = atoi(argv[3]);
     struct logspool_arg arg;
     memset(&arg, 0, sizeof arg);
     arg.type = LOGSPOOL_ARG_INT;
     if (strcmp(argv[2], "fork") == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, load, NULL)) return 6;
         for (int child = 0; child < count; child++) {
             arg.value.i = 2 * child;
             if (logspool_emit(logger, site, &arg, 1) != LOGSPOOL_OK) return 3;
@@ -30,6 +52,9 @@ int main(int argc, char **argv) {
             int status = 0;
             if (waitpid(pid, &status, 0) != pid || status != 0) { fprintf(stderr, "child: %d\n", status); return 5; }
         }
+        __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+        pthread_join(thread, NULL);
+        printf("%lld\n", logged);
         return 0;
     }
     for (int i = 0; i < count; i++) {

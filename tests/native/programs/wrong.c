@@ -13,7 +13,16 @@ static void on_signal(int number) {
     arg.type = LOGSPOOL_ARG_INT;
     printf("in a handler|%d|%s\n", logspool_emit(logger, site, &arg, 1), "");
 }
-#define SHOW(what, call) printf("%s|%lld|%s\n", what, (long long)(call), logspool_last_error())
+#define SHOW(what, call)                                                       \
+    do {                                                                       \
+        long long result = (long long)(call);                                  \
+        printf("%s|%lld|%s\n", what, result, result ? logspool_last_error() : ""); \
+    } while (0)
+#define SHOW_ID(what, call)                                            \
+    do {                                                               \
+        long long result = (long long)(call);                          \
+        printf("%s|%lld|%s\n", what, result, logspool_last_error());   \
+    } while (0)
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
@@ -24,33 +33,33 @@ int main(int argc, char **argv) {
     SHOW("bad value", logspool_configure("{\"queue_bytes\": 1}"));
     SHOW("bad type", logspool_configure("{\"queue_bytes\": \"x\"}"));
     SHOW("python option", logspool_configure("{\"uncaught\": true}"));
-    SHOW("null address", logspool_sink_open(NULL, NULL));
-    SHOW("empty address", logspool_sink_open("", NULL));
-    SHOW("no folder", logspool_sink_open("/nonexistent/a.log", NULL));
-    SHOW("bad descriptor", logspool_sink_open("fd:x", NULL));
-    SHOW("unknown kind", logspool_sink_open("{\"kind\": \"fil\"}", NULL));
-    SHOW("no kind", logspool_sink_open("{}", NULL));
-    SHOW("bad format", logspool_sink_open(argv[1], "{\"template\": 1}"));
-    SHOW("unknown format key", logspool_sink_open(argv[1], "{\"templat\": \"x\"}"));
+    SHOW_ID("null address", logspool_sink_open(NULL, NULL));
+    SHOW_ID("empty address", logspool_sink_open("", NULL));
+    SHOW_ID("no folder", logspool_sink_open("/nonexistent/a.log", NULL));
+    SHOW_ID("bad descriptor", logspool_sink_open("fd:x", NULL));
+    SHOW_ID("unknown kind", logspool_sink_open("{\"kind\": \"fil\"}", NULL));
+    SHOW_ID("no kind", logspool_sink_open("{}", NULL));
+    SHOW_ID("bad format", logspool_sink_open(argv[1], "{\"template\": 1}"));
+    SHOW_ID("unknown format key", logspool_sink_open(argv[1], "{\"templat\": \"x\"}"));
     logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}"), unknown = 99;
-    SHOW("null name", logspool_logger(NULL, 20, &sink, 1));
-    SHOW("null sinks", logspool_logger("a", 20, NULL, 1));
-    SHOW("unknown sink", logspool_logger("a", 20, &unknown, 1));
+    SHOW_ID("null name", logspool_logger(NULL, 20, &sink, 1));
+    SHOW_ID("null sinks", logspool_logger("a", 20, NULL, 1));
+    SHOW_ID("unknown sink", logspool_logger("a", 20, &unknown, 1));
     logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
-    SHOW("null site", logspool_site(NULL));
+    SHOW_ID("null site", logspool_site(NULL));
     struct logspool_site_info info;
     memset(&info, 0, sizeof info);
-    SHOW("size 0", logspool_site(&info));
+    SHOW_ID("size 0", logspool_site(&info));
     info.size = sizeof info;
     info.level = LOGSPOOL_INFO;
     info.grammar = 9;
-    SHOW("unknown grammar", logspool_site(&info));
+    SHOW_ID("unknown grammar", logspool_site(&info));
     info.grammar = LOGSPOOL_FMT;
     uint8_t types[] = {LOGSPOOL_ARG_DOUBLE};
     info.types = types;
     info.type_count = 1;
     info.message = "took {:.3d} ms";
-    SHOW("bad template", logspool_site(&info));
+    SHOW_ID("bad template", logspool_site(&info));
     info.message = "n {}";
     types[0] = LOGSPOOL_ARG_INT;
     site = logspool_site(&info);

@@ -485,7 +485,11 @@ impl Producer {
             // Chosen: the next check follows after another eighth of the ring. So a burst does not load the collector's
             // cache line for every record.
             self.view.wake_at = self.view.place.head
-                + if used >= self.view.place.bytes / 2 { self.view.place.bytes / 8 } else { self.view.place.bytes / 2 - used };
+                + if used >= self.view.place.bytes / 2 {
+                    self.view.place.bytes / 8
+                } else {
+                    self.view.place.bytes / 2 - used
+                };
             if used < self.view.place.bytes / 2 && level < ERROR {
                 return;
             }

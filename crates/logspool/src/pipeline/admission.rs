@@ -348,7 +348,7 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
         }
         // The producer belongs to the parent's pipeline, or to a replaced one: its lane is not of this pipeline.
         PUSHER.set(std::ptr::null_mut());
-        // SAFETY: as above.
+        // SAFETY: only this thread has the pointer.
         unsafe { (*held).producer.view.turn = NO_TURN };
     }
     let mut producer = pipeline.claim_lane()?;
