@@ -78,6 +78,16 @@ struct format_spec {
 
 /// Reads a template once from its start to its end.
 class format_checker {
+    // The first member: clang instantiates only templates whose bodies it has read.
+
+    /// Ends the compilation, unless the caller has rendered the text of the placeholder.
+    template <fixed_text Reason> constexpr verdict refuse(std::size_t byte) const {
+        if (!may_be_foreign_) {
+            refuse_template<Reason>(byte);
+        }
+        return verdict::refused;
+    }
+
   public:
     constexpr format_checker(std::string_view source, const checked_argument *arguments, std::size_t count)
         : source_(source), arguments_(arguments), count_(count) {}
@@ -107,14 +117,6 @@ class format_checker {
     constexpr bool uses_names() const { return uses_names_; }
 
   private:
-    /// Ends the compilation, unless the caller has rendered the text of the placeholder.
-    template <fixed_text Reason> constexpr verdict refuse(std::size_t byte) const {
-        if (!may_be_foreign_) {
-            refuse_template<Reason>(byte);
-        }
-        return verdict::refused;
-    }
-
     static constexpr bool is_brace(char character) { return character == '{' || character == '}'; }
     static constexpr bool is_digit(char character) { return character >= '0' && character <= '9'; }
     static constexpr bool is_align(char character) {
