@@ -19,7 +19,7 @@ def cpp(library, tmp_path_factory):
             path = folder / f"{Path(name).stem}-{len(known)}"
             source = name if Path(name).is_absolute() else PROGRAMS / f"{name}.cpp"
             link = [f"-L{library}", "-llogspool", "-pthread", f"-Wl,-rpath,{library}"]
-            command = [compiler, *STRICT, *INCLUDES, "-O2", *flags, source, "-o", path, *link]
+            command = [compiler, *STRICT, *INCLUDES, "-O2", source, "-o", path, *flags, *link]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert (0, "") == (done.returncode, done.stderr)
             known[key] = path

@@ -76,5 +76,5 @@ def test_the_lane_takes_no_call_and_no_memory_and_holds_the_same_records(cpp, tm
     assert (0, "", "0 0\n1\n") == (done.returncode, done.stderr, done.stdout)
     lines = (tmp_path / "a.log").read_text().splitlines()
     assert [f"user Ana did {i} in {i * 0.5:.3f} ms literal" for i in range(200)] == lines[:200]
-    text = lambda i: f"{i} {'x' * (i * 37 % 300)} {i * 0.25:g} {str(i % 2 == 0).lower()}"  # noqa: E731
-    assert [text(i) for i in range(20_000) for _ in range(2)] == lines[200:]
+    texts = [f"{i} {'x' * (i * 37 % 300)} {i * 0.25:g} {str(i % 2 == 0).lower()}" for i in range(20_000)]
+    assert [text for text in texts for _ in range(2)] == lines[200:]
