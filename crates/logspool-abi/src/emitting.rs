@@ -168,7 +168,7 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
     let logger = LOGGERS.get(logger).ok_or_else(|| Failure::unknown("logger", logger))?;
     let site = SITES.get(site).ok_or_else(|| Failure::unknown("site", site))?;
     let level = site.public.level.load(Ordering::Relaxed);
-    if level < logger.public.level.load(Ordering::Relaxed) {
+    if level < logger.public.level.load(Ordering::Relaxed) && !site.is_always_logged() {
         return Ok(Status::Disabled);
     }
     if count > MAX_ARGUMENTS || arguments.is_null() && count > 0 {
@@ -232,7 +232,7 @@ pub fn reserve(logger: u32, site: u32, bytes: usize) -> Result<Option<*mut u8>, 
     let logger = LOGGERS.get(logger).ok_or_else(|| Failure::unknown("logger", logger))?;
     let site = SITES.get(site).ok_or_else(|| Failure::unknown("site", site))?;
     let level = site.public.level.load(Ordering::Relaxed) as u16;
-    if u32::from(level) < logger.public.level.load(Ordering::Relaxed) {
+    if u32::from(level) < logger.public.level.load(Ordering::Relaxed) && !site.is_always_logged() {
         return Ok(None);
     }
     if bytes > u32::MAX as usize / 2 {

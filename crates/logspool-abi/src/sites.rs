@@ -1,6 +1,7 @@
 //! Call sites: where a record comes from, and its template.
 
 use std::ffi::c_char;
+use std::sync::atomic::Ordering;
 
 use logspool::pipeline;
 use logspool_record::definition::{Grammar, SiteDefinition};
@@ -28,13 +29,17 @@ pub struct SiteInfo {
     pub level: u16,
     /// Number of the template's grammar.
     pub grammar: u8,
-    /// 0.
-    pub reserved: u8,
+    /// 0 or [`ALWAYS`].
+    pub flags: u8,
     /// Number of types.
     pub type_count: u32,
     /// Types of the arguments, or null.
     pub types: *const u8,
 }
+
+/// Flag of a site whose records are logged whatever the level of their logger: they were kept back until they were
+/// wanted. The site's `needs` word has it.
+pub const ALWAYS: u8 = 1;
 
 /// A call site.
 pub struct SiteHandle {
@@ -65,6 +70,7 @@ pub unsafe fn define(site: *const SiteInfo) -> Result<u32, Failure> {
     // SAFETY: `definition` has checked the struct.
     let site = unsafe { &*site };
     let handle = SiteHandle { definition, public: Box::leak(Box::new(PublicHandle::new(site.level))) };
+    handle.public.needs.store(u32::from(site.flags & ALWAYS), Ordering::Relaxed);
     handle.id();
     SITES.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
 }
@@ -145,6 +151,11 @@ fn argument_type(number: u8) -> Result<TypedArgument<'static>, Failure> {
 }
 
 impl SiteHandle {
+    /// Whether records of this site are logged whatever the level of their logger.
+    pub fn is_always_logged(&self) -> bool {
+        self.public.needs.load(Ordering::Relaxed) & u32::from(ALWAYS) != 0
+    }
+
     /// The id in the current pipeline; 0 if its table is full.
     #[inline]
     pub fn id(&self) -> u32 {

@@ -394,7 +394,7 @@ mod own {
                     message: message.as_ref().map_or(std::ptr::null(), |message| message.as_ptr()),
                     level: site.public.level.load(Ordering::Relaxed) as u16,
                     grammar: definition.grammar.number(),
-                    reserved: 0,
+                    flags: 0,
                     type_count: 0,
                     types: std::ptr::null(),
                 };

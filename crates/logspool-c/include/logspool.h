@@ -96,6 +96,9 @@ logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id 
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
 
+/* Records of the site are logged whatever the level of their logger: the program kept them back until it wanted them. */
+#define LOGSPOOL_SITE_ALWAYS 1
+
 /* A call site. Zero the struct first and set `size`. Fields after `level` may be zero. */
 struct logspool_site_info {
     uint32_t size;         /* sizeof(struct logspool_site_info) */
@@ -105,7 +108,7 @@ struct logspool_site_info {
     const char *message;   /* template; NULL: each record carries its text as the first argument */
     uint16_t level;        /* level of the site's records */
     uint8_t grammar;       /* LOGSPOOL_PERCENT, ... */
-    uint8_t reserved;      /* 0 */
+    uint8_t flags;         /* 0 or LOGSPOOL_SITE_ALWAYS */
     uint32_t type_count;   /* number of `types`; 0 if they are not fixed */
     const uint8_t *types;  /* LOGSPOOL_ARG_* of each argument, to check the template against; NULL if not fixed */
 };

@@ -1,0 +1,80 @@
+"""C++ programs end in every way, fork, and log in signal handlers."""
+
+import collections
+import os
+import signal
+import subprocess
+
+import pytest
+
+COUNT = 2_000
+FORKS = 1_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 100
+
+
+def run(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, check=False)
+
+
+def assert_every_line_once_and_in_order(path):
+    of_thread = collections.defaultdict(list)
+    for line in path.read_text().splitlines():
+        thread, number, text = line.split(" ")
+        assert text == "x" * (int(number) * 37 % 300)
+        of_thread[thread].append(int(number))
+    assert {str(thread): list(range(COUNT)) for thread in range(4)} == of_thread
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("return", 0),
+        ("drain", 0),
+        ("quick_exit", 0),
+        ("_exit", 0),
+        ("term", -signal.SIGTERM),
+        ("abort", -signal.SIGABRT),
+        ("segv", -signal.SIGSEGV),
+        ("kill", -signal.SIGKILL),
+        ("throw", -signal.SIGABRT),
+    ],
+)
+def test_every_accepted_record_is_in_the_file_once(cpp, tmp_path, end, code):
+    path = tmp_path / "a.log"
+    done = run(cpp("ends"), path, end, COUNT)
+
+    assert code == done.returncode
+    if end in ("return", "drain", "quick_exit"):
+        assert_every_line_once_and_in_order(path)
+    assert run(cpp("ends"), path, "recover", 0).returncode == 0
+    assert_every_line_once_and_in_order(path)
+
+
+def test_children_log_with_their_parents_sites(cpp, tmp_path):
+    path = tmp_path / "a.log"
+    done = run(cpp("ends"), path, "fork", FORKS)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    counts = collections.Counter(path.read_text().splitlines())
+    assert {f"line {i}": 1 for i in range(-int(done.stdout), 2 * FORKS)} == dict(counts)
+
+
+def test_a_handler_that_interrupts_a_call_is_accepted_or_counted(cpp, tmp_path):
+    path = tmp_path / "a.log"
+    done = run(cpp("ends"), path, "signals", 200_000)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    handled, offered, accepted, refused = map(int, done.stdout.split())
+    lines = path.read_text().splitlines()
+    assert [f"line {i}" for i in range(200_000)] == [line for line in lines if line.startswith("line")]
+    assert (200_000 + handled, offered) == (offered, accepted + refused)
+    assert accepted == len(lines) == len(set(lines))
+
+
+def test_the_lane_takes_no_call_and_no_memory_and_holds_the_same_records(cpp, tmp_path):
+    done = run(cpp("lane"), tmp_path / "a.log")
+
+    assert (0, "", "0 0\n1\n") == (done.returncode, done.stderr, done.stdout)
+    lines = (tmp_path / "a.log").read_text().splitlines()
+    assert [f"user Ana did {i} in {i * 0.5:.3f} ms literal" for i in range(200)] == lines[:200]
+    texts = [f"{i} {'x' * (i * 37 % 300)} {i * 0.25:g} {str(i % 2 == 0).lower()}" for i in range(20_000)]
+    assert [text for text in texts for _ in range(2)] == lines[200:]
