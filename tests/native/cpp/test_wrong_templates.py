@@ -73,17 +73,25 @@ def refusals(compiler, errors):
     found = {}
     headers = (ROOT / "bindings/cpp/logspool/format.hpp").read_text().splitlines()
     # clang shows the notes of an error after it, gcc before it.
-    parts = re.split(r"(?=^\S*wrong\.cpp:\d+:\d+: error)" if "clang" in compiler else r"(?<=declared here\n)", errors, flags=re.M)
+    parts = re.split(
+        r"(?=^\S*wrong\.cpp:\d+:\d+: error)" if "clang" in compiler else r"(?<=declared here\n)", errors, flags=re.M
+    )
     for part in parts:
         line = re.search(r"wrong\.cpp:(\d+):\d+:", part)
         byte = re.search(r"template_is_wrong_(at|after)_byte(?:<(\d+)UL>|\(\) \[with .*?Byte = (\d+)\])", part)
         place = re.findall(r"format\.hpp:(\d+):", part)
         if not line or not byte:
             continue
-        texts = [text for number in place for text in re.findall(r'refuse<("(?:[^"\\]|\\.)*")>', headers[int(number) - 1])]
+        texts = [
+            text for number in place for text in re.findall(r'refuse<("(?:[^"\\]|\\.)*")>', headers[int(number) - 1])
+        ]
         texts += re.findall(r'fixed_text<\d+(?:UL)?>\{("(?:[^"\\]|\\.)*")', part)
         # The reasons of an amount are arguments of its check.
-        texts += [text for number in place for text in re.findall(r'<("the (?:width|prec|arg)[^"]*")>', headers[int(number) - 1])]
+        texts += [
+            text
+            for number in place
+            for text in re.findall(r'<("the (?:width|prec|arg)[^"]*")>', headers[int(number) - 1])
+        ]
         number = byte[2] or byte[3]
         found[int(line[1])] = (number if byte[1] == "at" else f"after {number}", {eval(text) for text in texts})
     return found

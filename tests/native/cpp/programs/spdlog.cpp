@@ -12,6 +12,7 @@ int main(int, char **argv) {
     old.trace("t {}", 1);
     old.debug("d {}", 1);
     old.info("i {:>3}", 1);
+    // Without arguments spdlog does not format the text.
     old.warn("w {{}}");
     old.error("e {}", "bad \xFF");
     old.critical("c");
