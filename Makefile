@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python test-native matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python test-native native matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -38,6 +38,9 @@ test-python: check-tools
 test-native: check-tools
 	@cargo build --quiet --package logspool-c
 	@$(PYTHON) scripts/run_pytest.py --label native -- tests/native $(PYTEST_OPTIONS)
+
+native: check-tools ## Fill target/native with headers and libraries for C and C++ programs
+	@$(PYTHON) scripts/native_package.py
 
 matrix: check-tools ## Build and test on the other interpreters found (LOGSPOOL_PYTHONS rules the list)
 	@$(PYTHON) scripts/matrix.py

@@ -1,6 +1,7 @@
 """The example of C++ compiles and logs what it says."""
 
 import re
+import subprocess
 
 import pytest
 from toolchain import COMPILERS, ROOT
@@ -22,3 +23,17 @@ def test_the_shop_logs(run_cpp, tmp_path, compiler):
         for n in range(3)
     ]
     assert sorted([*orders, "WARNING shop 10 apples are left"]) == sorted(lines[:-3])
+
+
+def test_the_page_shows_a_program_that_works(cpp, tmp_path):
+    page = (ROOT / "docs/how-to/log-from-cpp.md").read_text()
+    source = tmp_path / "program.cpp"
+    source.write_text(re.search(r"^```cpp\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1])
+    subprocess.run([cpp(str(source))], cwd=tmp_path, check=True, timeout=60)
+
+    lines = [line.split(" ", 2)[2] for line in (tmp_path / "app.log").read_text().splitlines()]
+    assert [
+        "INFO shop user ada did 3 in 0.250 ms",
+        "WARNING shop order 17 is late",
+        "ERROR shop a function has the place of its call too: 42",
+    ] == lines
