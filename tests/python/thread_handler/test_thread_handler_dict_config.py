@@ -70,7 +70,9 @@ def test_dict_config_builds_a_handler_described_inside(tmp_path):
 
 
 def test_a_wrong_name_is_reported_with_the_nearest():
-    logging.config.dictConfig({"version": 1, "handlers": {"file": {"class": "logging.NullHandler"}}})
+    # Without a logger, a collection would take the handler away.
+    handlers = {"file": {"class": "logging.NullHandler"}}
+    logging.config.dictConfig({"version": 1, "handlers": handlers, "loggers": {"configured": {"handlers": ["file"]}}})
     with pytest.raises(ValueError, match="no handler is named 'fil'; the nearest one is 'file'"):
         ThreadHandler("fil")
 
