@@ -36,6 +36,7 @@ test-python: check-tools
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
 
 test-native: check-tools
+	@$(PYTHON) scripts/native_tools.py
 	@cargo build --quiet --package logspool-c
 	@$(PYTHON) scripts/run_pytest.py --label native -- tests/native $(PYTEST_OPTIONS)
 

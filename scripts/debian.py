@@ -8,15 +8,15 @@ import time
 import terminal
 
 
-def install(package: str, purpose: str) -> None:
-    """Install a package by apt-get, where the script runs as root on a system that has it; no service is started."""
+def install(packages: str, purpose: str) -> None:
+    """Install packages, named in one text, by apt-get, where the script runs as root on a system that has it; no service is started."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return
-    terminal.step(f"installing {purpose} for the tests: apt-get install {package}")
+    terminal.step(f"installing {purpose} for the tests: apt-get install {packages}")
     # With SYSTEMD_OFFLINE systemctl starts nothing.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1", "SYSTEMD_OFFLINE": "1"}
     began = time.monotonic()
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages.split()]):
         done = subprocess.run(
             ["apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=120", *arguments],
             env=environment,
@@ -25,4 +25,4 @@ def install(package: str, purpose: str) -> None:
         )
         if done.returncode != 0:
             terminal.note(done.stderr.strip())
-    terminal.note(f"installing {package} took {time.monotonic() - began:.0f} s")
+    terminal.note(f"installing {packages} took {time.monotonic() - began:.0f} s")

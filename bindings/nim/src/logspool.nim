@@ -1,0 +1,218 @@
+## logspool for Nim: logging that makes its lines in another thread and loses none of them.
+##
+## .. code-block:: nim
+##   import logspool
+##
+##   addLogger stdout
+##   addLogger open("x.log", fmAppend)
+##   let x = 3
+##   info "All ", x, " Bananas"
+##
+## writes ``[2016-01-28 20:14:04][example]: All 3 Bananas`` to both outputs. A call copies text, integers, `bool` and
+## `char` into the queue of its thread; the text of every other value is made by `$` in the call. Everything is written at
+## the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
+
+import std/[json, locks, macros, os]
+import logspool/capi
+
+type
+  Level* = enum
+    ## How important a record is. The numbers are those of Python's logging.
+    lvlTrace = 5, lvlDebug = 10, lvlInfo = 20, lvlNotice = 25, lvlWarn = 30, lvlError = 40, lvlFatal = 50
+
+  LogspoolError* = object of CatchableError
+    ## An output or an option that cannot be used. The message says what to change.
+
+const
+  logspoolFloor* {.intdefine.} = 0
+    ## Calls of a lower level than this number make no code: `-d:logspoolFloor=20`.
+  defaultFormat* = "[%(asctime)s][%(module)s]: %(message)s"
+    ## The form of a line, in the style of Python's logging.
+  maxOutputs = 64
+
+var
+  lock: Lock
+  outputs: array[maxOutputs, Id]
+  outputCount: int
+  program: Id
+  level: uint16 = uint16(lvlTrace.ord)
+
+initLock lock
+
+proc fail(what: string) {.noreturn.} =
+  raise newException(LogspoolError, what & ": " & $lastError())
+
+proc addOutput(address, format, dateFormat: string) =
+  let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil})
+  let sink = sinkOpen(address.cstring, spec.cstring)
+  if sink == 0:
+    fail("the output " & address & " cannot be opened")
+  withLock lock:
+    if outputCount == maxOutputs:
+      raise newException(LogspoolError, "a program has at most " & $maxOutputs & " outputs: leave one out")
+    outputs[outputCount] = sink
+    inc outputCount
+    program = logger("nim", level, addr outputs[0], csize_t(outputCount))
+  if program == 0:
+    fail("the output " & address & " cannot be used")
+
+proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
+  ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's logging,
+  ## `dateFormat` that of `strftime`. Raises `LogspoolError` if the file cannot be opened.
+  addOutput(path, format, dateFormat)
+
+proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
+  ## Writes lines to an open file, after what the program has written to it. The file must stay open.
+  if file.isNil:
+    raise newException(LogspoolError, "the file is nil: open it first")
+  file.flushFile()
+  addOutput("fd:" & $file.getFileHandle(), format, dateFormat)
+
+proc logLevel*(): Level =
+  ## The lowest level that is logged.
+  for known in [lvlTrace, lvlDebug, lvlInfo, lvlNotice, lvlWarn, lvlError, lvlFatal]:
+    if uint16(known.ord) == level:
+      return known
+
+proc logLevel*(lowest: Level) =
+  ## Changes the lowest level that is logged. The next call of each thread sees it.
+  withLock lock:
+    level = uint16(lowest.ord)
+    if program != 0:
+      discard loggerLevel(program, level)
+
+proc configureQueue*(options: JsonNode) =
+  ## Sets options of the queue by name, as Python's `logspool.install` has them: `configureQueue(%*{"queue_bytes":
+  ## 1048576})`. Call it before the first output. Raises `LogspoolError` for an unknown or bad option.
+  if configure(($options).cstring) != ok:
+    fail("the options cannot be used")
+
+proc flushLogs*(seconds = 5.0): bool {.discardable.} =
+  ## Waits until everything that was logged before is written, for at most `seconds`. Returns whether it is.
+  flush(seconds.cdouble) == ok
+
+proc isAbove(number: uint16): bool {.inline.} =
+  number >= level and program != 0
+
+proc isLogged*(wanted: Level): bool {.inline.} =
+  ## Whether a call of this level is written.
+  isAbove(uint16(wanted.ord))
+
+# What a value is copied as. A text must live until the call of `emit`.
+proc toArg(value: SomeSignedInt): Arg {.inline.} =
+  result.kind = argInt
+  result.value.i = int64(value)
+
+proc toArg(value: SomeUnsignedInt): Arg {.inline.} =
+  result.kind = argUint
+  result.value.u = uint64(value)
+
+proc toArg(value: bool): Arg {.inline.} =
+  result.kind = argBool
+  result.value.i = int64(ord(value))
+
+proc toArg(value: cstring): Arg {.inline.} =
+  result.kind = argText
+  result.length = uint32(value.len)
+  result.value.p = cast[pointer](value)
+
+proc toArg(value: string): Arg {.inline.} =
+  result.kind = argText
+  result.length = uint32(value.len)
+  if value.len > 0:
+    result.value.p = unsafeAddr value[0]
+
+proc define(file: cstring, line: int, message: cstring, number: uint16): Id =
+  var info: SiteInfo
+  info.size = uint32(sizeof info)
+  info.file = file
+  info.line = uint32(line)
+  info.function = ""
+  info.message = message
+  info.level = number
+  info.grammar = fmtGrammar
+  site(addr info)
+
+proc escaped(text: string): string {.compileTime.} =
+  for character in text:
+    result.add character
+    if character in {'{', '}'}:
+      result.add character
+
+proc isCopied(value: NimNode): bool {.compileTime.} =
+  value.getTypeInst.typeKind in {ntyInt .. ntyInt64, ntyUInt .. ntyUInt64, ntyBool, ntyString, ntyCString}
+
+macro logAt(wanted: static Level, args: varargs[typed]): untyped =
+  ## Queues a record of the arguments, one after the other.
+  if args.len == 0:
+    error("there is nothing to log: name a value", args)
+  if ord(wanted) < logspoolFloor:
+    return newStmtList()
+  let place = args[0].lineInfoObj
+  var message = ""
+  let values = newNimNode(nnkBracket)
+  let texts = newStmtList()
+  for arg in args:
+    if arg.kind in {nnkStrLit .. nnkTripleStrLit}:
+      message.add escaped(arg.strVal)
+      continue
+    message.add "{}"
+    if arg.kind notin AtomicNodes or not arg.isCopied:
+      # The value is computed once. Its text, or the value itself, lives until the record is queued.
+      let name = genSym(nskLet, "value")
+      texts.add(if arg.isCopied: newLetStmt(name, arg) else: newLetStmt(name, newCall(bindSym"$", arg)))
+      values.add newCall(bindSym"toArg", name)
+    else:
+      values.add newCall(bindSym"toArg", arg)
+  let count = values.len
+  let (file, line, text) = (newLit place.filename.extractFilename, newLit place.line, newLit message)
+  let number = newLit uint16(wanted.ord)
+  let site = genSym(nskVar, "site")
+  let send =
+    if count == 0:
+      quote do:
+        discard emit(program, `site`, nil, 0)
+    else:
+      quote do:
+        var values = `values`
+        discard emit(program, `site`, addr values[0], csize_t(`count`))
+  result = quote do:
+    if isAbove(`number`):
+      # Two threads that define the site at the same time get two ids of it.
+      var `site` {.global.}: Id
+      if `site` == 0:
+        `site` = define(`file`, `line`, `text`, `number`)
+      `texts`
+      `send`
+
+template trace*(args: varargs[untyped]) =
+  ## Logs the arguments, one after the other, at `lvlTrace`.
+  logAt(lvlTrace, args)
+
+template debug*(args: varargs[untyped]) =
+  ## Logs at `lvlDebug`.
+  logAt(lvlDebug, args)
+
+template info*(args: varargs[untyped]) =
+  ## Logs at `lvlInfo`.
+  logAt(lvlInfo, args)
+
+template log*(args: varargs[untyped]) =
+  ## Logs at `lvlInfo`, as `info`.
+  logAt(lvlInfo, args)
+
+template notice*(args: varargs[untyped]) =
+  ## Logs at `lvlNotice`.
+  logAt(lvlNotice, args)
+
+template warn*(args: varargs[untyped]) =
+  ## Logs at `lvlWarn`.
+  logAt(lvlWarn, args)
+
+template error*(args: varargs[untyped]) =
+  ## Logs at `lvlError`.
+  logAt(lvlError, args)
+
+template fatal*(args: varargs[untyped]) =
+  ## Logs at `lvlFatal`. The program goes on.
+  logAt(lvlFatal, args)

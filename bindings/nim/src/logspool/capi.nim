@@ -1,0 +1,54 @@
+## The functions of `logspool.h` that the module uses.
+##
+## The library and its header are in `target/native` of the repository (`make native`), or in the folder that
+## `-d:logspoolDir=FOLDER` names.
+
+import std/os
+
+const logspoolDir* {.strdefine.} = currentSourcePath().parentDir.parentDir.parentDir.parentDir.parentDir / "target" / "native"
+
+when not fileExists(logspoolDir / "include" / "logspool.h"):
+  {.error: "there is no logspool.h in " & logspoolDir & "/include: run `make native`, or name its folder by " &
+    "-d:logspoolDir=FOLDER".}
+
+{.passC: "-I" & quoteShell(logspoolDir / "include").}
+{.passL: "-L" & quoteShell(logspoolDir / "lib") & " -llogspool -Wl,-rpath," & quoteShell(logspoolDir / "lib").}
+
+type
+  Id* = uint32
+
+  SiteInfo* {.importc: "struct logspool_site_info", header: "logspool.h", bycopy.} = object
+    size*, line*: uint32
+    file*, function*, message*: cstring
+    level*: uint16
+    grammar*, flags*: uint8
+    typeCount* {.importc: "type_count".}: uint32
+    types*: ptr uint8
+
+  ArgValue* {.importc: "__typeof__(((struct logspool_arg *)0)->value)", header: "logspool.h", union.} = object
+    i*: int64
+    u*: uint64
+    p*: pointer
+
+  Arg* {.importc: "struct logspool_arg", header: "logspool.h", bycopy.} = object
+    kind* {.importc: "type".}: uint32
+    length*: uint32
+    value*: ArgValue
+
+const
+  ok* = 0.cint
+  argBool* = 2'u32
+  argInt* = 4'u32
+  argText* = 6'u32
+  argUint* = 11'u32
+  fmtGrammar* = 1'u8
+
+proc configure*(options: cstring): cint {.importc: "logspool_configure", header: "logspool.h".}
+proc sinkOpen*(address, format: cstring): Id {.importc: "logspool_sink_open", header: "logspool.h".}
+proc logger*(name: cstring, level: uint16, sinks: ptr Id, count: csize_t): Id {.
+  importc: "logspool_logger", header: "logspool.h".}
+proc loggerLevel*(logger: Id, level: uint16): cint {.importc: "logspool_logger_level", header: "logspool.h".}
+proc site*(info: ptr SiteInfo): Id {.importc: "logspool_site", header: "logspool.h".}
+proc emit*(logger, site: Id, args: ptr Arg, count: csize_t): cint {.importc: "logspool_emit", header: "logspool.h".}
+proc flush*(seconds: cdouble): cint {.importc: "logspool_flush", header: "logspool.h".}
+proc lastError*(): cstring {.importc: "logspool_last_error", header: "logspool.h".}

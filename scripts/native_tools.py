@@ -1,0 +1,40 @@
+"""See that what the tests of C, C++ and Nim programs need is there.
+
+Where something is missing and the script runs as root on a system with apt, Debian's packages are installed. Otherwise
+the tests that need it say that they are skipped, and this script says which they are.
+"""
+
+import shutil
+from pathlib import Path
+
+import debian
+import terminal
+
+#: A command or a header that is looked for, its package, and what is tested with it.
+NEEDED = (
+    ("g++", "g++", "C++ programs"),
+    ("nim", "nim", "Nim programs"),
+    ("cmake", "cmake", "find_package(logspool)"),
+    ("pkg-config", "pkg-config", "pkg-config logspool"),
+    ("valgrind", "valgrind", "memory errors of C programs"),
+    ("/usr/include/spdlog/spdlog.h", "libspdlog-dev", "the sink for spdlog"),
+)
+
+
+def is_there(what: str) -> bool:
+    """Return whether a command is in PATH, or a header is a file."""
+    return Path(what).exists() if what.startswith("/") else shutil.which(what) is not None
+
+
+def main() -> None:
+    """Find everything, at need after installing it."""
+    missing = [package for what, package, _ in NEEDED if not is_there(what)]
+    if missing:
+        debian.install(" ".join(missing), "compilers and libraries")
+    for what, package, purpose in NEEDED:
+        if not is_there(what):
+            terminal.note(f"the tests of {purpose} are skipped: Debian's package {package} is missing")
+
+
+if __name__ == "__main__":
+    main()

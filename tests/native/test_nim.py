@@ -1,0 +1,116 @@
+"""Nim programs: their lines, their ends, and the messages of wrong inputs."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).parent / "nim"
+MEMORY = ("refc", "orc", "arc")
+
+pytestmark = pytest.mark.skipif(shutil.which("nim") is None, reason="nim is missing: apt-get install nim")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """Return the folder that `make native` fills, from a debug build."""
+    folder = tmp_path_factory.mktemp("native") / "native"
+    command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nim(package, tmp_path_factory):
+    """Return a function that compiles a program and returns its path. The compiler must give no warning."""
+    folder = tmp_path_factory.mktemp("nim")
+    known = {}
+
+    def compiled(source, memory="orc", *flags):
+        key = (source, memory, flags)
+        if key not in known:
+            path = folder / f"program{len(known)}"
+            options = ["--hints:off", "--threads:on", f"--mm:{memory}", f"--path:{ROOT / 'bindings/nim/src'}"]
+            places = [f"-d:logspoolDir={package}", f"--nimcache:{path}.cache", f"-o:{path}"]
+            command = ["nim", "c", *options, *places, *flags, source]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert (0, []) == (done.returncode, [line for line in done.stderr.splitlines() if "Warning" in line]), (
+                done.stderr
+            )
+            known[key] = path
+        return known[key]
+
+    return compiled
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_values_are_shown_as_nim_shows_them(nim, tmp_path, memory):
+    subprocess.run([nim(PROGRAMS / "values.nim", memory), "a.log", "wanted"], cwd=tmp_path, check=True, timeout=60)
+
+    lines = (tmp_path / "a.log").read_text().splitlines()
+    wanted = (tmp_path / "wanted").read_text().splitlines()
+    assert wanted == lines
+    assert len(lines) == 10
+
+
+@pytest.mark.parametrize("ending", ["return", "quit", "raise", "kill"])
+def test_each_record_is_written_once(nim, tmp_path, ending):
+    done = subprocess.run([nim(PROGRAMS / "ends.nim"), ending, "a.log", "b.log"], cwd=tmp_path, timeout=60, check=False)
+    assert {"return": 0, "quit": 0, "raise": 1, "kill": -9}[ending] == done.returncode
+    if ending == "kill":
+        # The next program that writes to the files delivers what is left.
+        subprocess.run([nim(PROGRAMS / "values.nim"), "b.log", "wanted"], cwd=tmp_path, check=True, timeout=60)
+
+    lines = (tmp_path / "b.log").read_text().splitlines()[:4000]
+    for thread in range(4):
+        mine = [line for line in lines if line.startswith(f"{thread} ")]
+        assert [f"{thread} {number}" for number in range(1000)] == mine
+    if ending != "kill":
+        # A file that the program has opened cannot be named, so a later start does not deliver to it.
+        borrowed = (tmp_path / "a.log").read_text().splitlines()
+        assert ["of the program", *lines] == borrowed
+
+
+def test_wrong_inputs_name_the_mend(nim, tmp_path):
+    done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    shown = done.stdout.splitlines()
+    wanted = ["No such file", "x.log", "the file is nil: open it first", "queue_bytes", "32768"]
+    assert len(wanted) == len(shown), done.stdout + done.stderr
+    assert [] == [(part, line) for part, line in zip(wanted, shown, strict=True) if part not in line]
+
+
+def test_calls_below_the_floor_make_no_code(nim, tmp_path):
+    (tmp_path / "floor.nim").write_text(
+        'import logspool\naddLogger("a.log", "%(message)s")\n'
+        'proc never(): int = (echo "called"; 1)\ninfo "low ", never()\nwarn "high"\n'
+    )
+    done = subprocess.run(
+        [nim(tmp_path / "floor.nim", "orc", "-d:logspoolFloor=30")], cwd=tmp_path, capture_output=True, check=True
+    )
+
+    assert (b"", "high\n") == (done.stdout, (tmp_path / "a.log").read_text())
+
+
+def test_the_example_logs_in_the_default_form(nim, tmp_path):
+    done = subprocess.run([nim(ROOT / "examples/nim/example.nim")], cwd=tmp_path, capture_output=True, text=True)
+
+    lines = [line.partition("]")[2] for line in done.stdout.splitlines()]
+    assert [
+        "[example]: Hello World!",
+        "[example]: All 3 Bananas",
+        "[example]: a {brace} and 2.5 @[1, 2] c true",
+        "[example]: sum 7 of texts",
+    ] == lines
+    assert done.stdout == (tmp_path / "x.log").read_text()
+
+
+def test_a_missing_library_names_the_mend(tmp_path):
+    command = ["nim", "c", "--hints:off", f"--path:{ROOT / 'bindings/nim/src'}", f"-d:logspoolDir={tmp_path}"]
+    done = subprocess.run([*command, PROGRAMS / "wrong.nim"], cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode != 0
+    assert "run `make native`" in done.stderr + done.stdout
