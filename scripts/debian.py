@@ -9,7 +9,10 @@ import terminal
 
 
 def install(packages: str, purpose: str) -> None:
-    """Install packages, named in one text, by apt-get, where the script runs as root on a system that has it; no service is started."""
+    """Install packages, named in one text, by apt-get.
+
+    Does nothing where the script does not run as root, or the system has no apt-get. No service is started.
+    """
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return
     terminal.step(f"installing {purpose} for the tests: apt-get install {packages}")
