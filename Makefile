@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python test-native native matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python test-native native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -84,6 +84,10 @@ bench-durability: check-tools ## Measure what the durability modes cost, and rec
 
 bench-service: check-tools ## Compare the service with the plainest things that do the same work
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/service.py $(BENCH_OPTIONS)
+
+bench-native: check-tools ## Compare the C++ header and the Nim module with spdlog and with plain Nim
+	@$(PYTHON) scripts/native_tools.py
+	@$(PYTHON) bench/native.py
 
 lint: check-tools ## Check form, warnings, stubs, pages, imports, names and words
 	@$(PYTHON) scripts/lint.py

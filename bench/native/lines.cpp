@@ -1,0 +1,138 @@
+// Writes lines of the form `user NAME did N in MS ms` by one of several loggers: lines LOGGER THREADS LINES FILE [paced]
+//
+// Burst: each thread logs as fast as it can. Paced: 20 calls each 100 us, and the ticks of each call are shown as
+// percentiles. `none` makes the same loop without a logger.
+#include <logspool.hpp>
+
+#include <spdlog/async.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+#include <x86intrin.h>
+
+using clock_type = std::chrono::steady_clock;
+
+static const char *const NAMES[] = {"ada", "grace", "edsger", "barbara"};
+
+static std::uint64_t ticks() {
+    unsigned processor;
+    return __rdtscp(&processor);
+}
+
+template <class Log> static std::vector<std::uint32_t> burst(Log log, int lines) {
+    for (int line = 0; line < lines; ++line) {
+        log(NAMES[line & 3], line, static_cast<double>(line % 9973) / 7.0);
+    }
+    return {};
+}
+
+template <class Log> static std::vector<std::uint32_t> paced(Log log, int lines) {
+    std::vector<std::uint32_t> calls;
+    calls.reserve(static_cast<std::size_t>(lines));
+    auto next = clock_type::now();
+    for (int line = 0; line < lines;) {
+        for (int call = 0; call < 20 && line < lines; ++call, ++line) {
+            const std::uint64_t begin = ticks();
+            log(NAMES[line & 3], line, static_cast<double>(line % 9973) / 7.0);
+            calls.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(ticks() - begin, UINT32_MAX)));
+        }
+        next += std::chrono::microseconds(100);
+        while (clock_type::now() < next) {
+        }
+    }
+    return calls;
+}
+
+/// The most memory that the process has had until now.
+static double peak_megabytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+        if (word == "VmHWM:") {
+            double kilobytes = 0;
+            status >> kilobytes;
+            return kilobytes / 1024;
+        }
+    }
+    return 0;
+}
+
+template <class Log> static void run(Log log, int threads, int lines, bool is_paced) {
+    const auto begin = clock_type::now();
+    const std::uint64_t first = ticks();
+    std::vector<std::vector<std::uint32_t>> calls(static_cast<std::size_t>(threads));
+    std::vector<std::thread> workers;
+    for (std::size_t index = 0; index < calls.size(); ++index) {
+        workers.emplace_back([&, index] { calls[index] = is_paced ? paced(log, lines) : burst(log, lines); });
+    }
+    for (std::thread &worker : workers) {
+        worker.join();
+    }
+    const double seconds = std::chrono::duration<double>(clock_type::now() - begin).count();
+    const double tick_ns = seconds * 1e9 / static_cast<double>(ticks() - first);
+    std::vector<std::uint32_t> all;
+    for (const auto &of_thread : calls) {
+        all.insert(all.end(), of_thread.begin(), of_thread.end());
+    }
+    std::sort(all.begin(), all.end());
+    const auto at = [&](double share) {
+        return all.empty() ? 0.0 : tick_ns * all[std::min(all.size() - 1, static_cast<std::size_t>(share * all.size()))];
+    };
+    std::printf("{\"calls_s\": %.6f, \"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f, \"rss_mb\": %.1f}\n",
+                seconds, at(0.5), at(0.99), at(0.999), at(1.0), peak_megabytes());
+    std::fflush(stdout);
+}
+
+int main(int count, char **arguments) {
+    if (count < 5) {
+        std::fprintf(stderr, "usage: lines LOGGER THREADS LINES FILE [paced]\n");
+        return 2;
+    }
+    const std::string logger = arguments[1];
+    const int threads = std::atoi(arguments[2]);
+    const int lines = std::atoi(arguments[3]);
+    const char *const file = arguments[4];
+    const bool is_paced = count > 5;
+    if (logger == "logspool") {
+        // Lossless: a call that finds no room waits, whatever its level.
+        logspool::configure("{\"blocking_levels\": [20], \"blocking_timeout\": 60}");
+        const logspool::sink sink(file, "{\"template\": \"[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s\","
+                                        " \"milliseconds\": \"%s.%03d\", \"level_names\": {\"20\": \"info\"}}");
+        const logspool::logger log("bench", logspool::level::info, sink);
+        run([&](const char *name, int number, double ms) {
+            LOGSPOOL_INFO(log, "user {} did {} in {:.3f} ms", name, number, ms);
+        }, threads, lines, is_paced);
+        return 0;
+    }
+    if (logger == "none") {
+        volatile double sink = 0;
+        run([&](const char *name, int number, double ms) { sink = ms + number + *name; }, threads, lines, is_paced);
+        return 0;
+    }
+    std::shared_ptr<spdlog::logger> log;
+    if (logger == "spdlog") {
+        log = spdlog::basic_logger_mt("bench", file);
+    } else if (logger == "spdlog-async") {
+        // spdlog's own queue size, blocking when it is full.
+        spdlog::init_thread_pool(8192, 1);
+        log = spdlog::basic_logger_mt<spdlog::async_factory>("bench", file);
+    } else {
+        std::fprintf(stderr, "unknown logger %s: use logspool, spdlog, spdlog-async or none\n", logger.c_str());
+        return 2;
+    }
+    log->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");
+    run([&](const char *name, int number, double ms) {
+        SPDLOG_LOGGER_INFO(log, "user {} did {} in {:.3f} ms", name, number, ms);
+    }, threads, lines, is_paced);
+    log.reset();
+    spdlog::shutdown();
+    return 0;
+}
