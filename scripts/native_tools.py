@@ -1,9 +1,11 @@
 """See that what the tests of C, C++ and Nim programs need is there.
 
 Where something is missing and the script runs as root on a system with apt, Debian's packages are installed. Otherwise
-the tests that need it say that they are skipped, and this script says which they are.
+the tests that need it say that they are skipped, and this script says which they are. With LOGSPOOL_TOOLS=required, as
+in CI, it fails then.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -31,9 +33,11 @@ def main() -> None:
     missing = [package for what, package, _ in NEEDED if not is_there(what)]
     if missing:
         debian.install(" ".join(missing), "compilers and libraries")
-    for what, package, purpose in NEEDED:
-        if not is_there(what):
-            terminal.note(f"the tests of {purpose} are skipped: Debian's package {package} is missing")
+    left = [(package, purpose) for what, package, purpose in NEEDED if not is_there(what)]
+    for package, purpose in left:
+        terminal.note(f"the tests of {purpose} are skipped: Debian's package {package} is missing")
+    if left and os.environ.get("LOGSPOOL_TOOLS") == "required":
+        raise terminal.fail("LOGSPOOL_TOOLS=required: install these packages")
 
 
 if __name__ == "__main__":
