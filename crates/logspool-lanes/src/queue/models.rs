@@ -10,7 +10,7 @@ use logspool_sys::published::Entered;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state};
-use super::ring::{ReadPosition, RecordOffsets, Ring, RingError, WritePosition};
+use super::ring::{ReadPosition, Ring, RingError, WritePosition};
 use crate::segment::layout::LaneHead;
 
 /// A lane with two rings, each with room for one record.
@@ -247,14 +247,15 @@ impl Rings {
     /// Pushes a record whose words are all `value`, except for the length in its head.
     fn push(&self, place: &mut WritePosition, value: u64) -> Result<(), RingError> {
         let ring = if place.start == 0 { Ring::First } else { Ring::Second };
-        let write = |slot: RecordOffsets| {
-            if let Some((offset, bytes)) = slot.filler {
-                self.write(ring, offset / 8, u64::from(flags::PAD) << 32 | bytes);
-            }
-            self.write(ring, slot.record / 8, 8 * WORDS as u64);
-            (1..WORDS as u64).for_each(|index| self.write(ring, slot.record / 8 + index, value));
-        };
-        place.push(&self.head, 8 * WORDS as u64, 0, || true, write)
+        let needed = 8 * WORDS as u64;
+        let slot = place.reserve(&self.head, needed, 0, || true)?;
+        if let Some((offset, bytes)) = slot.filler {
+            self.write(ring, offset / 8, u64::from(flags::PAD) << 32 | bytes);
+        }
+        self.write(ring, slot.record / 8, needed);
+        (1..WORDS as u64).for_each(|index| self.write(ring, slot.record / 8 + index, value));
+        place.commit(&self.head, needed);
+        Ok(())
     }
 
     /// Takes every published record, and frees its bytes. Returns the values of the records.

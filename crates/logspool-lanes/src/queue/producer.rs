@@ -5,7 +5,7 @@
 //! `generation.rs`). Under another generation it pushes nothing. In a forked child, where the segment is not mapped,
 //! its methods do nothing.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use logspool_record::{HEAD_BYTES, Head, advance, flags, tag};
@@ -50,7 +50,6 @@ pub struct Producer {
     /// The part that headers of other languages read and write too. It is first, so a pointer to the producer is a
     /// pointer to the view.
     pub view: LaneView,
-    generation_word: &'static AtomicU64,
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
     /// The record between [`Self::reserve`] and [`Self::commit`].
@@ -125,6 +124,22 @@ unsafe fn write_head(ring: *mut u8, slot: RecordOffsets, head: &mut Head, value_
     }
 }
 
+/// Bytes of the value that names the file of a large record.
+const BLOB_BYTES: usize = 9;
+
+/// Writes the value that names the file of a large record.
+///
+/// # Safety
+///
+/// There are [`BLOB_BYTES`] bytes at `values`.
+unsafe fn write_blob(values: *mut u8, number: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        values.write(tag::BLOB);
+        values.add(1).cast::<u64>().write_unaligned(number);
+    }
+}
+
 impl Producer {
     /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
     pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
@@ -146,7 +161,6 @@ impl Producer {
                 // SAFETY: gettid has no preconditions.
                 thread: unsafe { libc::syscall(libc::SYS_gettid) } as u32,
             },
-            generation_word: generation::word(),
             lane,
             sleeping: &segment.header().sleeping,
             open: None,
@@ -163,7 +177,7 @@ impl Producer {
 
     /// The lane. `None`: this is a forked child of the process that made the segment, where it is not mapped.
     #[inline]
-    fn lane(&self) -> Option<&LaneHead> {
+    fn lane<'segment>(&self) -> Option<&'segment LaneHead> {
         // SAFETY: a segment stays mapped for as long as its process lives, and in no other one.
         (self.process == generation::process()).then(|| unsafe { &*self.lane })
     }
@@ -196,7 +210,7 @@ impl Producer {
     /// Whether this producer may still be used.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.view.turn == self.generation_word.load(Ordering::Relaxed)
+        self.view.turn == self.view.turn_word.load(Ordering::Relaxed)
     }
 
     /// Whether other threads write this lane too.
@@ -280,15 +294,8 @@ impl Producer {
     /// The [`PushError`]. `fill` was not called in that case.
     #[inline]
     pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
-        if !self.is_current() {
-            return Err(PushError::StaleGeneration);
-        }
-        // A record without a site has site 0. The subtraction wraps it to a number above all ids of the segment.
-        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
-            self.stale_ids = true;
-            return Err(PushError::StaleIds);
-        }
-        if advance(HEAD_BYTES + value_bytes) as u64 > self.view.place.bytes / INLINE_DIVISOR {
+        self.check_ids(head)?;
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.max_inline() {
             return self.push_large(head, value_bytes, fill);
         }
         self.push_inline(head, value_bytes, fill)
@@ -304,32 +311,23 @@ impl Producer {
     ///
     /// The [`PushError`]. No window is open in that case.
     pub fn reserve(&mut self, mut head: Head, value_bytes: usize) -> Result<*mut u8, PushError> {
-        if !self.is_current() {
-            return Err(PushError::StaleGeneration);
-        }
         if self.open.is_some() {
             return Err(PushError::Reentrant);
         }
-        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
-            self.stale_ids = true;
-            return Err(PushError::StaleIds);
-        }
+        self.check_ids(head)?;
         if advance(HEAD_BYTES + value_bytes) as u64 <= self.max_inline() {
-            return self.reserve_inline(&mut head, value_bytes, None);
+            let (_, needed, values) = self.open_record(&mut head, value_bytes)?;
+            self.open = Some(OpenRecord { needed, level: head.level, large: None });
+            return Ok(values);
         }
-        let Some(large) = self.large.take_if(|large| large.bytes == value_bytes) else {
-            return Err(PushError::TooLong);
-        };
+        let large = self.large.take_if(|large| large.bytes == value_bytes).ok_or(PushError::TooLong)?;
         head.flags |= flags::BLOB;
-        let (number, place) = (large.number, large.place);
-        match self.reserve_inline(&mut head, 9, Some(number)) {
-            Ok(values) => {
-                // SAFETY: `reserve_inline` reserved nine bytes.
-                unsafe {
-                    values.write(tag::BLOB);
-                    values.add(1).cast::<u64>().write_unaligned(number);
-                }
-                Ok(place)
+        match self.open_record(&mut head, BLOB_BYTES) {
+            Ok((_, needed, values)) => {
+                // SAFETY: `open_record` reserved `BLOB_BYTES`.
+                unsafe { write_blob(values, large.number) };
+                self.open = Some(OpenRecord { needed, level: head.level, large: Some(large.number) });
+                Ok(large.place)
             }
             Err(error) => {
                 self.large = Some(large);
@@ -338,64 +336,22 @@ impl Producer {
         }
     }
 
-    fn reserve_inline(&mut self, head: &mut Head, bytes: usize, large: Option<u64>) -> Result<*mut u8, PushError> {
-        // SAFETY: the generation is current, so the segment is mapped.
-        let lane = unsafe { &*self.lane };
-        if lane.producer.is_busy() && !self.shared {
-            return Err(PushError::Reentrant);
-        }
-        if self.shared {
-            if !lane.producer.shared_lock.try_enter() {
-                return Err(PushError::Contended);
-            }
-            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
-            self.view.place.refresh(lane);
-        }
-        let needed = advance(HEAD_BYTES + bytes) as u64;
-        let (turn, generation_word, reserved) = (self.view.turn, self.generation_word, self.reserved(head.level));
-        let is_current = || turn == generation_word.load(Ordering::Relaxed);
-        match self.view.place.reserve(lane, needed, reserved, is_current) {
-            Ok(slot) => {
-                // SAFETY: `slot` is the place of a record of this length.
-                let values = unsafe { write_head(self.view.ring, slot, head, bytes) };
-                self.open = Some(OpenRecord { needed, level: head.level, large });
-                Ok(values)
-            }
-            Err(refused) => {
-                if self.shared {
-                    lane.producer.shared_lock.leave();
-                }
-                Err(refused.into())
-            }
-        }
-    }
-
     /// Publishes the record of [`Self::reserve`]. Returns its level; `None`: no record is open.
     pub fn commit(&mut self) -> Option<u16> {
         let open = self.open.take()?;
         if let Some(lane) = self.lane() {
-            // SAFETY: a segment stays mapped for as long as its process lives, so the lane outlives this borrow.
-            let lane = unsafe { &*std::ptr::from_ref(lane) };
-            self.view.place.commit(lane, open.needed);
-            if self.shared {
-                lane.producer.shared_lock.leave();
-            }
-            if open.level >= ERROR || self.view.place.head >= self.view.wake_at {
-                self.wake(open.level);
-            }
+            self.publish(lane, open.needed, open.level);
         }
         Some(open.level)
     }
 
-    /// Closes the window of [`Self::reserve`] without a record. Returns the number of its large record's file, if it
-    /// has one, and whether a window was open.
+    /// Closes the window of [`Self::reserve`] without a record. Returns whether a window was open, and the number of its
+    /// large record's file, if it has one.
     pub fn abandon(&mut self) -> (bool, Option<u64>) {
         let Some(open) = self.open.take() else { return (false, None) };
         if let Some(lane) = self.lane() {
             lane.producer.close_window();
-            if self.shared {
-                lane.producer.shared_lock.leave();
-            }
+            self.unlock(lane);
         }
         (true, open.large)
     }
@@ -412,20 +368,29 @@ impl Producer {
         }
     }
 
+    /// Checks that the generation is current and that the ids belong to this segment.
+    #[inline(always)]
+    fn check_ids(&mut self, head: Head) -> Result<(), PushError> {
+        if !self.is_current() {
+            return Err(PushError::StaleGeneration);
+        }
+        // A record without a site has site 0. The subtraction wraps it to a number above all ids of the segment.
+        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
+            self.stale_ids = true;
+            return Err(PushError::StaleIds);
+        }
+        Ok(())
+    }
+
     #[cold]
     fn push_large(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
-        let Some(large) = self.large.take_if(|large| large.bytes == value_bytes) else {
-            return Err(PushError::TooLong);
-        };
+        let large = self.large.take_if(|large| large.bytes == value_bytes).ok_or(PushError::TooLong)?;
         let (number, place) = (large.number, large.place);
         head.flags |= flags::BLOB;
-        let pushed = self.push_inline(head, 9, |values| {
+        let pushed = self.push_inline(head, BLOB_BYTES, |values| {
             fill(place);
-            // SAFETY: `push_inline` reserved nine bytes.
-            unsafe {
-                values.write(tag::BLOB);
-                values.add(1).cast::<u64>().write_unaligned(number);
-            }
+            // SAFETY: `push_inline` reserved `BLOB_BYTES`.
+            unsafe { write_blob(values, number) };
         });
         if pushed.is_err() {
             self.large = Some(large);
@@ -435,45 +400,59 @@ impl Producer {
 
     #[inline]
     fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), PushError> {
+        let (lane, needed, values) = self.open_record(&mut head, value_bytes)?;
+        fill(values);
+        self.publish(lane, needed, head.level);
+        Ok(())
+    }
+
+    /// Opens the window of a record and writes its head; locks a lane that several threads share. Call it only if
+    /// [`Self::check_ids`] found no error. Returns the lane, the record's bytes in the ring, and where the values begin.
+    #[inline(always)]
+    fn open_record<'segment>(
+        &mut self,
+        head: &mut Head,
+        value_bytes: usize,
+    ) -> Result<(&'segment LaneHead, u64, *mut u8), PushError> {
         // SAFETY: the generation is current, so the segment is mapped.
         let lane = unsafe { &*self.lane };
-        if lane.producer.is_busy() && !self.shared {
-            return Err(PushError::Reentrant);
-        }
         if self.shared {
             if !lane.producer.shared_lock.try_enter() {
                 return Err(PushError::Contended);
             }
             self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
             self.view.place.refresh(lane);
+        } else if lane.producer.is_busy() {
+            return Err(PushError::Reentrant);
         }
-        let pushed = self.push_here(lane, &mut head, value_bytes, fill);
+        let needed = advance(HEAD_BYTES + value_bytes) as u64;
+        let (turn, turn_word, reserved) = (self.view.turn, self.view.turn_word, self.reserved(head.level));
+        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        match self.view.place.reserve(lane, needed, reserved, is_current) {
+            // SAFETY: `slot` is the place of a record of this length.
+            Ok(slot) => Ok((lane, needed, unsafe { write_head(self.view.ring, slot, head, value_bytes) })),
+            Err(error) => {
+                self.unlock(lane);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Publishes the record of [`Self::open_record`].
+    #[inline(always)]
+    fn publish(&mut self, lane: &LaneHead, needed: u64, level: u16) {
+        self.view.place.commit(lane, needed);
+        self.unlock(lane);
+        if level >= ERROR || self.view.place.head >= self.view.wake_at {
+            self.wake(level);
+        }
+    }
+
+    #[inline(always)]
+    fn unlock(&self, lane: &LaneHead) {
         if self.shared {
             lane.producer.shared_lock.leave();
         }
-        if pushed.is_ok() && (head.level >= ERROR || self.view.place.head >= self.view.wake_at) {
-            self.wake(head.level);
-        }
-        pushed
-    }
-
-    #[inline]
-    fn push_here(
-        &mut self,
-        lane: &LaneHead,
-        head: &mut Head,
-        value_bytes: usize,
-        fill: impl FnOnce(*mut u8),
-    ) -> Result<(), PushError> {
-        let needed = advance(HEAD_BYTES + value_bytes) as u64;
-        let (turn, generation_word, ring, reserved) =
-            (self.view.turn, self.generation_word, self.view.ring, self.reserved(head.level));
-        let is_current = || turn == generation_word.load(Ordering::Relaxed);
-        let pushed = self.view.place.push(lane, needed, reserved, is_current, |slot| {
-            // SAFETY: `slot` is the place of a record of this length; `fill` stores exactly its values.
-            unsafe { fill(write_head(ring, slot, head, value_bytes)) };
-        });
-        pushed.map_err(PushError::from)
     }
 
     /// Wakes the collector if it sleeps and this lane is half full or the record is an error.
@@ -481,16 +460,12 @@ impl Producer {
     fn wake(&mut self, level: u16) {
         if self.view.place.head >= self.view.wake_at {
             self.refresh();
-            let used = self.view.place.bytes - (self.view.place.limit - self.view.place.head);
+            let WritePosition { head, bytes, limit, .. } = self.view.place;
+            let used = bytes - (limit - head);
             // Chosen: the next check follows after another eighth of the ring. So a burst does not load the collector's
             // cache line for every record.
-            self.view.wake_at = self.view.place.head
-                + if used >= self.view.place.bytes / 2 {
-                    self.view.place.bytes / 8
-                } else {
-                    self.view.place.bytes / 2 - used
-                };
-            if used < self.view.place.bytes / 2 && level < ERROR {
+            self.view.wake_at = head + if used >= bytes / 2 { bytes / 8 } else { bytes / 2 - used };
+            if used < bytes / 2 && level < ERROR {
                 return;
             }
         }

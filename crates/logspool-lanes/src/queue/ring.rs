@@ -94,30 +94,10 @@ impl WritePosition {
         self.head + self.skipped(needed) + needed + reserved <= self.limit
     }
 
-    /// Pushes a record of `needed` bytes, a multiple of 8, that leaves `reserved` bytes free.
-    ///
-    /// `may` is called inside the window. `write` stores the record's bytes and the head of the filler.
-    ///
-    /// # Errors
-    ///
-    /// The [`RingError`]. Nothing was stored in that case.
-    #[inline(always)]
-    pub fn push(
-        &mut self,
-        lane: &LaneHead,
-        needed: u64,
-        reserved: u64,
-        may: impl FnOnce() -> bool,
-        write: impl FnOnce(RecordOffsets),
-    ) -> Result<(), RingError> {
-        write(self.reserve(lane, needed, reserved, may)?);
-        self.commit(lane, needed);
-        Ok(())
-    }
-
-    /// Opens the window and finds the place of a record, as [`Self::push`] does. [`Self::commit`] with the same
-    /// `needed` ends the window, or [`ProducerCursor::close_window`](super::cursor::ProducerCursor::close_window)
-    /// without a record.
+    /// Opens the window and finds the place of a record of `needed` bytes, a multiple of 8, that leaves `reserved` bytes
+    /// free. `may` is called inside the window. The caller then stores the record's bytes and the head of the filler.
+    /// [`Self::commit`] with the same `needed` ends the window, or
+    /// [`ProducerCursor::close_window`](super::cursor::ProducerCursor::close_window) without a record.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ pub struct LaneView {
     /// Generation of the process in which the lane was last checked.
     pub turn: u64,
     /// The word with the current generation.
-    pub turn_word: *const AtomicU64,
+    pub turn_word: &'static AtomicU64,
     /// The lane's published position.
     pub head_word: *const AtomicU64,
     /// The lane's mark of an open window.

@@ -412,7 +412,7 @@ pub fn abandon() -> bool {
     was_open
 }
 
-/// Whether this thread has reserved room and not committed, or is inside a push that the caller interrupted.
+/// Whether this thread has called [`reserve`], and neither [`commit`] nor [`abandon`].
 pub fn is_interrupting() -> bool {
     // SAFETY: only this thread has the pointer.
     unsafe { PUSHER.get().as_ref() }.is_some_and(|pusher| pusher.producer.has_open_record())
