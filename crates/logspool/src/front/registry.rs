@@ -3,18 +3,18 @@
 //! Sinks, formats, routes and call sites have ids of one pipeline. After a fork the child has a new pipeline, so
 //! everything is defined again at the first call there.
 //!
-//! Atomics belong in `queue` and `stats`; those of this file are an exception: the lowest level, which every call reads.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: what every call reads.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
 use logspool_record::format::{Format, FormatSpec, Need};
 use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::output::Output;
-use crate::pipeline;
+use crate::pipeline::{self, Refusal};
 
 /// What the program has configured. It never changes after the start.
 #[derive(Debug)]
@@ -24,6 +24,9 @@ pub(super) struct Settings {
     /// Prefixes of targets, each with the lowest level of its records.
     pub(super) target_levels: Vec<(String, u16)>,
 }
+
+/// Whether a format shows the thread.
+static SHOWS_THREAD: AtomicBool = AtomicBool::new(false);
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 /// The lowest level of a record. Above every level until the program has started logging.
@@ -39,6 +42,32 @@ struct Defined {
     routes: HashMap<String, Option<u32>>,
 }
 
+/// Where the records of a call site go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SiteRoute {
+    /// Id in the route table.
+    Id(u32),
+    /// The settings leave records of this level out.
+    Unwanted,
+    /// There is no queue, no output could be opened, or the table of routes is full. The records are refused.
+    Missing,
+}
+
+impl SiteRoute {
+    /// The id. A record of this level that has none is counted.
+    #[inline(always)]
+    pub(super) fn id(self, level: u16) -> Option<u32> {
+        match self {
+            Self::Id(id) => Some(id),
+            Self::Unwanted => None,
+            Self::Missing => {
+                pipeline::refuse(level, Refusal::NoLane);
+                None
+            }
+        }
+    }
+}
+
 /// Ids of a call site in one pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteIds {
@@ -46,10 +75,7 @@ pub struct SiteIds {
     pub(super) epoch: u64,
     /// Id in the site table, or 0: the caller then makes the text.
     pub(super) site: u32,
-    /// Id in the route table; `None` if no output accepts the records.
-    pub(super) route: Option<u32>,
-    /// Whether a format shows the thread.
-    pub(super) shows_thread: bool,
+    pub(super) route: SiteRoute,
 }
 
 /// The lowest level of a record, as its number.
@@ -62,9 +88,20 @@ pub(super) fn set_min_level(level: u16) {
     MIN_LEVEL.store(level, Ordering::Relaxed);
 }
 
+/// Whether a record brings its thread, because a format shows it.
+#[inline(always)]
+pub(super) fn shows_thread() -> bool {
+    SHOWS_THREAD.load(Ordering::Relaxed)
+}
+
 /// Stores the settings. `false`: the program has started logging before.
 pub(super) fn set(settings: Settings) -> bool {
-    SETTINGS.set(settings).is_ok()
+    let shows_thread = settings.shows_thread();
+    let is_first = SETTINGS.set(settings).is_ok();
+    if is_first {
+        SHOWS_THREAD.store(shows_thread, Ordering::Relaxed);
+    }
+    is_first
 }
 
 impl Settings {
@@ -157,17 +194,17 @@ const MAX_TARGET_ROUTES: usize = 4096;
 /// Defines a call site, if there is one, and its route in the current pipeline.
 #[cold]
 pub(super) fn define(site: Option<&SiteDefinition>, target: &str, level: u16) -> SiteIds {
-    let none = SiteIds { epoch: pipeline::id_epoch(), site: 0, route: None, shows_thread: false };
-    let Some(settings) = SETTINGS.get() else { return none };
+    let unwanted = SiteIds { epoch: pipeline::id_epoch(), site: 0, route: SiteRoute::Unwanted };
+    let Some(settings) = SETTINGS.get() else { return unwanted };
     if !settings.accepts(target, level) {
-        return none;
+        return unwanted;
     }
     DEFINED.with(|defined| {
         for reason in defined.refresh(settings) {
             crate::fallback::report(&format!("an output cannot be opened after a fork: {reason}"));
         }
-        let route = defined.route(target);
+        let route = defined.route(target).map_or(SiteRoute::Missing, SiteRoute::Id);
         let site = site.and_then(pipeline::define_site).unwrap_or(0);
-        SiteIds { epoch: defined.epoch, site, route, shows_thread: settings.shows_thread() }
+        SiteIds { epoch: defined.epoch, site, route }
     })
 }

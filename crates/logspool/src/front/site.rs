@@ -39,11 +39,11 @@ pub struct Call<'a> {
     route: u32,
 }
 
-/// Begins a call at a place. `None` if no output accepts its record.
+/// Begins a call at a place. `None`: its record is not wanted, or refused and counted.
 #[cfg(any(feature = "log", feature = "tracing"))]
 pub(super) fn begin_at(key: &super::places::PlaceKey<'_>) -> Option<Call<'static>> {
     let ids = super::places::find(key);
-    Some(Call { site: None, level: key.level, ids, route: ids.route? })
+    Some(Call { site: None, level: key.level, ids, route: ids.route.id(key.level as u16)? })
 }
 
 impl CallSite {
@@ -57,14 +57,14 @@ impl CallSite {
         Self { level, target, file, line, function, template, ids: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Begins a call. `None` if no output accepts its record.
+    /// Begins a call. `None`: its record is not wanted, or refused and counted.
     #[inline]
     pub fn begin(&self) -> Option<Call<'_>> {
         if (self.level as u16) < registry::min_level() {
             return None;
         }
         let ids = self.ids();
-        Some(Call { site: Some(self), level: self.level, ids, route: ids.route? })
+        Some(Call { site: Some(self), level: self.level, ids, route: ids.route.id(self.level as u16)? })
     }
 
     #[inline]
@@ -123,7 +123,7 @@ impl Call<'_> {
 
     #[inline(always)]
     fn queue(self, fields: &impl Arguments, texts: &[(u8, &str)], arguments: &impl Arguments) {
-        if self.ids.shows_thread {
+        if registry::shows_thread() {
             with_thread(|id, name| {
                 let texts: Vec<_> = [(tag::THREAD_NAME, name)].into_iter().chain(texts.iter().copied()).collect();
                 self.push(Some(id), fields, &texts, arguments);
