@@ -1,6 +1,6 @@
 //! Installs what runs when the process forks, crashes or ends.
 //!
-//! Atomics belong in `queue` and `stats`; those of this file are an exception: the flags of what is installed.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: they say what is installed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,11 +14,6 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static CRASH_SIGNALS: AtomicBool = AtomicBool::new(true);
 /// Whether the language binding handles forks itself.
 static FORKS_ARE_HANDLED: AtomicBool = AtomicBool::new(false);
-
-unsafe extern "C" {
-    // `at_quick_exit` is part of the C standard, but the crate `libc` does not declare it.
-    fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
-}
 
 /// Call it in a binding whose language calls the core at each fork, as CPython does.
 pub fn forks_are_handled() {
@@ -65,31 +60,6 @@ fn install() {
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
-    extern "C" fn at_exit() {
-        let _ = std::panic::catch_unwind(|| pipeline::end(pipeline::shutdown_timeout()));
-    }
-    extern "C" fn before_fork() {
-        let _ = std::panic::catch_unwind(pipeline::before_fork);
-    }
-    extern "C" fn in_parent() {
-        let _ = std::panic::catch_unwind(|| {
-            pipeline::after_fork_in_parent();
-            pipeline::watch_after_fork();
-        });
-    }
-    extern "C" fn in_child() {
-        let _ = std::panic::catch_unwind(pipeline::after_fork_in_child);
-    }
-    // SAFETY: plain functions without captures.
-    unsafe {
-        libc::atexit(at_exit);
-        at_quick_exit(at_exit);
-        if !FORKS_ARE_HANDLED.load(Ordering::Relaxed) {
-            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
-        }
-    }
-    pipeline::install_signal_drain(pipeline::shutdown_timeout());
-    if CRASH_SIGNALS.load(Ordering::Relaxed) {
-        pipeline::install_crash_drain();
-    }
+    let forks = !FORKS_ARE_HANDLED.load(Ordering::Relaxed);
+    pipeline::handle_process_events(forks, CRASH_SIGNALS.load(Ordering::Relaxed));
 }

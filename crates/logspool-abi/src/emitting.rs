@@ -65,8 +65,7 @@ fn head(logger: &LoggerHandle, site: u32, level: u16) -> Result<Head, Failure> {
 /// The definition of a site inside a record.
 fn inline_site(site: &SiteDefinition) -> Vec<u8> {
     let mut encoder = Encoder::new();
-    encoder.bytes.push(tag::SITE);
-    site.encode(&mut encoder);
+    site.encode_inline(&mut encoder);
     encoder.bytes
 }
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use crate::record::{Encoder, Value, Values};
+use crate::tag;
 
 /// A place in the program that calls a logger.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -196,6 +197,12 @@ impl SiteDefinition {
         if has_grammar {
             encoder.int(i64::from(self.grammar.number()));
         }
+    }
+
+    /// Appends the definition as the value of a record whose site has no id.
+    pub fn encode_inline(&self, encoder: &mut Encoder) {
+        encoder.bytes.push(tag::SITE);
+        self.encode(encoder);
     }
 
     /// Decodes the items of a tuple that [`SiteDefinition::encode`] wrote.

@@ -29,7 +29,6 @@ fn record() -> Encoder {
     let mut encoder = Encoder::new();
     encoder.context_str(tag::THREAD_NAME, "MainThread").context_int(tag::THREAD, 7).field("user").str("é");
     encoder.field("pair").tuple(2).int(1).str("b").context_str(tag::EXCEPTION, "Traceback");
-    encoder.bytes.push(tag::SITE);
     let site = SiteDefinition {
         file: "/x/a.py".to_owned(),
         line: 3,
@@ -37,7 +36,7 @@ fn record() -> Encoder {
         template: Some("%s %5d %.2f %r".to_owned()),
         ..SiteDefinition::default()
     };
-    site.encode(&mut encoder);
+    site.encode_inline(&mut encoder);
     encoder.str("text").int(5).float(0.5).raw_bytes(b"\xff").rendered("x").none().bool(true);
     encoder
 }

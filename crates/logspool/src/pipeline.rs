@@ -13,7 +13,7 @@
 //! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
 //! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
 //! - `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
-//! - `in_handler`, `crash`, `signals`, `life`: signals, forks and the end.
+//! - `in_handler`, `crash`, `signals`, `life`, `process_events`: signals, forks and the end.
 
 mod admission;
 mod beginning;
@@ -28,6 +28,7 @@ mod life;
 mod options;
 mod outlets;
 mod place;
+mod process_events;
 mod recovery;
 mod refused;
 mod relatives;
@@ -63,6 +64,7 @@ pub use life::{
 pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};
 pub use place::MIN_FREE_BYTES;
+pub use process_events::{call_at_exit, handle_process_events};
 pub use recovery::{orphans, recover, recover_targets, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};

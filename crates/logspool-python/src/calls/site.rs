@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use logspool::pipeline;
 use logspool_record::definition::SiteDefinition;
-use logspool_record::{Encoder, tag};
+use logspool_record::Encoder;
 use logspool_sys::published::Published;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
@@ -94,8 +94,7 @@ impl SiteId {
         }
         SiteName::Inline(self.inline.get_or_init(|| {
             let mut encoder = Encoder::new();
-            encoder.bytes.push(tag::SITE);
-            definition.encode(&mut encoder);
+            definition.encode_inline(&mut encoder);
             encoder.bytes
         }))
     }

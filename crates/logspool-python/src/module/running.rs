@@ -156,10 +156,6 @@ pub fn remove_crash_drain() {
 /// Drain the queue once more when libc ends the process, after the interpreter has ended.
 #[pyfunction]
 pub fn register_exit_drain() -> PyResult<()> {
-    unsafe extern "C" {
-        // `at_quick_exit` is part of the C standard, but the crate `libc` does not declare it.
-        fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
-    }
     fn finish(drain: fn(Duration) -> u64) {
         let _ = std::panic::catch_unwind(|| {
             let timeout = pipeline::shutdown_timeout();
@@ -178,8 +174,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     // libc list runs.
     // SAFETY: a plain function without captures; each list calls it at most once per process.
     unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-    // SAFETY: plain functions without captures. quick_exit(3) has its own list.
-    if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
+    if pipeline::call_at_exit(at_exit) {
         Ok(())
     } else {
         Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))

@@ -457,8 +457,7 @@ mod tests {
         let site = |line: u32| SiteDefinition { line, function: format!("f{line}"), ..SiteDefinition::default() };
         let sites: Vec<_> = (0..150).map(|line| CompiledSite::new(site(line))).collect();
         let mut inline = Encoder::new();
-        inline.bytes.push(tag::SITE);
-        site(777).encode(&mut inline);
+        site(777).encode_inline(&mut inline);
         inline.context_str(tag::MESSAGE, "m");
         let mut plain = Encoder::new();
         plain.context_str(tag::MESSAGE, "m");

@@ -25,12 +25,6 @@ impl ValueWriter {
         Self { next, left: bytes }
     }
 
-    /// Writes values that are encoded already.
-    #[cfg(any(feature = "log", feature = "tracing"))]
-    pub(super) fn encoded(&mut self, values: &[u8]) {
-        self.put(values);
-    }
-
     /// Overwrites the bytes that were announced and not written, which hold those of an older record.
     #[inline(always)]
     pub(super) fn finish(&mut self) {
@@ -141,17 +135,27 @@ impl<A: Argument> Argument for Keyed<'_, A> {
     }
 }
 
-/// The encoded definition of a call site, in a record whose site has no id.
-#[derive(Debug)]
-pub(super) struct InlineSite(pub(super) Vec<u8>);
+/// Values that are encoded already.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Encoded(pub(super) Vec<u8>);
 
-impl Argument for InlineSite {
+impl Encoded {
+    /// Appends a value.
+    #[cfg(any(test, feature = "log", feature = "tracing"))]
+    pub(super) fn push(&mut self, value: &(impl Argument + ?Sized)) {
+        let (start, bytes) = (self.0.len(), value.bytes());
+        self.0.resize(start + bytes, 0);
+        // SAFETY: the vector has that many bytes from `start` on, and nothing else uses it.
+        value.write(&mut unsafe { ValueWriter::new(self.0[start..].as_mut_ptr(), bytes) });
+    }
+}
+
+impl Argument for Encoded {
     fn bytes(&self) -> usize {
-        1 + self.0.len()
+        self.0.len()
     }
 
     fn write(&self, to: &mut ValueWriter) {
-        to.put(&[tag::SITE]);
         to.put(&self.0);
     }
 }
@@ -392,12 +396,9 @@ mod tests {
     use super::*;
 
     fn written(value: &(impl Argument + ?Sized)) -> Vec<u8> {
-        let mut bytes = vec![0; value.bytes()];
-        // SAFETY: the vector has that many bytes, and nothing else uses it.
-        let mut writer = unsafe { ValueWriter::new(bytes.as_mut_ptr(), bytes.len()) };
-        value.write(&mut writer);
-        assert_eq!(0, writer.left, "fewer bytes than announced");
-        bytes
+        let mut encoded = Encoded::default();
+        encoded.push(value);
+        encoded.0
     }
 
     fn read(bytes: &[u8]) -> Value<'_> {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use logspool_record::format::{Format, FormatSpec, Style};
 
+use super::Level;
 use super::output::Output;
 use super::registry::{self, Settings};
-use super::{Level, process};
 use crate::pipeline::{self, Options};
 
 /// The default format of a line.
@@ -158,7 +158,7 @@ impl Builder {
         if !registry::set(settings) {
             return Err(StartError::AlreadyStarted);
         }
-        process::write_at_its_end(crash_signals);
+        pipeline::handle_process_events(true, crash_signals);
         registry::set_min_level(self.level as u16);
         Ok(())
     }

@@ -13,7 +13,7 @@
 use log::kv::{Error, Key, Value, VisitSource, VisitValue};
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 
-use super::argument::{Argument, ValueWriter};
+use super::argument::{Encoded, Keyed};
 use super::places::PlaceKey;
 use super::{Level, registry, site};
 
@@ -61,7 +61,7 @@ impl Log for LogFront {
             function: "",
         };
         let Some(call) = site::begin_at(&key) else { return };
-        let mut fields = Fields::default();
+        let mut fields = Encoded::default();
         // The visitor reports no error.
         let _ = record.key_values().visit(&mut fields);
         call.send_text(&(fields, ()), *record.args());
@@ -72,84 +72,60 @@ impl Log for LogFront {
     }
 }
 
-/// Encoded keys and values of a record.
-#[derive(Debug, Default)]
-pub(super) struct Fields(pub(super) Vec<u8>);
-
-impl Fields {
-    pub(super) fn push(&mut self, key: &str, value: impl Argument) {
-        let field = super::Keyed(key, value);
-        let (start, bytes) = (self.0.len(), field.bytes());
-        self.0.resize(start + bytes, 0);
-        // SAFETY: the vector has that many bytes from `start` on, and nothing else uses it.
-        field.write(&mut unsafe { ValueWriter::new(self.0[start..].as_mut_ptr(), bytes) });
-    }
-}
-
-impl Argument for Fields {
-    fn bytes(&self) -> usize {
-        self.0.len()
-    }
-
-    fn write(&self, to: &mut ValueWriter) {
-        to.encoded(&self.0);
-    }
-}
-
-impl<'kvs> VisitSource<'kvs> for Fields {
+impl<'kvs> VisitSource<'kvs> for Encoded {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
         value.visit(OneField { fields: self, key: key.as_str() })
     }
 }
 
 struct OneField<'a> {
-    fields: &'a mut Fields,
+    fields: &'a mut Encoded,
     key: &'a str,
 }
 
 impl<'v> VisitValue<'v> for OneField<'_> {
     fn visit_any(&mut self, value: Value<'_>) -> Result<(), Error> {
-        self.fields.push(self.key, super::display(value));
+        self.fields.push(&Keyed(self.key, super::display(value)));
         Ok(())
     }
 
     fn visit_u64(&mut self, value: u64) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_i64(&mut self, value: i64) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_u128(&mut self, value: u128) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_i128(&mut self, value: i128) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_f64(&mut self, value: f64) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_bool(&mut self, value: bool) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_str(&mut self, value: &str) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 
     fn visit_char(&mut self, value: char) -> Result<(), Error> {
-        self.fields.push(self.key, value);
+        self.fields.push(&Keyed(self.key, value));
         Ok(())
     }
 }

@@ -25,7 +25,6 @@ mod macros;
 mod output;
 #[cfg(any(feature = "log", feature = "tracing"))]
 mod places;
-mod process;
 mod registry;
 mod site;
 pub mod template;

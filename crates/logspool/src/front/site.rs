@@ -12,7 +12,7 @@ use logspool_record::{Encoder, Head, tag};
 use logspool_sys::published::Published;
 
 use super::Level;
-use super::argument::{Arguments, InlineSite, ValueWriter};
+use super::argument::{Arguments, Encoded, ValueWriter};
 use super::registry::{self, SiteIds};
 use crate::pipeline::{self, Push, Refusal, Room, Waiter};
 
@@ -116,9 +116,8 @@ impl Call<'_> {
     #[cold]
     fn send_without_id(self, site: &CallSite, fields: &impl Arguments, arguments: &impl Arguments) {
         let mut encoder = Encoder::new();
-        site.definition().encode(&mut encoder);
-        let site = InlineSite(encoder.bytes);
-        self.queue(&(site, fields), &[], arguments);
+        site.definition().encode_inline(&mut encoder);
+        self.queue(&(Encoded(encoder.bytes), fields), &[], arguments);
     }
 
     #[inline(always)]

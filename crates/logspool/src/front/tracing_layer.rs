@@ -23,7 +23,7 @@ use tracing_core::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::argument::{Argument, Keyed, ValueWriter};
+use super::argument::{Argument, Encoded, Keyed, ValueWriter};
 use super::places::PlaceKey;
 use super::{Level, registry, site};
 
@@ -52,17 +52,19 @@ struct RecordedFields {
 #[derive(Debug)]
 struct RecordedField {
     name: &'static str,
-    bytes: Vec<u8>,
+    encoded: Encoded,
 }
 
 impl RecordedFields {
+    fn put_encoded(&mut self, name: &'static str, encoded: Encoded) {
+        self.fields.retain(|known| known.name != name);
+        self.fields.push(RecordedField { name, encoded });
+    }
+
     fn put(&mut self, field: &Field, value: impl Argument) {
-        let keyed = Keyed(field.name(), value);
-        let mut bytes = vec![0; keyed.bytes()];
-        // SAFETY: the vector has that many bytes, and nothing else uses it.
-        keyed.write(&mut unsafe { ValueWriter::new(bytes.as_mut_ptr(), bytes.len()) });
-        self.fields.retain(|known| known.name != field.name());
-        self.fields.push(RecordedField { name: field.name(), bytes });
+        let mut encoded = Encoded::default();
+        encoded.push(&Keyed(field.name(), value));
+        self.put_encoded(field.name(), encoded);
     }
 }
 
@@ -112,19 +114,13 @@ impl Visit for RecordedFields {
     }
 }
 
-/// The fields of an event and of its spans, in the order in which a record shows them.
-struct EventFields<'a> {
-    /// Encoded fields.
-    parts: Vec<&'a [u8]>,
-}
-
-impl Argument for EventFields<'_> {
+impl Argument for RecordedFields {
     fn bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.len()).sum()
+        self.fields.iter().map(|field| field.encoded.bytes()).sum()
     }
 
     fn write(&self, to: &mut ValueWriter) {
-        self.parts.iter().for_each(|part| to.encoded(part));
+        self.fields.iter().for_each(|field| field.encoded.write(to));
     }
 }
 
@@ -163,25 +159,20 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
         let mut own = RecordedFields::default();
         event.record(&mut own);
         let mut names = String::new();
-        let mut fields: Vec<(&'static str, Vec<u8>)> = Vec::new();
-        let mut add = |name: &'static str, bytes: &[u8]| {
-            fields.retain(|(known, _)| *known != name);
-            fields.push((name, bytes.to_vec()));
-        };
+        let mut fields = RecordedFields::default();
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
             let separator = if names.is_empty() { "" } else { ":" };
             let _ = write!(names, "{separator}{}", span.name());
             if let Some(recorded) = span.extensions().get::<RecordedFields>() {
-                recorded.fields.iter().for_each(|field| add(field.name, &field.bytes));
+                recorded.fields.iter().for_each(|field| fields.put_encoded(field.name, field.encoded.clone()));
             }
         }
-        own.fields.iter().for_each(|field| add(field.name, &field.bytes));
-        let parts = EventFields { parts: fields.iter().map(|(_, bytes)| bytes.as_slice()).collect() };
+        own.fields.into_iter().for_each(|field| fields.put_encoded(field.name, field.encoded));
         let message = format_args!("{}", own.message);
         if names.is_empty() {
-            call.send_text(&(parts, ()), message);
+            call.send_text(&(fields, ()), message);
         } else {
-            call.send_text(&(Keyed("span", names.as_str()), (parts, ())), message);
+            call.send_text(&(Keyed("span", names.as_str()), (fields, ())), message);
         }
     }
 }
