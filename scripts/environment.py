@@ -1,7 +1,8 @@
 """Virtual environments of the project, each made once and brought up to date only where its inputs changed.
 
 `.venv-3.12` holds what the tests need, `.venv-3.12-bench` and `.venv-3.12-demo` what their names say.
-The extension is built in release mode, with one cargo target folder for each version of Python.
+The extension is built in release mode, for the matrix with less optimisation. Each version of Python has its own cargo
+target folder.
 Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
 """
 
@@ -109,9 +110,9 @@ class Environment:
             command += ["--no-build-isolation"]
         return subprocess.run([*command, *requirements], capture_output=True, text=True)
 
-    def build_extension(self) -> "Environment":
-        """Build the native module in release mode and make the package importable here."""
-        if self._stamped("extension", _extension_facts(self.interpreter)):
+    def build_extension(self, profile: str = "release") -> "Environment":
+        """Build the native module by a profile of cargo and make the package importable here."""
+        if self._stamped("extension", _extension_facts(self.interpreter, profile)):
             return self
         terminal.note(f"building the extension for Python {self.interpreter.tag}")
         with locked("python-sources"):
@@ -120,7 +121,7 @@ class Environment:
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
             run(
-                [str(tools() / "bin" / "maturin"), "develop", "--release", "--quiet", *linked],
+                [str(tools() / "bin" / "maturin"), "develop", "--profile", profile, "--quiet", *linked],
                 VIRTUAL_ENV=str(self.folder),
                 CARGO_TARGET_DIR=str(target),
                 PYO3_PYTHON=self.python,
@@ -128,7 +129,7 @@ class Environment:
                 **build_variables(self.interpreter),
             )
         self._stamp("editable", str(ROOT))
-        self._stamp("extension", _extension_facts(self.interpreter))
+        self._stamp("extension", _extension_facts(self.interpreter, profile))
         return self
 
     def _stamp_path(self, label: str) -> Path:
@@ -167,13 +168,15 @@ def tools() -> Path:
     return environment.folder
 
 
-def ensure_for_tests(interpreter: interpreters.Interpreter, *, libraries: bool = True) -> Environment:
+def ensure_for_tests(
+    interpreter: interpreters.Interpreter, *, libraries: bool = True, profile: str = "release"
+) -> Environment:
     """Return the environment of an interpreter with the package, the test tools and maybe the tested libraries."""
     with locked(f"venv-{interpreter.tag}"):
         environment = Environment(interpreter).ensure()
         environment.install("test", extras("test"))
         if not libraries:
-            return environment.build_extension()
+            return environment.build_extension(profile)
         wanted = read_requirements(REQUIREMENTS / "libraries.txt")
         # Some of them take minutes to build from source, and then mostly fail.
         failed = environment.install_what_can_be("libraries", wanted, wheels_only=True)
@@ -181,7 +184,7 @@ def ensure_for_tests(interpreter: interpreters.Interpreter, *, libraries: bool =
             terminal.note(terminal.paint(f"not installable on {interpreter.tag}: {requirement}: {reason}", "yellow"))
         if failed and interpreter.tag in ("3.10", "3.11", "3.12", "3.13"):
             raise terminal.fail(f"libraries that the tests need are missing on {interpreter.tag}")
-        return environment.build_extension()
+        return environment.build_extension(profile)
 
 
 def extras(name: str) -> list[str]:
@@ -221,7 +224,7 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-def _extension_facts(interpreter: interpreters.Interpreter) -> str:
+def _extension_facts(interpreter: interpreters.Interpreter, profile: str) -> str:
     """Describe everything that goes into the native module, and the module that came out last."""
     sources = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml")]
     sources += sorted(path for path in (ROOT / "crates").rglob("*") if path.is_file())
@@ -230,7 +233,7 @@ def _extension_facts(interpreter: interpreters.Interpreter) -> str:
     pattern = f"_native.cpython-{interpreter.tag.replace('.', '')}-*.so"
     for module in sorted((ROOT / "python" / "logspool").glob(pattern)):
         facts.append(f"{module.name} {module.stat().st_size} {module.stat().st_mtime_ns}")
-    return "\n".join([f"{os.path.realpath(interpreter.executable)} {interpreter.version}", *facts])
+    return "\n".join([f"{os.path.realpath(interpreter.executable)} {interpreter.version} {profile}", *facts])
 
 
 def _digest(data: bytes) -> str:

@@ -1,10 +1,25 @@
 """Build programs of the checkout, and say where they lie."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+#: The packages whose programs do not need a Python.
+WORKSPACE = ["--workspace", "--exclude", "logspool-python"]
+
+
+def cargo_build(package: str, *options: str) -> list[str]:
+    """Return the command that builds what the options choose of a package.
+
+    cargo builds a library anew if another choice of packages asks for other features of it. Where the Rust tests are
+    built anyway, LOGSPOOL_CARGO_SCOPE=workspace makes the choice theirs, which finds all libraries built.
+    """
+    is_wide = os.environ.get("LOGSPOOL_CARGO_SCOPE") == "workspace" and "--release" not in options
+    chosen = [*WORKSPACE, "--tests"] if is_wide else ["--package", package]
+    return ["cargo", "build", "--quiet", *chosen, *options]
 
 
 def build_all(package: str, *options: str) -> dict[str, Path]:
@@ -15,10 +30,15 @@ def build_all(package: str, *options: str) -> dict[str, Path]:
     Raises:
         subprocess.CalledProcessError: One cannot be built; cargo has said why.
     """
-    command = ["cargo", "build", "--quiet", "--package", package, "--message-format=json", *options]
+    command = [*cargo_build(package, *options), "--message-format=json"]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in built.stdout.splitlines()]
-    return {message["target"]["name"]: Path(message["executable"]) for message in messages if message.get("executable")}
+    programs = [message for message in messages if message.get("executable")]
+    return {
+        message["target"]["name"]: Path(message["executable"])
+        for message in programs
+        if message["target"]["name"] in options and not message["profile"]["test"]
+    }
 
 
 def build(package: str, *options: str) -> Path:

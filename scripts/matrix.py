@@ -35,9 +35,10 @@ def main() -> None:
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
         begin = time.monotonic()
         try:
-            code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False)
+            code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False, profile="matrix")
             if code == 0 and _marked_tests():
-                code = run_pytest(interpreter, ["tests/e2e", "-m", MARK], "matrix-e2e", libraries=False)
+                marked = ["tests/e2e", "-m", MARK]
+                code = run_pytest(interpreter, marked, "matrix-e2e", libraries=False, profile="matrix")
         except SystemExit as end:
             code = int(end.code or 1)
         results.append((interpreter, code, time.monotonic() - begin))

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import executables
 import terminal
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,7 +67,8 @@ def version() -> str:
 
 def build(profile: str) -> Path:
     """Build the libraries and return their folder."""
-    subprocess.run(["cargo", "build", "--quiet", "--package", "logspool-c", "--profile", profile], cwd=ROOT, check=True)
+    options = [] if profile == "dev" else ["--release"] if profile == "release" else ["--profile", profile]
+    subprocess.run(executables.cargo_build("logspool-c", "--lib", *options), cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return target / ("debug" if profile == "dev" else profile)
 

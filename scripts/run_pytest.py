@@ -19,10 +19,15 @@ NOTHING_TESTED = 5
 
 
 def run_pytest(
-    interpreter: interpreters.Interpreter, arguments: Sequence[str], label: str, *, libraries: bool = True
+    interpreter: interpreters.Interpreter,
+    arguments: Sequence[str],
+    label: str,
+    *,
+    libraries: bool = True,
+    profile: str = "release",
 ) -> int:
     """Run pytest in the interpreter's environment and return its exit code."""
-    prepared = environment.ensure_for_tests(interpreter, libraries=libraries)
+    prepared = environment.ensure_for_tests(interpreter, libraries=libraries, profile=profile)
     report = environment.BUILD / "reports" / f"pytest-{label}-{interpreter.tag}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
