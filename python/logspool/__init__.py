@@ -106,6 +106,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"logspool.{home}"), name)
     elif name == "__version__":
         value = importlib.import_module("logspool._native").__version__
+    elif name == "_native":
+        # PyCapsule_Import("logspool._native._C_API") of an extension module asks for the attribute.
+        value = importlib.import_module("logspool._native")
     else:
         raise AttributeError(f"module 'logspool' has no attribute {name!r}")
     globals()[name] = value

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "crates/logspool-c/include"
 PROGRAMS = Path(__file__).parent / "programs"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+@pytest.fixture(autouse=True)
+def queue_dir(monkeypatch):
+    """Give a test its own queue folder: a process of another test would deliver what a killed program left, too."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="logspool-native-", dir=memory, ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("LOGSPOOL_QUEUE_DIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -43,6 +43,12 @@ def test_every_accepted_record_is_in_the_file_once(program, tmp_path, end, code)
     assert [f"line {i}" for i in range(COUNT)] == recovered(program, path)
 
 
+def test_the_environment_names_the_queue_folder(program, tmp_path, queue_dir):
+    assert run(program("ends"), tmp_path / "a.log", "kill", COUNT).returncode == -signal.SIGKILL
+    assert [path.name for path in queue_dir.rglob("*") if path.is_file()], "what the killed program left"
+    assert len(recovered(program, tmp_path / "a.log")) == COUNT
+
+
 def test_children_log_with_their_parents_handles(program, tmp_path):
     path = tmp_path / "a.log"
     done = run(program("ends"), path, "fork", FORKS, timeout=600)
@@ -79,6 +85,7 @@ WRONG = {
     "null name": (0, "NULL"),
     "null sinks": (0, "at most 64"),
     "unknown sink": (0, "id 99"),
+    "found 3000 times": (0, ""),
     "null site": (0, "NULL"),
     "size 0": (0, "sizeof"),
     "unknown grammar": (0, "grammar 9"),
@@ -112,6 +119,18 @@ def test_a_wrong_input_is_a_code_with_a_text(program, tmp_path):
     assert [] == [(what, shown[what]) for what, wrong in is_wrong.items() if wrong]
     unreadable = "\N{REPLACEMENT CHARACTER}" * 2
     assert [f"n a{unreadable}b", "n 0"] == (tmp_path / "a.log").read_text().splitlines()
+
+
+def test_a_copy_with_another_major_version_is_refused_with_a_text(program, tmp_path):
+    done = run(program("other_major"), tmp_path / "a.log")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    text = "another copy of logspool has the queue of this process, with major version 2 of the interface"
+    assert [text] == list({row[2].split(";")[0] for row in rows})
+    failed = {"configure": -7, "sink_open": 0, "logger": 0, "site": 0, "text": -7, "reserve": 0, "flush": -7}
+    assert failed == {row[0]: int(row[1]) for row in rows}
+    assert not (tmp_path / "a.log").exists()
 
 
 def test_clang_finds_nothing_either(program):

@@ -34,7 +34,9 @@ class setup_error : public std::runtime_error {
 };
 
 /// Text of the last error of this thread.
-inline const char *last_error() { return detail::has_api() ? detail::api().last_error() : "logspool::use() was not called"; }
+inline const char *last_error() {
+    return detail::has_api() ? detail::api().last_error() : detail::missing_api();
+}
 
 namespace detail {
 

@@ -64,7 +64,8 @@ fn find_or_add(
     let id = found.ok_or_else(|| Failure::new(Status::Failed, "there are too many loggers"))?;
     let Some(logger) = LOGGERS.get(id) else { return Err(Failure::unknown("logger", id)) };
     logger.public.level.store(u32::from(level), Ordering::Relaxed);
-    if !sinks.is_empty() {
+    // Each list of sinks takes a route of the queue, so the same list keeps its route.
+    if !sinks.is_empty() && sinks != *logger.sinks.lock() {
         *logger.sinks.lock() = Box::leak(sinks.to_vec().into_boxed_slice());
         let shows_thread = sinks.iter().filter_map(|id| SINKS.get(*id)).any(|sink| sink.shows_thread);
         logger.public.needs.store(if shows_thread { NEEDS_THREAD } else { 0 }, Ordering::Relaxed);

@@ -15,6 +15,7 @@ use std::time::Duration;
 use logspool::option::FOR_EVER;
 use logspool::{copies, pipeline};
 use logspool_record::definition::SiteDefinition;
+use logspool_sys::fork_safe_lock::ForkSafeLock;
 use logspool_sys::generation;
 use logspool_sys::published::Published;
 
@@ -161,6 +162,26 @@ fn slowly<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     call()
 }
 
+/// Held by each definition, and while the queue is handed over: a definition is made before, and replayed, or made by the
+/// other copy.
+static DEFINING: ForkSafeLock<()> = ForkSafeLock::new(());
+
+/// Runs a definition in this copy. `None`: this copy has handed the queue over; make it by [`moved_table`].
+fn defining<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
+    let mut moved = false;
+    let defined = fenced(failed, || {
+        beginning(|| {
+            await_handles();
+            let _held = DEFINING.lock();
+            moved = HANDED_OVER.observe();
+            let refused =
+                || Err(Failure::new(Status::Failed, "the queue is handed over to another copy of the library"));
+            if moved { refused() } else { call() }
+        })
+    });
+    (!moved).then_some(defined)
+}
+
 /// As [`slowly`], for calls that begin the queue.
 fn beginning<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     slowly(|| {
@@ -181,16 +202,18 @@ mod own {
     }
 
     pub unsafe extern "C" fn sink_open(address: *const c_char, format: *const c_char) -> u32 {
-        fenced(0, || {
+        let defined = defining(0, || {
             // SAFETY: the contract of the function.
             let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
             let address = address.ok_or_else(|| Failure::invalid("the address of a sink is NULL"))?;
-            beginning(|| sinks::open(&address, format.as_deref()))
-        })
+            sinks::open(&address, format.as_deref())
+        });
+        // SAFETY: the contract of the function.
+        defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.sink_open)(address, format) }))
     }
 
     pub unsafe extern "C" fn logger(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32 {
-        fenced(0, || {
+        let defined = defining(0, || {
             // SAFETY: the contract of the function.
             let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
             if sinks.is_null() && count > 0 || count > 64 {
@@ -198,8 +221,10 @@ mod own {
             }
             // SAFETY: the contract of the function.
             let sinks = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(sinks, count) } };
-            beginning(|| loggers::define(&name, level, sinks))
-        })
+            loggers::define(&name, level, sinks)
+        });
+        // SAFETY: the contract of the function.
+        defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger)(name, level, sinks, count) }))
     }
 
     pub unsafe extern "C" fn logger_level(logger: u32, level: u16) -> c_int {
@@ -208,7 +233,9 @@ mod own {
 
     pub unsafe extern "C" fn site(site: *const SiteInfo) -> u32 {
         // SAFETY: the contract of the function.
-        fenced(0, || beginning(|| unsafe { sites::define(site) }))
+        let defined = defining(0, || unsafe { sites::define(site) });
+        // SAFETY: the contract of the function.
+        defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.site)(site) }))
     }
 
     pub unsafe extern "C" fn emit(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int {
@@ -221,10 +248,10 @@ mod own {
         }
     }
 
-    /// The table to repeat a call with, if it was refused because the queue was handed over meanwhile.
+    /// The table to repeat a call with, if it failed because the queue was handed over meanwhile.
     #[inline]
     fn moved(status: c_int) -> Option<&'static Api> {
-        if status == Status::Refused as c_int { moved_table() } else { None }
+        if [Status::Refused as c_int, Status::Failed as c_int].contains(&status) { moved_table() } else { None }
     }
 
     pub unsafe extern "C" fn text(
@@ -359,6 +386,7 @@ mod own {
                 return Ok(-1);
             }
             slowly(|| {
+                let _held = DEFINING.lock();
                 let number = pipeline::hand_over(HAND_OVER_TIMEOUT);
                 HANDED_OVER.publish(number.is_some());
                 Ok(number.map_or(-1, |number| number as c_longlong))
@@ -465,6 +493,7 @@ pub fn offer() {
         // SAFETY: a table of this major version has the function, and its copy is never unloaded.
         let number = unsafe { ((*table).hand_over)() };
         if number >= 0 {
+            TAKES_HANDLES.publish(true);
             pipeline::continue_after(number as u64);
         }
         number >= 0
@@ -473,6 +502,7 @@ pub fn offer() {
         IN_USE.publish(std::ptr::from_ref(&OWN).cast_mut());
         // SAFETY: the hook gets the table that has just handed over.
         unsafe { ((*(address as *const Api)).replay)(&OWN) };
+        TAKES_HANDLES.publish(false);
     };
     copies::offer(std::ptr::from_ref(&OWN) as u64, &ASK, &CONTINUE);
 }
@@ -488,6 +518,17 @@ fn moved_table() -> Option<&'static Api> {
     }
     (!is_own()).then(in_use)
 }
+
+/// Waits until this copy has the handles of the copy that it takes the queue from: they must keep their ids.
+fn await_handles() {
+    let end = std::time::Instant::now() + MOVING_TIMEOUT;
+    while TAKES_HANDLES.observe() && std::time::Instant::now() < end {
+        logspool_sys::sleep::sleep_interruptibly(Duration::from_micros(100));
+    }
+}
+
+/// Whether another copy is about to define its handles in this one.
+static TAKES_HANDLES: AtomicBool = AtomicBool::new(false);
 
 /// Whether this copy never hands its queue over.
 static KEEPS_QUEUE: AtomicBool = AtomicBool::new(false);

@@ -46,6 +46,9 @@ int main(int argc, char **argv) {
     SHOW_ID("null sinks", logspool_logger("a", 20, NULL, 1));
     SHOW_ID("unknown sink", logspool_logger("a", 20, &unknown, 1));
     logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
+    int others = 0;
+    for (int i = 0; i < 3000; ++i) others += logspool_logger("app", LOGSPOOL_INFO, &sink, 1) != logger;
+    SHOW("found 3000 times", others);
     SHOW_ID("null site", logspool_site(NULL));
     struct logspool_site_info info;
     memset(&info, 0, sizeof info);

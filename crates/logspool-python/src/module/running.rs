@@ -162,9 +162,14 @@ pub fn register_exit_drain() -> PyResult<()> {
             report::report_unwritten(drain(timeout), timeout);
         });
     }
-    // A program that embeds the interpreter may continue after the interpreter ends.
+    // A program that embeds the interpreter may continue after the interpreter ends. If it logs in C or C++, a kill must
+    // not lose its next records, so these begin a queue of their own.
     extern "C" fn after_interpreter() {
-        finish(pipeline::drain);
+        if logspool_abi::loggers::LOGGERS.all().next().is_none() {
+            return finish(pipeline::drain);
+        }
+        finish(pipeline::end);
+        let _ = std::panic::catch_unwind(pipeline::revert_end);
     }
     extern "C" fn at_exit() {
         finish(pipeline::end);

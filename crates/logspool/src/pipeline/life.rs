@@ -29,6 +29,7 @@ const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
 ///
 /// Fails if a value is out of its range, or if it would change an option that is fixed.
 pub fn configure(options: Options) -> Result<(), OptionsError> {
+    let options = settings::with_environment(options);
     options.validate()?;
     if existing().is_some() {
         options.fits(settings::options())?;

@@ -22,9 +22,18 @@ pub(super) fn set(options: Options) {
 
 /// The options in force.
 pub(super) fn options() -> &'static Options {
-    static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
+    static DEFAULT: LazyLock<Options> = LazyLock::new(|| with_environment(Options::default()));
     // SAFETY: stored by `set`, never freed, never changed.
     unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
+}
+
+/// The options with the queue folder that `LOGSPOOL_QUEUE_DIR` names, unless they name one.
+pub(super) fn with_environment(mut options: Options) -> Options {
+    if options.queue_dir.is_none() {
+        let named = std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty());
+        options.queue_dir = named.and_then(|path| std::path::absolute(path).ok());
+    }
+    options
 }
 
 /// Longest time that the end of the process waits, and that `flush()` and `close()` of handlers wait.
