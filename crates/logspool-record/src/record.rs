@@ -94,6 +94,8 @@ pub mod tag {
     pub const BLOB: u8 = 0x4a;
     /// The text of the time, if the caller has made it: `u32` length, UTF-8.
     pub const ASCTIME: u8 = 0x4b;
+    /// An item of a message that is a dict: key as `u32` length and UTF-8, then one value (a tag below `CONTEXT`).
+    pub const ITEM: u8 = 0x4c;
 }
 
 /// The fixed head of a record.
@@ -178,6 +180,8 @@ pub enum Context<'a> {
     Blob(u64),
     /// `asctime`, as a method of the program has made it.
     AscTime(&'a str),
+    /// An item of a message that is a dict.
+    Item(&'a str, Value<'a>),
 }
 
 /// An entry that [`Values::next_entry`] yields.
@@ -259,6 +263,7 @@ impl<'a> Values<'a> {
             tag::EXCEPTION => Context::Exception(self.take_str()?),
             tag::STACK => Context::Stack(self.take_str()?),
             tag::FIELD => Context::Field(self.take_str()?, self.next_value()?),
+            tag::ITEM => Context::Item(self.take_str()?, self.next_value()?),
             tag::SITE => match self.next_value()? {
                 Value::Tuple(items) => Context::Site(items),
                 _ => return None,
@@ -452,6 +457,11 @@ impl Encoder {
     /// Appends the key of an extra field; the caller appends its value next.
     pub fn field(&mut self, key: &str) -> &mut Self {
         self.tagged_bytes(tag::FIELD, key.as_bytes())
+    }
+
+    /// Appends the key of an item of a message that is a dict; the caller appends its value next.
+    pub fn item(&mut self, key: &str) -> &mut Self {
+        self.tagged_bytes(tag::ITEM, key.as_bytes())
     }
 }
 

@@ -33,8 +33,8 @@ class Object(NamedTuple):
 #: Attributes of a record that the collector does not have as the record has them.
 NEVER_SENT = ("msg", "args", "exc_info", "exc_text", "stack_info")
 
-#: Encoders by class, default function and `ensure_ascii`. Equal options have the same encoder.
-_encoders: dict[tuple[type, Any, bool], Callable[[Any], str]] = {}
+#: Encoders by class, default function, `ensure_ascii` and `compact`. Equal options have the same encoder.
+_encoders: dict[tuple[type, Any, bool, bool], Callable[[Any], str]] = {}
 
 #: Maximum number of encoders. Chosen as in `field_texts.rs`.
 _MOST_ENCODERS = 64
@@ -52,9 +52,11 @@ def plain_dumps(serializer: Any) -> bool:
     return is_function_of(serializer, sys.modules["json"], "dumps")
 
 
-def encoder(cls: Any, default: Any, ascii: Any) -> Callable[[Any], str] | str:
+def encoder(cls: Any, default: Any, ascii: Any, compact: bool = False) -> Callable[[Any], str] | str:
     """Return the function that writes a value as `json.dumps(cls=cls, default=default, ensure_ascii=ascii)` does, or
     why there is none. Subclasses of `JSONEncoder` may override `default` only.
+
+    `compact` leaves out the spaces between items, and sorts the keys.
     """
     if type(ascii) is not bool:
         return "its json_ensure_ascii is no bool"
@@ -64,7 +66,7 @@ def encoder(cls: Any, default: Any, ascii: Any) -> Callable[[Any], str] | str:
     if changed_method(cls, cls, _ENCODER_CALLED) or changed_method(cls, json.JSONEncoder, _ENCODER_CALLED):
         return "its json_encoder writes values in its own way"
     try:
-        known = _encoders.get((cls, default, ascii))
+        known = _encoders.get((cls, default, ascii, compact))
     except TypeError:
         return "its json_default cannot be compared"
     if known is None:
@@ -76,11 +78,11 @@ def encoder(cls: Any, default: Any, ascii: Any) -> Callable[[Any], str] | str:
             check_circular=True,
             allow_nan=True,
             indent=None,
-            separators=None,
+            separators=(",", ":") if compact else None,
             default=default,
-            sort_keys=False,
+            sort_keys=compact,
         )
-        known = _encoders.setdefault((cls, default, ascii), made.encode)
+        known = _encoders.setdefault((cls, default, ascii, compact), made.encode)
     return known
 
 

@@ -1,7 +1,6 @@
 """`StdlibFormatter` of ecs-logging: nested JSON objects with sorted keys, the first three keys in front.
 
-Records with extra fields, an exception or a stack take the Python road, because their fields are merged into the
-objects by rules that depend on their names.
+Extra fields are merged into the objects by their names. Records with an exception or a stack take the Python road.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from logspool import _adopt
 from logspool.known._checks import is_function_of, is_text, unknown_release, watch
-from logspool.known._objects import Object, constant, encoder
+from logspool.known._objects import Object, constant, encoder, plain_dumps
 from logspool.known._styled import FIRST, LAST, Derived, texts_of_levels
 
 CALLED = (
@@ -54,7 +53,7 @@ def describe(
     if isinstance(zone, str):
         return zone
     ascii = getattr(formatter, "ensure_ascii", True)
-    encode = encoder(None, None, ascii)
+    encode = encoder(None, sys.modules["ecs_logging._utils"]._json_dumps_fallback, ascii, compact=True)
     if isinstance(encode, str):
         return encode
     if not logging.logProcesses:
@@ -80,7 +79,8 @@ def describe(
                 return "its extra has values that may change"
             if name.startswith("elasticapm_"):
                 return "its extra has fields of Elastic APM"
-            if not formatter._is_field_excluded(name):
+            # The package compares only the first key of such a name with the excluded fields.
+            if not formatter._is_field_excluded(name.split(".")[0]):
                 added.append((name, (name, "constant", text)))
     for name, assignment in added:
         if not _add(members, name.split("."), assignment):
@@ -89,14 +89,16 @@ def describe(
         version = sys.modules["ecs_logging._stdlib"].ECS_VERSION
         if not is_text(version) or not _add(members, ["ecs.version"], ("ecs.version", "constant", encode(version))):
             return "its version of ECS is no plain text"
+    if not all(map(is_text, formatter._exclude_fields)):
+        return "its exclude_fields are no plain text"
     levels = _levels()
     if isinstance(levels, str):
         return levels
     described = Object(
         prefix="",
         ascii=ascii,
-        assignments=[*_front(members, levels), *_written(members), ("", "no extras", "")],
-        hidden=[],
+        assignments=[*_front(members, levels), ("", "nested extras", ""), *_written(members)],
+        hidden=sorted(formatter._exclude_fields),
         hides_private=False,
         renamed=[],
         encode=encode,
@@ -115,7 +117,9 @@ def _changed_module(formatter: Any) -> str | None:
     for name in ("json_dumps", "de_dot", "flatten_dict", "merge_dicts"):
         if not is_function_of(getattr(stdlib, name, None), utils, name):
             return f"{name} is patched"
-    return None if utils.json is json else "json is patched"
+    if not is_function_of(getattr(utils, "_json_dumps_fallback", None), utils, "_json_dumps_fallback"):
+        return "_json_dumps_fallback is patched"
+    return None if utils.json is json and plain_dumps(json.dumps) else "json is patched"
 
 
 def _levels() -> Derived | str:

@@ -144,6 +144,9 @@ def _assignments(
             assigned.append((key, "constant", text))
         if values is defaults:
             assigned += [(name, "attribute", name) for name in fields]
+    # Releases before 3.1 raise for some of these messages if fields are renamed.
+    if _renames_at_once(formatter) or not formatter.rename_fields:
+        assigned.append(("", "message items", ""))
     lines = {
         kind: kind + " lines" if getattr(formatter, option, False) else kind
         for kind, option in (("exception", "exc_info_as_array"), ("stack", "stack_info_as_array"))

@@ -308,6 +308,81 @@ logging.addLevelName(20, "Note")
 step()
 """,
     ),
+    "ecs_fields": (
+        "ecs_logging",
+        """\
+import collections
+import ecs_logging
+first = handler("first.log", ecs_logging.StdlibFormatter(exclude_fields=["@timestamp", "process", "user.secret"]))
+log.addHandler(first)
+side.install()
+cycle = {"a": 1}
+cycle["b"] = cycle
+class Odd:
+    def __repr__(self):
+        fields["added"] = 1
+        return "odd"
+fields = {"user": {"name": "ann", "secret": "x", "odd": Odd()}, "tags": ["a", {"z": 1, "b": (Odd(), None)}]}
+def step():
+    for extra in (fields, {"user": {"secret": {"of": 1}, "id": None}}, {"user.name": 1, "user": {"name": 2}},
+            {"user": collections.OrderedDict(b=1)}, {"user": {1: 2}}, {"event": {}},
+            {"elasticapm_trace_id": "t"}, {"elasticapm_labels.a": "t", "b": 1}, {"tags": [{1: 2, "a": 3}]},
+            {"z": 2**70}):
+        log.info("step %d", 1, extra=extra)
+    try:
+        log.warning("cycle", extra={"user": cycle})
+    except RecursionError:
+        print("RecursionError")
+    logging.LoggerAdapter(log, {"labels": {"a": 1}}).warning({"a": "dict"})
+    log.error({"a": "dict"}, extra={"error.code": 1})
+step()
+first.addFilter(lambda record: record.levelno > 10)
+step()
+log.addFilter(lambda record: setattr(record, "seen.by", {"filter": record.lineno}) or True)
+step()
+second = handler("second.log", logging.Formatter("%(message)s"))
+log.addHandler(second)
+step()
+second.setFormatter(ecs_logging.StdlibFormatter(exclude_fields=["@timestamp", "process", "tags"]))
+step()
+log.filters.clear()
+first.filters.clear()
+step()
+""",
+    ),
+    "json_dicts": (
+        "pythonjsonlogger",
+        _JSON
+        + """
+import collections
+class Odd:
+    def __str__(self):
+        message["added"] = 1
+        return "odd"
+formatter.json_default = str
+message = {"message": "own", "user": Odd(), "list": [Odd(), {1: 2}], "_private": 1, "level": None, "host": "b"}
+def step():
+    for made in (message, {}, {1: 2}, {"exc_info": ""}, {"stack_info": 7, "x": {"y": object}},
+            collections.OrderedDict(a=1)):
+        log.info(made, extra={"user": "ann", "list": 1, "more": 2})
+        log.info(made, 1)
+        log.info(made, exc_info=ValueError("x"))
+        log.info(made, stack_info=True, extra={"more": 2})
+    log.warning({"a": {"b": {"c": [1.5, None, True]}}, "big": 2**80, "bytes": b"x"})
+    cycle = {"a": 1}
+    cycle["b"] = cycle
+    log.error(cycle)
+step()
+log.handlers[0].addFilter(lambda record: record.levelno > 10)
+step()
+log.addHandler(handler("text.log", logging.Formatter("%(message)s")))
+step()
+log.handlers[0].filters.clear()
+step()
+log.handlers[1].setFormatter(home.JsonFormatter("%(message)s", json_default=str))
+step()
+""",
+    ),
     "correlation_filter": (
         "asgi_correlation_id",
         """\

@@ -45,10 +45,17 @@ _RESERVED = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 names = st.one_of(st.sampled_from(NAMES), made.text.filter(lambda name: name not in _RESERVED))
 extras = st.dictionaries(names, values, max_size=4)
 
+#: Keys of messages that are dicts: also those that attributes, exceptions and options have.
+_message_keys = st.one_of(
+    st.sampled_from([*NAMES, "message", "levelname", "exc_info", "stack_info", "created"]), made.text
+)
+_dicts = st.dictionaries(_message_keys, values, max_size=4)
+
 messages = st.one_of(
     made.positional_calls(),
     st.tuples(made.text, st.just(())),
-    st.tuples(st.dictionaries(made.text, made.values, max_size=2), st.just(())),
+    st.tuples(_dicts, st.just(())),
+    st.tuples(st.one_of(_dicts, st.dictionaries(_keys, made.values, max_size=2)), st.sampled_from([(), (1,), ({},)])),
     st.tuples(odd, st.just(())),
 )
 

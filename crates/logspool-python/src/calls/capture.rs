@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::calls::keywords::{self, Keywords};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
 use crate::calls::stock::{Method, call_stock, call_stock_with};
-use crate::calls::{context, message, record_call, site};
+use crate::calls::{context, fields, message, record_call, site};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -298,8 +298,10 @@ fn queue_call(
     if !site.usable {
         return Err(Failure::Stock);
     }
-    if route.needs.message_kind && message::is_dict(*call)
-        || route.needs.own_exceptions && keywords.is_some_and(Keywords::has_traceback)
+    let has_items = route.needs.message_items && message::is_dict(*call);
+    let has_traceback = || keywords.is_some_and(Keywords::has_traceback);
+    if has_items && (route.needs.message_text || call.positional().len() > 1 || has_traceback())
+        || route.needs.own_exceptions && has_traceback()
     {
         return Err(Failure::Stock);
     }
@@ -310,7 +312,12 @@ fn queue_call(
     if let Some(keywords) = keywords {
         keywords.add_exception(&mut pieces)?;
     }
-    let site = message::add(&mut pieces, &site, route.made_under.id_epoch, *call)?;
+    let site = if has_items {
+        fields::add_items(&mut pieces, route.needs.fields, call.positional()[0])?;
+        message::add_empty(&mut pieces, &site, route.made_under.id_epoch)
+    } else {
+        message::add(&mut pieces, &site, route.made_under.id_epoch, *call)?
+    };
     // SAFETY: the plan that owns the streams is in the table or held by `borrowed_plan`; no user Python code runs in
     // between.
     unsafe { text_stream::empty_buffers(py, borrowed_plan.streams(py, route.streams))? };

@@ -4,24 +4,23 @@
 //! Stock logging handles two cases: a value that the formats would not show as Python does, and a record that lacks a
 //! field named by a text format.
 
-use logspool_record::format::{ArgumentKind, RenderedBy};
+use logspool_record::format::RenderedBy;
 use logspool_record::tag;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::calls::field_values;
 use crate::calls::keywords;
-use crate::calls::message::{self, is_ascii};
-use crate::calls::pieces::{Pieces, kind_of, small_int};
-use crate::calls::template::Kind;
+use crate::calls::nested_fields::NestedFields;
+use crate::calls::pieces::Pieces;
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
-use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::field_texts::FieldTexts;
 use crate::plans::given_fields::{GivenField, GivenFields, ReadValues};
-use crate::plans::needs::{RenderingByKind, ShownFields};
+use crate::plans::needs::{FieldNesting, RenderingByKind, ShownFields};
 
 /// Adds the fields that the formats show: first those of `extra`, in its order, then those of `bound` that are not in
 /// `extra`, last those that are `given` by known filters and factories. A format may show the arguments of `call` as
@@ -71,15 +70,74 @@ pub fn add<'a, 'py: 'a>(
         }
     }
     if shown.all() {
-        add_all(pieces, shown, sources)?;
+        let mut unnamed = UnnamedFields::of(shown);
+        add_all(pieces, &mut unnamed, sources)?;
         for (field, value) in &given {
-            let name = field.name().bind(py);
-            if !shown.hides(name) {
-                add_one(pieces, shown, name, *value, accepts(shown, name))?;
-            }
+            unnamed.add(pieces, field.name().bind(py), *value)?;
         }
     }
     Ok(())
+}
+
+/// Adds the items of a message that is a dict. May run user Python code.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for a subclass of `dict`, for a key that is not an exact `str`, and as for [`add`].
+#[cold]
+#[inline(never)]
+pub fn add_items<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    shown: Option<&'static ShownFields>,
+    message: Object<'_, 'py>,
+) -> Result<(), Failure> {
+    let shown = shown.ok_or(Failure::Stock)?;
+    if !message.is_exact_instance_of::<PyDict>() {
+        return Err(Failure::Stock);
+    }
+    // The code below may run user Python code that changes the dict, so a copy is read.
+    // SAFETY: keys and values of the copy are used only in `pieces`.
+    let items = unsafe { pieces.keep_and_lend(message.py(), dict::copy(message)?) };
+    let mut walk = DictWalk::of(items);
+    while let Some((key, value)) = walk.next() {
+        if !object::is_exact_str(key) {
+            return Err(Failure::Stock);
+        }
+        add_tagged(pieces, tag::ITEM, shown, key, value, shown.unnamed())?;
+    }
+    Ok(())
+}
+
+/// Adds the fields of one record that its formats show without naming them.
+struct UnnamedFields {
+    shown: &'static ShownFields,
+    /// Set if the formats make nested objects of the fields.
+    nested: Option<NestedFields>,
+}
+
+impl UnnamedFields {
+    fn of(shown: &'static ShownFields) -> Self {
+        Self { shown, nested: NestedFields::of(shown) }
+    }
+
+    fn add<'a, 'py: 'a>(
+        &mut self,
+        pieces: &mut Pieces<'a>,
+        key: Object<'a, 'py>,
+        value: Object<'a, 'py>,
+    ) -> Result<(), Failure> {
+        let shown = self.shown;
+        if let Some(nested) = &mut self.nested {
+            return nested.add(pieces, key, value);
+        }
+        if shown.hides(key) {
+            return Ok(());
+        }
+        if *shown.nesting() == FieldNesting::Mixed || shown.containers() && is_container(value) {
+            return Err(Failure::Stock);
+        }
+        add_one(pieces, shown, key, value, accepts(shown, key))
+    }
 }
 
 /// The fields that known filters set, with their values.
@@ -154,6 +212,7 @@ pub fn add_of_record<'a, 'py: 'a>(
     if shown.named().any(|(name, required, _)| required && item(attributes, name.bind(py)).is_none()) {
         return Err(Failure::Stock);
     }
+    let mut unnamed = UnnamedFields::of(shown);
     let mut walk = DictWalk::of(attributes);
     while let Some((key, value)) = walk.next() {
         if !object::is_exact_str(key) {
@@ -166,13 +225,7 @@ pub fn add_of_record<'a, 'py: 'a>(
             }
             continue;
         }
-        if shown.hides(key) {
-            continue;
-        }
-        if shown.containers() && is_container(value) {
-            return Err(Failure::Stock);
-        }
-        add_one(pieces, shown, key, value, accepts(shown, key))?;
+        unnamed.add(pieces, key, value)?;
     }
     Ok(())
 }
@@ -190,7 +243,7 @@ fn item<'a, 'py>(fields: Object<'a, 'py>, name: Object<'_, '_>) -> Option<Object
 /// Adds every field of `extra` and of `bound`, each name once.
 fn add_all<'a, 'py: 'a>(
     pieces: &mut Pieces<'a>,
-    shown: &ShownFields,
+    unnamed: &mut UnnamedFields,
     sources: [Option<Object<'a, 'py>>; 2],
 ) -> Result<(), Failure> {
     let [extra, bound] = sources;
@@ -198,13 +251,10 @@ fn add_all<'a, 'py: 'a>(
     for fields in sources.into_iter().flatten() {
         let mut walk = DictWalk::of(fields);
         while let Some((key, value)) = walk.next() {
-            if shown.hides(key) || is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
+            if is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
                 continue;
             }
-            if shown.containers() && is_container(value) {
-                return Err(Failure::Stock);
-            }
-            add_one(pieces, shown, key, value, accepts(shown, key))?;
+            unnamed.add(pieces, key, value)?;
         }
     }
     Ok(())
@@ -224,39 +274,26 @@ fn add_one<'a, 'py: 'a>(
     value: Object<'a, 'py>,
     accepts: &RenderingByKind,
 ) -> Result<(), Failure> {
-    let py = key.py();
-    let kind = argument_kind(value)?;
+    add_tagged(pieces, tag::FIELD, shown, key, value, accepts)
+}
+
+fn add_tagged<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    tag: u8,
+    shown: &ShownFields,
+    key: Object<'a, 'py>,
+    value: Object<'a, 'py>,
+    accepts: &RenderingByKind,
+) -> Result<(), Failure> {
+    let kind = field_values::kind(value)?;
     let acceptance = accepts[kind as usize];
     let key = object::utf8(key).ok_or(Failure::Stock)?;
-    if acceptance == RenderedBy::Mismatch || !pieces.bytes(tag::FIELD, key) {
+    if acceptance == RenderedBy::Mismatch || !pieces.bytes(tag, key) {
         return Err(Failure::Stock);
     }
-    if acceptance == RenderedBy::RenderInCaller {
-        return shown.texts().add(pieces, value);
-    }
-    if kind == ArgumentKind::BigInt {
-        return message::add_owned(py, pieces, tag::BIG_INT, leaving::str(value));
-    }
-    if pieces.value(value) { Ok(()) } else { Err(Failure::Stock) }
+    field_values::add(pieces, shown, value, kind, acceptance)
 }
 
 fn is_container(value: Object<'_, '_>) -> bool {
     value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()
-}
-
-fn argument_kind(value: Object<'_, '_>) -> Result<ArgumentKind, Failure> {
-    Ok(match kind_of(value) {
-        Kind::AsciiStr => {
-            let bytes = object::utf8(value).ok_or(Failure::Stock)?;
-            if is_ascii(value, bytes) { ArgumentKind::AsciiStr } else { ArgumentKind::Str }
-        }
-        Kind::Str => ArgumentKind::Str,
-        Kind::Int if small_int(value).is_none() => ArgumentKind::BigInt,
-        Kind::Int => ArgumentKind::Int,
-        Kind::Float => ArgumentKind::Float,
-        Kind::Bool => ArgumentKind::Bool,
-        Kind::None => ArgumentKind::None,
-        Kind::Bytes => ArgumentKind::Bytes,
-        Kind::Other => ArgumentKind::Other,
-    })
 }

@@ -156,6 +156,13 @@ fn add_deferred<'a>(
     Ok(())
 }
 
+/// Adds the empty message of a record whose items are shown in its place. Returns the site's id, as [`add`] does.
+pub fn add_empty<'a>(pieces: &mut Pieces<'a>, site: &'a Site, id_epoch: u64) -> u32 {
+    let id = add_name(pieces, site.plain_name(id_epoch));
+    pieces.bytes(tag::MESSAGE, b"");
+    id
+}
+
 /// True if the message of a call is a dict.
 pub fn is_dict(call: Call<'_, '_>) -> bool {
     call.positional().first().is_some_and(|message| message.is_instance_of::<PyDict>())
@@ -197,11 +204,19 @@ pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<
 ///
 /// That code raised an error.
 pub fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
+    // `__bool__` may run user Python code.
+    let is_true = || leaving::is_true(argument).ok_or_else(|| Failure::of_error(argument.py()));
+    if is_a_mapping(argument)? { is_true() } else { Ok(false) }
+}
+
+/// True if an object is an instance of `Mapping`. `__instancecheck__` may run user Python code.
+///
+/// # Errors
+///
+/// That code raised an error.
+pub fn is_a_mapping(value: Object<'_, '_>) -> Result<bool, Failure> {
     let mapping = MAPPING.get().ok_or(Failure::Stock)?;
-    // `__instancecheck__` and `__bool__` may run user Python code.
-    let is_one = leaving::is_instance(argument, mapping)
-        .and_then(|is_one| if is_one { leaving::is_true(argument) } else { Some(false) });
-    is_one.ok_or_else(|| Failure::of_error(argument.py()))
+    leaving::is_instance(value, mapping).ok_or_else(|| Failure::of_error(value.py()))
 }
 
 /// Adds the finished message, as `LogRecord.getMessage` makes it.

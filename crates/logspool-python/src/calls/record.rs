@@ -163,10 +163,14 @@ fn read(
     };
     // `message` and `arguments` are declared before the pieces, which point into them.
     let mut message = attributes.get(&names().msg)?;
-    if needs.message_kind && message.bind(py).is_instance_of::<PyDict>() {
-        return Err(Failure::Stock);
-    }
     let mut arguments = attributes.get(&names().args)?;
+    let has_items = needs.message_items && message.bind(py).is_instance_of::<PyDict>();
+    if has_items {
+        let has_arguments = object::tuple_items(arguments.bind(py)).is_none_or(|values| !values.is_empty());
+        if needs.message_text || has_arguments || texts.is_some() || !is_last_stop || !appended.are_none() {
+            return Err(Failure::Stock);
+        }
+    }
     if let Some(texts) = texts {
         message = Owned::of(&texts.message.bind(py));
         arguments = Owned::none(py);
@@ -208,7 +212,12 @@ fn read(
     let mut call = [message.bind(py); MAX_ARGUMENTS + 1];
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
-    let site = message::add(&mut pieces, site, made_under.id_epoch, call)?;
+    let site = if has_items {
+        fields::add_items(&mut pieces, needs.fields, message.bind(py))?;
+        message::add_empty(&mut pieces, site, made_under.id_epoch)
+    } else {
+        message::add(&mut pieces, site, made_under.id_epoch, call)?
+    };
     if !to.adoption.stream.text.is_null() {
         // SAFETY: `to` borrows the adoption, which holds the stream and its buffer.
         unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };

@@ -27,7 +27,9 @@ pub struct Needs {
     /// True if a format shows `%(taskName)s`.
     pub task_name: bool,
     /// True if a format shows a message that is a dict in another way than as text.
-    pub message_kind: bool,
+    pub message_items: bool,
+    /// True if a format shows a message that is a dict in another way than by its items.
+    pub message_text: bool,
     /// True if a formatter makes the texts of exceptions and stacks in its own way.
     pub own_exceptions: bool,
     /// True if a formatter leaves other attributes on a record than `logging.Formatter` does.
@@ -49,7 +51,8 @@ impl Needs {
             thread_name: self.thread_name || other.thread_name,
             process_name: self.process_name || other.process_name,
             task_name: self.task_name || other.task_name,
-            message_kind: self.message_kind || other.message_kind,
+            message_items: self.message_items || other.message_items,
+            message_text: self.message_text || other.message_text,
             own_exceptions: self.own_exceptions || other.own_exceptions,
             last_stop: self.last_stop || other.last_stop,
             marks: self.marks || other.marks,
@@ -120,6 +123,23 @@ pub struct ShownFieldsDefinition {
     texts: FieldTexts,
     /// Names of the arguments that are sent as fields, for each format that shows arguments.
     arguments: Vec<Vec<String>>,
+    nesting: FieldNesting,
+}
+
+/// Whether a dot in the name of a field separates the keys of nested objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldNesting {
+    /// No format makes nested objects of fields.
+    Flat,
+    /// The formats make nested objects of all fields.
+    Nested {
+        /// The places that other members have, each as the keys that lead to it.
+        taken: Vec<Vec<String>>,
+        /// Names of fields that are left out, together with all fields below them.
+        hidden: Vec<String>,
+    },
+    /// The formats show fields in different ways, so records with fields take the stock path.
+    Mixed,
 }
 
 /// The fields that the formats of a route show.
@@ -177,16 +197,22 @@ pub fn shown_by(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Option<&'
     let named: Vec<NamedField> = format.needs().fields().iter().map(named).collect();
     let containers = format.needs().contains(Need::Containers);
     let (hidden, hides_private) = match &spec.layout {
-        Layout::Object(object) => (object.hidden.clone(), object.hides_private),
+        Layout::Object(object) if object.nested_paths().is_none() => (object.hidden.clone(), object.hides_private),
         _ => (Vec::new(), false),
     };
+    let nested = match &spec.layout {
+        Layout::Object(object) => object.nested_paths().map(|taken| (taken, object.hidden.clone())),
+        _ => None,
+    };
+    let nesting = nested.map_or(FieldNesting::Flat, |(taken, hidden)| FieldNesting::Nested { taken, hidden });
     let arguments = match &spec.layout {
         Layout::Styled(styled) if !styled.arguments.is_empty() => vec![styled.arguments.clone()],
         _ => Vec::new(),
     };
     let unnamed = accepts(format, "");
     let texts = FieldTexts::Str;
-    let definition = ShownFieldsDefinition { all, containers, named, unnamed, hidden, hides_private, texts, arguments };
+    let definition =
+        ShownFieldsDefinition { all, containers, named, unnamed, hidden, hides_private, texts, arguments, nesting };
     (all || !definition.named.is_empty()).then(|| stored(py, definition))
 }
 
@@ -242,6 +268,9 @@ pub fn merged(
         }
     }
     merged.texts = merged.texts.merged(second.definition.texts);
+    if merged.nesting != second.definition.nesting {
+        merged.nesting = FieldNesting::Mixed;
+    }
     merged.containers |= second.definition.containers;
     for named in &second.definition.named {
         match merged.named.iter_mut().find(|known| known.name == named.name) {
@@ -276,6 +305,11 @@ impl ShownFields {
     /// True if a format shows every field.
     pub fn all(&self) -> bool {
         self.definition.all
+    }
+
+    /// Whether a dot in the name of a field separates the keys of nested objects.
+    pub fn nesting(&self) -> &FieldNesting {
+        &self.definition.nesting
     }
 
     /// True if a format shows the items of a list, a tuple or a dict. Only Python can read such items.

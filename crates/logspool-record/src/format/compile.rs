@@ -156,7 +156,6 @@ impl Format {
         let pieces = match &self.body {
             Body::Text(pieces, _) => pieces,
             // How `json.dumps` writes bytes depends on its encoder.
-            Body::Object(layout) if !layout.accepts_fields() => return RenderedBy::Mismatch,
             Body::Object(_) if kind == ArgumentKind::Bytes => return RenderedBy::RenderInCaller,
             Body::Json(_) | Body::Object(_) | Body::Entry(_) | Body::Line(_) => return plain,
         };

@@ -24,8 +24,8 @@ pub enum Need {
     /// The items of lists, tuples and dicts among the extra fields. Formats without this need show such a field as its
     /// text.
     Containers = 128,
-    /// Whether the message is a dict, which the format shows in another way than as text. The values of a record do not
-    /// tell, so such a record does not take the native path.
+    /// Whether the message is a dict, which the format shows in another way than as text or as
+    /// [`Need::MessageItems`]. Such a record does not take the native path.
     MessageKind = 256,
     /// Whether the record has an exception or a stack, whose text the formatter makes in its own way. Such a record
     /// does not take the native path.
@@ -35,6 +35,8 @@ pub enum Need {
     LastStop = 1024,
     /// Whether other formatters may show what the formatter leaves on the record.
     Marks = 2048,
+    /// The items of a message that is a dict, in place of its text.
+    MessageItems = 4096,
 }
 
 /// The needs of one format.

@@ -1,44 +1,23 @@
 //! A line that `json.dumps` makes of a dict which a formatter fills: `pythonjsonlogger`.
 //!
 //! Pipeline stage: format (see ARCHITECTURE.md). [`ObjectSpec`] lists the assignments to the dict. Usually no key is
-//! assigned twice; then the members are written one after the other. Only if an extra field has the key of another
-//! member, or if a key is assigned only on a condition that depends on another key, the dict is put together first.
+//! assigned twice; then the members are written one after the other. Only if an extra field or an item of the message has
+//! the key of another member, or if a key is assigned only on a condition that depends on another key, the dict is put
+//! together first. Extra fields in nested objects are in `nested.rs`.
 
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
 use super::json_text::{push_lines, push_string, push_value};
 use super::moment::push_iso_offset;
 use super::needs::{Need, Needs};
+use super::nested::{Leaf, NestedMembers};
+use super::object_members::{Assignment, Held, Source};
 use super::object_spec::{AssignedValue, ObjectSpec, TextShape};
 use super::render_state::{RenderError, RenderState};
-use super::styled_spec::NumberTexts;
 use super::unsupported::Unsupported;
 use super::view::ParsedRecord;
 use crate::cpython::CpythonRules;
 use crate::record::Value;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    Attribute(Attribute),
-    Constant(Box<[u8]>),
-    Exception(TextShape),
-    Stack(TextShape),
-    Timestamp,
-    NullIfAbsent,
-    Level(NumberTexts),
-    Open,
-    Close,
-    NoExtras,
-    Extras,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Assignment {
-    key: Box<str>,
-    /// The key as JSON with `: ` after it.
-    written_key: Box<[u8]>,
-    source: Source,
-}
 
 /// A compiled [`ObjectSpec`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +28,8 @@ pub(super) struct ObjectLayout {
     /// The members of the object, if no extra field has the key of another member. `None` if the members have to be
     /// found for each record.
     members: Option<Box<[Assignment]>>,
+    /// The nested objects to which extra fields are added; `None` if the layout has none.
+    nested: Option<NestedMembers>,
 }
 
 impl ObjectLayout {
@@ -64,7 +45,8 @@ impl ObjectLayout {
                 AssignedValue::Level(texts) => Source::Level(texts.clone()),
                 AssignedValue::Open => Source::Open,
                 AssignedValue::Close => Source::Close,
-                AssignedValue::NoExtras => Source::NoExtras,
+                AssignedValue::NestedExtras => Source::NestedExtras,
+                AssignedValue::MessageItems => Source::MessageItems,
                 AssignedValue::Extras => Source::Extras,
             };
             let mut written_key = Vec::new();
@@ -75,7 +57,8 @@ impl ObjectLayout {
         let assignments: Box<[Assignment]> = spec.assignments.iter().map(member).collect::<Result<_, _>>()?;
         let is_nested = assignments.iter().any(|member| member.source == Source::Open);
         let members = if is_nested { Some(assignments.clone()) } else { unconditional(&assignments) };
-        Ok(Self { spec: spec.clone(), assignments, members })
+        let nested = NestedMembers::of(&assignments);
+        Ok(Self { spec: spec.clone(), assignments, members, nested })
     }
 
     /// The attributes that the layout shows.
@@ -88,25 +71,25 @@ impl ObjectLayout {
 
     /// Adds the needs that do not come from attributes.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
-        needs.insert(Need::MessageKind);
         if self.spec.own_exceptions {
             needs.insert(Need::OwnExceptions);
         }
-        if !self.accepts_fields() {
-            needs.insert(Need::LastStop);
+        if self.assignments.iter().any(|member| member.source == Source::MessageItems) {
+            needs.insert(Need::MessageItems);
+        } else if self.nested.is_none() {
+            needs.insert(Need::MessageKind);
         }
         for member in &self.assignments {
             match member.source {
                 Source::Timestamp => needs.insert(Need::Time),
-                Source::Extras | Source::NoExtras => needs.insert(Need::AllFields),
+                Source::Extras => needs.insert(Need::AllFields),
+                Source::NestedExtras => {
+                    needs.insert(Need::AllFields);
+                    needs.insert(Need::LastStop);
+                }
                 _ => {}
             }
         }
-    }
-
-    /// Whether the layout shows records with extra fields.
-    pub(super) fn accepts_fields(&self) -> bool {
-        self.assignments.iter().all(|member| member.source != Source::NoExtras)
     }
 
     pub(super) fn render(
@@ -119,9 +102,11 @@ impl ObjectLayout {
         out.extend_from_slice(self.spec.prefix.as_bytes());
         out.push(b'{');
         let mut writer = Writer { layout: self, values, record, state, start: out.len(), result: Ok(()) };
-        match self.members.as_deref().filter(|_| !self.has_clash(record)) {
-            Some(members) => members.iter().for_each(|member| writer.push_member(member, out)),
-            None => writer.push_assembled(out),
+        match (&self.nested, &self.members) {
+            (Some(nested), _) if record.fields().next().is_some() => writer.push_nested(nested, out),
+            (None, Some(_)) if self.has_clash(record) => writer.push_assembled(out),
+            (_, Some(members)) => members.iter().for_each(|member| writer.push_member(member, out)),
+            (_, None) => writer.push_assembled(out),
         }
         let result = writer.result;
         out.push(b'}');
@@ -134,17 +119,26 @@ impl ObjectLayout {
         shown.map(|(name, value)| (self.spec.key_of_extra(name), value))
     }
 
-    /// Whether an extra field has the key of another member or of another extra field.
+    /// The items of the message, with their keys.
+    fn items<'r, 'a: 'r>(&'r self, record: &'r ParsedRecord<'a>) -> impl Iterator<Item = (&'r str, Value<'r>)> {
+        record.items().map(|(name, value)| (self.spec.key_of_extra(name), value))
+    }
+
+    /// Whether an extra field or an item has the key of another member, of another item or of another extra field.
     fn has_clash(&self, record: &ParsedRecord<'_>) -> bool {
+        let added = || self.items(record).chain(self.extras(record));
+        let may_repeat = !self.spec.renamed.is_empty() || record.items().next().is_some();
         let mut seen = 0;
-        self.extras(record).any(|(key, _)| {
-            let is_member =
-                self.assignments.iter().any(|member| *member.key == *key && member.source != Source::Extras);
-            let is_renamed = !self.spec.renamed.is_empty();
-            let is_again = is_renamed && self.extras(record).take(seen).any(|(earlier, _)| earlier == key);
+        added().any(|(key, _)| {
+            let is_again = may_repeat && added().take(seen).any(|(earlier, _)| earlier == key);
             seen += 1;
-            is_member || is_again
+            is_again || self.has_member(key)
         })
+    }
+
+    fn has_member(&self, key: &str) -> bool {
+        let adds = |source: &Source| matches!(source, Source::Extras | Source::MessageItems);
+        self.assignments.iter().any(|member| *member.key == *key && !adds(&member.source))
     }
 }
 
@@ -153,9 +147,9 @@ fn unconditional(assignments: &[Assignment]) -> Option<Box<[Assignment]>> {
     let mut members: Vec<Assignment> = Vec::new();
     for member in assignments {
         let is_conditional = matches!(member.source, Source::Exception(_) | Source::Stack(_) | Source::NullIfAbsent);
-        let is_extras = member.source == Source::Extras;
-        let known =
-            members.iter_mut().find(|known| !is_extras && known.source != Source::Extras && known.key == member.key);
+        let adds = |source: &Source| matches!(source, Source::Extras | Source::MessageItems);
+        let is_same = |known: &Assignment| !adds(&member.source) && !adds(&known.source) && known.key == member.key;
+        let known = members.iter_mut().find(|known| is_same(known));
         match known {
             Some(_) if member.source == Source::NullIfAbsent => {}
             Some(known) => {
@@ -184,13 +178,6 @@ struct Writer<'w, 'r, 'a> {
     result: Result<(), RenderError>,
 }
 
-/// What a key of the object has been assigned.
-#[derive(Clone, Copy)]
-enum Held<'w> {
-    Source(&'w Source),
-    Extra(Value<'w>),
-}
-
 impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
     fn push_member(&mut self, member: &Assignment, out: &mut Vec<u8>) {
         if !self.record.has_room_for(out.len() - self.start) {
@@ -199,11 +186,11 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
         match &member.source {
             Source::Extras => {
                 let (layout, record) = (self.layout, self.record);
-                for (key, value) in layout.extras(record) {
-                    self.separate(out);
-                    self.push_key(key, out);
-                    push_value(out, value, layout.spec.ascii);
-                }
+                layout.extras(record).for_each(|(key, value)| self.push_added(key, value, out));
+            }
+            Source::MessageItems => {
+                let (layout, record) = (self.layout, self.record);
+                layout.items(record).for_each(|(key, value)| self.push_added(key, value, out));
             }
             Source::Close => out.push(b'}'),
             source if self.is_assigned(source) => {
@@ -213,6 +200,38 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
             }
             _ => {}
         }
+    }
+
+    fn push_added(&self, key: &str, value: Value<'_>, out: &mut Vec<u8>) {
+        self.separate(out);
+        self.push_key(key, out);
+        push_value(out, value, self.layout.spec.ascii);
+    }
+
+    /// Writes the members in front, then the nested objects with the extra fields.
+    #[cold]
+    fn push_nested(&mut self, nested: &NestedMembers, out: &mut Vec<u8>) {
+        let (layout, record) = (self.layout, self.record);
+        layout.assignments[..nested.front()].iter().for_each(|member| self.push_member(member, out));
+        let mut open: Vec<&str> = Vec::new();
+        for Leaf { parents, key, held } in nested.leaves(&layout.assignments, record) {
+            if !record.has_room_for(out.len() - self.start) {
+                break;
+            }
+            let shared = open.iter().zip(&parents).take_while(|(one, other)| one == other).count();
+            out.extend(std::iter::repeat_n(b'}', open.len() - shared));
+            open.truncate(shared);
+            for parent in &parents[shared..] {
+                self.separate(out);
+                self.push_key(parent, out);
+                out.push(b'{');
+                open.push(parent);
+            }
+            self.separate(out);
+            self.push_key(key, out);
+            self.push_held(held, out);
+        }
+        out.extend(std::iter::repeat_n(b'}', open.len()));
     }
 
     /// Assigns all keys to a dict first, and then writes it.
@@ -228,7 +247,10 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
         for member in &layout.assignments {
             match &member.source {
                 Source::Extras => {
-                    layout.extras(record).for_each(|(key, value)| assign(key, Held::Extra(value), false));
+                    layout.extras(record).for_each(|(key, value)| assign(key, Held::Added(value), false));
+                }
+                Source::MessageItems => {
+                    layout.items(record).for_each(|(key, value)| assign(key, Held::Added(value), false));
                 }
                 source if self.is_assigned(source) => {
                     assign(&*member.key, Held::Source(source), *source == Source::NullIfAbsent);
@@ -242,10 +264,14 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
             }
             self.separate(out);
             self.push_key(key, out);
-            match value {
-                Held::Source(source) => self.push_source(source, out),
-                Held::Extra(value) => push_value(out, value, layout.spec.ascii),
-            }
+            self.push_held(value, out);
+        }
+    }
+
+    fn push_held(&mut self, held: Held<'_>, out: &mut Vec<u8>) {
+        match held {
+            Held::Source(source) => self.push_source(source, out),
+            Held::Added(value) => push_value(out, value, self.layout.spec.ascii),
         }
     }
 
@@ -265,7 +291,7 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
         match source {
             Source::Exception(_) => self.record.exception.is_some(),
             Source::Stack(_) => self.record.stack.is_some_and(|stack| !stack.is_empty()),
-            Source::NoExtras => false,
+            Source::NestedExtras => false,
             _ => true,
         }
     }
@@ -290,7 +316,7 @@ impl<'r, 'a: 'r> Writer<'_, 'r, 'a> {
                 push_string(out, &String::from_utf8_lossy(&text), ascii);
             }
             Source::Open => out.push(b'{'),
-            Source::Extras | Source::NoExtras | Source::Close => {}
+            Source::Extras | Source::MessageItems | Source::NestedExtras | Source::Close => {}
         }
     }
 
@@ -321,7 +347,7 @@ fn push_text(out: &mut Vec<u8>, text: Option<&str>, shape: TextShape, ascii: boo
 #[cfg(test)]
 mod tests {
     use super::super::compile::Format;
-    use super::super::directive::{ArgumentKind, RenderedBy};
+    use super::super::styled_spec::NumberTexts;
     use super::super::{FormatSpec, RecordView};
     use super::*;
     use crate::record::{Encoder, Values, tag};
@@ -424,22 +450,46 @@ mod tests {
         let mut spec = spec(&[
             ("log.level", AssignedValue::Level(texts)),
             ("message", attribute("message")),
+            ("", AssignedValue::NestedExtras),
+            ("ecs.version", AssignedValue::Constant("1".to_owned())),
             ("log", AssignedValue::Open),
+            ("logger", attribute("name")),
             ("origin", AssignedValue::Open),
             ("message", attribute("lineno")),
             ("", AssignedValue::Close),
-            ("logger", attribute("name")),
             ("", AssignedValue::Close),
-            ("", AssignedValue::NoExtras),
         ]);
         spec.compact = true;
-        let format = Format::compile(&FormatSpec::object(spec.clone())).expect("supported");
 
         assert_eq!(
-            "{\"log.level\":\"warning\",\"message\":\"{\",\"log\":{\"origin\":{\"message\":0},\"logger\":\"app\"}}\n",
+            "{\"log.level\":\"warning\",\"message\":\"{\",\"ecs.version\":1,\"log\":{\"logger\":\"app\",\
+             \"origin\":{\"message\":0}}}\n",
+            line(spec.clone(), &encoder)
+        );
+        encoder.field("log.origin.a").int(1).field("ecs.x").int(2).field("z.y").int(3).field("log.z").int(4);
+        assert_eq!(
+            "{\"log.level\":\"warning\",\"message\":\"{\",\"ecs\":{\"x\":2},\"ecs.version\":1,\"log\":{\"logger\":\"app\",\
+             \"origin\":{\"a\":1,\"message\":0},\"z\":4},\"z\":{\"y\":3}}\n",
             line(spec, &encoder)
         );
-        assert_eq!(RenderedBy::Mismatch, format.accepts_field("any", ArgumentKind::Int));
+    }
+
+    #[test]
+    fn items_of_the_message_are_members() {
+        let mut encoder = Encoder::new();
+        encoder.field("c").int(1).field("user").int(2);
+        encoder.item("a").int(3).item("user").str("ann").item("_x").none();
+        encoder.context_str(tag::MESSAGE, "");
+        let mut spec =
+            spec(&[("message", attribute("message")), ("", AssignedValue::MessageItems), ("", AssignedValue::Extras)]);
+        spec.renamed = vec![("a".to_owned(), "b".to_owned())];
+
+        assert_eq!(
+            "{\"message\": \"\", \"b\": 3, \"user\": 2, \"_x\": null, \"c\": 1}\n",
+            line(spec.clone(), &encoder)
+        );
+        encoder.item("message").bool(true);
+        assert_eq!("{\"message\": true, \"b\": 3, \"user\": 2, \"_x\": null, \"c\": 1}\n", line(spec, &encoder));
     }
 
     #[test]

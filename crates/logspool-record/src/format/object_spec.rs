@@ -28,8 +28,12 @@ pub enum AssignedValue {
     Open,
     /// The end of an object. The key of the assignment is not used.
     Close,
-    /// A record with an extra field does not take the native path. The key of the assignment is not used.
-    NoExtras,
+    /// The assignments after this one make objects whose keys are sorted, and every extra field is added to them: a dot
+    /// in its name separates the keys of nested objects. [`ObjectSpec::hidden`] then names fields together with all
+    /// fields below them. The key of the assignment is not used.
+    NestedExtras,
+    /// Every item of a message that is a dict. The key of the assignment is not used.
+    MessageItems,
     /// Every extra field that [`ObjectSpec::hidden`] and [`ObjectSpec::hides_private`] leave over, in the order of the
     /// record. The key of the assignment is not used.
     Extras,
@@ -61,7 +65,7 @@ pub struct ObjectSpec {
     pub hidden: Vec<String>,
     /// Whether extra fields are not shown if their names begin with an underscore.
     pub hides_private: bool,
-    /// Extra fields that are shown under another key.
+    /// Extra fields and items of the message that are shown under another key.
     pub renamed: Vec<(String, String)>,
 }
 
@@ -75,6 +79,23 @@ impl ObjectSpec {
     /// The key under which an extra field is shown.
     pub fn key_of_extra<'a>(&'a self, name: &'a str) -> &'a str {
         self.renamed.iter().find(|(from, _)| from == name).map_or(name, |(_, to)| to)
+    }
+
+    /// The places of the nested members, each as the keys that lead to it. `None` if extra fields are not nested.
+    pub fn nested_paths(&self) -> Option<Vec<Vec<String>>> {
+        let marker = self.assignments.iter().position(|(_, assigned)| *assigned == AssignedValue::NestedExtras)?;
+        let (front, sorted) = self.assignments.split_at(marker);
+        let mut paths: Vec<Vec<String>> =
+            front.iter().map(|(key, _)| key.split('.').map(str::to_owned).collect()).collect();
+        let mut open: Vec<String> = Vec::new();
+        for (key, assigned) in &sorted[1..] {
+            match assigned {
+                AssignedValue::Open => open.push(key.clone()),
+                AssignedValue::Close => drop(open.pop()),
+                _ => paths.push(open.iter().chain([key]).cloned().collect()),
+            }
+        }
+        Some(paths)
     }
 
     pub(super) fn encode(&self, kind: i64, encoder: &mut Encoder) {
@@ -127,8 +148,9 @@ impl AssignedValue {
             Self::Extras => (8, None),
             Self::Open => (9, None),
             Self::Close => (10, None),
-            Self::NoExtras => (11, None),
+            Self::NestedExtras => (11, None),
             Self::Level(_) => (12, None),
+            Self::MessageItems => (13, None),
         }
     }
 }
@@ -147,8 +169,9 @@ fn assigned(items: &mut Values<'_>) -> Option<AssignedValue> {
         (8, None) => AssignedValue::Extras,
         (9, None) => AssignedValue::Open,
         (10, None) => AssignedValue::Close,
-        (11, None) => AssignedValue::NoExtras,
+        (11, None) => AssignedValue::NestedExtras,
         (12, None) => AssignedValue::Level(NumberTexts::decode(items)?),
+        (13, None) => AssignedValue::MessageItems,
         _ => return None,
     })
 }
@@ -169,5 +192,30 @@ mod tests {
         assert!(spec.shows_extra("user") && spec.shows_extra("requests"));
         assert!(!spec.shows_extra("_user") && !spec.shows_extra("request"));
         assert_eq!(["user.name", "id"], [spec.key_of_extra("user"), spec.key_of_extra("id")]);
+    }
+
+    #[test]
+    fn nested_paths_are_the_keys_that_lead_to_each_member() {
+        let assignment = |key: &str, assigned| (key.to_owned(), assigned);
+        let mut spec = ObjectSpec {
+            assignments: vec![
+                assignment("log.level", AssignedValue::Timestamp),
+                assignment("", AssignedValue::NestedExtras),
+                assignment("ecs.version", AssignedValue::Timestamp),
+                assignment("log", AssignedValue::Open),
+                assignment("logger", AssignedValue::Timestamp),
+                assignment("", AssignedValue::Close),
+                assignment("z", AssignedValue::Timestamp),
+            ],
+            ..ObjectSpec::default()
+        };
+        let paths: [&[&str]; 4] = [&["log", "level"], &["ecs.version"], &["log", "logger"], &["z"]];
+
+        assert_eq!(
+            Some(paths.map(|path| path.iter().map(|key| (*key).to_owned()).collect()).to_vec()),
+            spec.nested_paths()
+        );
+        spec.assignments.remove(1);
+        assert_eq!(None, spec.nested_paths());
     }
 }

@@ -158,7 +158,8 @@ mod tests {
             AssignedValue::Open,
             AssignedValue::Level(NumberTexts { listed: vec![(20, "info".to_owned())], ranges: Vec::new() }),
             AssignedValue::Close,
-            AssignedValue::NoExtras,
+            AssignedValue::NestedExtras,
+            AssignedValue::MessageItems,
         ];
         ObjectSpec {
             prefix: "@cee: ".to_owned(),

@@ -107,6 +107,8 @@ pub struct ParsedRecord<'a> {
     message: Option<&'a str>,
     /// The values of the record, from the first extra field on.
     fields: Values<'a>,
+    /// The values of the record, from the first item of the message on.
+    items: Values<'a>,
     arguments: Values<'a>,
     malformed: bool,
     max_bytes: usize,
@@ -130,6 +132,7 @@ impl<'a> ParsedRecord<'a> {
             inline_site: None,
             message: None,
             fields: Values::new(&[]),
+            items: Values::new(&[]),
             arguments: Values::new(&[]),
             malformed: false,
             max_bytes: usize::MAX,
@@ -171,7 +174,8 @@ impl<'a> ParsedRecord<'a> {
                 Context::Stack(text) => self.stack = Some(text),
                 Context::Time(time_ns) => self.time_ns = time_ns,
                 Context::Field(..) if self.fields.rest().is_empty() => self.fields = here,
-                Context::Field(..) | Context::Blob(_) => {}
+                Context::Item(..) if self.items.rest().is_empty() => self.items = here,
+                Context::Field(..) | Context::Item(..) | Context::Blob(_) => {}
                 Context::Site(items) => match SiteDefinition::decode(items) {
                     Some(definition) => self.inline_site = Some(Box::new(CompiledSite::new(definition))),
                     None => self.malformed = true,
@@ -215,6 +219,19 @@ impl<'a> ParsedRecord<'a> {
     /// The extra fields in the order of the record.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
         named_values(self.fields)
+    }
+
+    /// The items of a message that is a dict, in the order of the dict.
+    pub(super) fn items(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let mut values = self.items;
+        std::iter::from_fn(move || {
+            while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
+                if let Entry::Context(Context::Item(key, value)) = values.next_entry()? {
+                    return Some((key, value));
+                }
+            }
+            None
+        })
     }
 
     /// Appends the message: the message of the record if it is complete, else the site's template with the arguments.
