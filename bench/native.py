@@ -45,7 +45,7 @@ def build(folder: Path) -> None:
 
 
 def measure(command: list[str], file: Path) -> dict[str, float]:
-    """Run a program and return what it cost and wrote."""
+    """Run a program and return its time, memory and lines."""
     file.unlink(missing_ok=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()

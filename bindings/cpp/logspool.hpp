@@ -5,9 +5,9 @@
 ///     LOGSPOOL_INFO(log, "user {} did {} in {:.3f} ms", name, count, milliseconds);
 ///
 /// A call compares the level, stores its arguments in the lane of its thread and returns. It makes no call of the
-/// library, takes no lock and allocates nothing, unless the lane is full, the record is its site's or thread's first, or
-/// the options ask for durable calls. The template is checked at compile time; `docs/how-to/log-from-cpp.md` has types,
-/// adapters and the way from other loggers.
+/// library, takes no lock and allocates nothing, unless the lane is full, the record is its site's or thread's first,
+/// or the options ask for durable calls. The template is checked at compile time; `docs/how-to/log-from-cpp.md` has
+/// types, adapters and the way from other loggers.
 ///
 /// Every call may be made by any thread. A call that logs throws only what a codec, a visitor or a conversion of the
 /// program throws, and nothing is logged then.
@@ -39,8 +39,8 @@ constexpr bool is_active(long level, long floor) { return level >= floor; }
 
 } // namespace detail
 
-/// Logs at any level: `log(logger, level, "template", arguments...)`. The site has the place of the call, which is found
-/// in a table: some nanoseconds more than a macro. Functions have no compile-time floor.
+/// Logs at any level: `log(logger, level, "template", arguments...)`. The site has the place of the call, which is
+/// found in a table: some nanoseconds more than a macro. Functions have no compile-time floor.
 template <class... Types>
 inline void log(const logger &to, std::uint16_t level, format_string<Types...> format, const Types &...arguments) {
     detail::log_here<Types...>(to, level, format, arguments...);

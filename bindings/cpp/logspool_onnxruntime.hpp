@@ -4,8 +4,8 @@
 ///     logspool::logger log("onnxruntime", logspool::level::info, output);
 ///     Ort::Env env(ORT_LOGGING_LEVEL_WARNING, "model", logspool::onnxruntime_log, &log);
 ///
-/// Include `onnxruntime_c_api.h` or `onnxruntime_cxx_api.h` first. The logger must live as long as the environment. Each
-/// record has the key-values `category` and `log_id`.
+/// Include `onnxruntime_c_api.h` or `onnxruntime_cxx_api.h` first. The logger must live as long as the environment.
+/// Each record has the key-values `category` and `log_id`.
 #ifndef LOGSPOOL_ONNXRUNTIME_HPP
 #define LOGSPOOL_ONNXRUNTIME_HPP
 

@@ -4,8 +4,8 @@
 ///     auto sink = std::make_shared<logspool::spdlog_sink>(logspool::logger("shop", logspool::level::trace, output));
 ///     spdlog::logger old("shop", sink);
 ///
-/// spdlog has made the message by then, so a call costs what spdlog's formatting costs; the line, the time and the place
-/// are logspool's. The sink takes no lock: spdlog's own pattern is not used. Tested with spdlog 1.10.
+/// spdlog has made the message by then, so a call costs what spdlog's formatting costs; the line, the time and the
+/// place are logspool's. The sink takes no lock: spdlog's own pattern is not used. Tested with spdlog 1.10.
 #ifndef LOGSPOOL_SPDLOG_HPP
 #define LOGSPOOL_SPDLOG_HPP
 

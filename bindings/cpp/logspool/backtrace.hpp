@@ -40,7 +40,7 @@ class backtrace_ring {
         store_all(store_number(start + 1, time), values...);
     }
 
-    /// Logs what is kept, the oldest record first, and forgets it.
+    /// Logs the kept records, the oldest first, and removes them.
     void flush(const logger &to) {
         const std::lock_guard<std::mutex> guard(lock_);
         const std::size_t count = next_ < kept_.size() ? next_ : kept_.size();

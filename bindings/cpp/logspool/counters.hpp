@@ -1,5 +1,6 @@
 /// \file
-/// Counters of the process: what was offered, accepted, refused and dropped, and how many records are queued.
+/// Counters of the process: records that were offered, accepted, refused, dropped and written, and those that are
+/// queued.
 #ifndef LOGSPOOL_COUNTERS_HPP
 #define LOGSPOOL_COUNTERS_HPP
 

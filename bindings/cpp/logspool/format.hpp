@@ -2,8 +2,9 @@
 /// Checks message templates at compile time: the grammar of {fmt} 9.1, as the library shows it.
 ///
 /// A template that does not fit is an error of the compiler. Its notes name the reason, in
-/// `refuse_template<"the type does not fit text">`, and the byte, in `template_is_wrong_at_byte<3>`. The checks and their order of rules are those of
-/// `crates/logspool-record/src/format/fmt_grammar.rs`; a template that passes here is accepted by `logspool_site()`.
+/// `refuse_template<"the type does not fit text">`, and the byte, in `template_is_wrong_at_byte<3>`. The checks and
+/// their order of rules are those of `crates/logspool-record/src/format/fmt_grammar.rs`; a template that passes here is
+/// accepted by `logspool_site()`.
 #ifndef LOGSPOOL_FORMAT_HPP
 #define LOGSPOOL_FORMAT_HPP
 

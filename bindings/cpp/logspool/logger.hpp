@@ -142,7 +142,8 @@ class logger {
     detail::backtrace_ring *backtrace_ = nullptr;
 };
 
-/// Waits until all records that were logged before are handed to the system. Negative: for ever. False: the time was up.
+/// Waits until all records that were logged before are handed to the system. Negative: for ever. False: the time was
+/// up.
 inline bool flush(double timeout_seconds = -1.0) {
     return detail::has_api() && detail::api().flush(timeout_seconds) == LOGSPOOL_OK;
 }

@@ -9,8 +9,8 @@
 ##   info "All ", x, " Bananas"
 ##
 ## writes ``[2016-01-28 20:14:04][example]: All 3 Bananas`` to both outputs. A call copies text, integers, `bool` and
-## `char` into the queue of its thread; the text of every other value is made by `$` in the call. Everything is written at
-## the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
+## `char` into the queue of its thread; the text of every other value is made by `$` in the call. Everything is written
+## at the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
 
 import std/[json, locks, macros, os]
 import logspool/capi
@@ -57,8 +57,8 @@ proc addOutput(address, format, dateFormat: string) =
     fail("the output " & address & " cannot be used")
 
 proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
-  ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's logging,
-  ## `dateFormat` that of `strftime`. Raises `LogspoolError` if the file cannot be opened.
+  ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's
+  ## logging, `dateFormat` that of `strftime`. Raises `LogspoolError` if the file cannot be opened.
   addOutput(path, format, dateFormat)
 
 proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =

@@ -4,9 +4,10 @@
 //! `_native` offers the table as a capsule. Sites, loggers and sinks are handles of this crate: it defines them again
 //! after a fork, and whenever the process gets another pipeline.
 //!
-//! The files, lowest first: [`status`] is the result of a call; [`handles`] keeps what was defined; [`json`] reads
-//! options and formats; [`sinks`], [`loggers`], [`sites`] are the three kinds of handles; [`values`] encodes arguments;
-//! [`emitting`] logs; [`beginning`] installs what runs at the end of the process; [`table`] is the table.
+//! The files, lowest first: [`status`] is the result of a call; [`handles`] has the tables of sinks, loggers and sites;
+//! [`json`] reads options and formats; [`sinks`], [`loggers`], [`sites`] are the three kinds of handles; [`values`]
+//! encodes arguments; [`emitting`] logs; [`beginning`] installs what runs at the end of the process; [`table`] is the
+//! table.
 
 pub mod beginning;
 pub mod emitting;

@@ -33,7 +33,7 @@ pub enum Status {
 pub struct Failure {
     /// The kind of failure.
     pub status: Status,
-    /// What was tried, on what, and why it failed.
+    /// The message: the action, its object and the reason.
     pub text: String,
 }
 

@@ -1,9 +1,9 @@
 //! The table of functions, and which copy's table the calls of this copy go through.
 //!
 //! The copy of the library that is first in a process publishes its own table (`copies.rs` of the core). Later copies
-//! are guests: their calls go through that table. A copy whose binding needs more than the table, as Python's does, asks
-//! the first copy to hand the queue over: the first copy writes what is queued, defines all its handles in the other
-//! table under the same ids, and becomes a guest itself.
+//! are guests: their calls go through that table. A copy whose binding needs more than the table, as Python's does,
+//! asks the first copy to hand the queue over: the first copy writes what is queued, defines all its handles in the
+//! other table under the same ids, and becomes a guest itself.
 //!
 //! Atomics belong in `queue` and `stats`; those of this file are an exception: the address of the table in use.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use logspool::option::FOR_EVER;
 use logspool::{copies, pipeline};
-use logspool_record::definition::SiteDefinition;
+use logspool_record::definition::{MAX_TARGETS, SiteDefinition};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 use logspool_sys::generation;
 use logspool_sys::published::Published;
@@ -162,8 +162,8 @@ fn slowly<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     call()
 }
 
-/// Held by each definition, and while the queue is handed over: a definition is made before, and replayed, or made by the
-/// other copy.
+/// Locked during each definition and while the queue is handed over. So the other copy gets every definition: one made
+/// before is replayed there, and a later one is made there.
 static DEFINING: ForkSafeLock<()> = ForkSafeLock::new(());
 
 /// Runs a definition in this copy. `None`: this copy has handed the queue over; make it by [`moved_table`].
@@ -216,8 +216,10 @@ mod own {
         let defined = defining(0, || {
             // SAFETY: the contract of the function.
             let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
-            if sinks.is_null() && count > 0 || count > 64 {
-                return Err(Failure::invalid(format!("a logger has at most 64 sinks at an address, not {count}")));
+            if sinks.is_null() && count > 0 || count > MAX_TARGETS {
+                return Err(Failure::invalid(format!(
+                    "a logger has at most {MAX_TARGETS} sinks at an address, not {count}"
+                )));
             }
             // SAFETY: the contract of the function.
             let sinks = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(sinks, count) } };

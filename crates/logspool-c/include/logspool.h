@@ -96,7 +96,8 @@ logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id 
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
 
-/* Records of the site are logged whatever the level of their logger: the program kept them back until it wanted them. */
+/* Records of the site are logged whatever the level of their logger: the program kept them back until
+ * it wanted them. */
 #define LOGSPOOL_SITE_ALWAYS 1
 
 /* A call site. Zero the struct first and set `size`. Fields after `level` may be zero. */
@@ -166,7 +167,8 @@ int logspool_text(logspool_id logger, uint16_t level, const char *text, size_t l
  * lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there. */
 void *logspool_reserve(logspool_id logger, logspool_id site, size_t value_bytes);
 
-/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: none is open. */
+/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: none is
+ * open. */
 int logspool_commit(void);
 
 /* Gives up the record of logspool_reserve(); nothing is logged. LOGSPOOL_INVALID: none is open. */
@@ -276,8 +278,8 @@ struct logspool_handle {
 
 #define LOGSPOOL_NEEDS_THREAD 1 /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
 
-/* The lane of the calling thread; NULL if it has none. Valid as long as the thread lives, and written by the library and
- * the header on that thread only. */
+/* The lane of the calling thread; NULL if it has none. Valid as long as the thread lives, and written by the library
+ * and the header on that thread only. */
 struct logspool_view *logspool_lane_view(void);
 
 /* Handles of a logger and of a site, valid for the life of the process; NULL for an unknown id. */

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use logspool::pipeline;
-use logspool_record::definition::SiteDefinition;
 use logspool_record::Encoder;
+use logspool_record::definition::SiteDefinition;
 use logspool_sys::published::Published;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
