@@ -376,17 +376,7 @@ def metrics_text() -> str:
     """
     version = ".".join(map(str, sys.version_info[:3]))
     pools = sys.modules.get("logspool.pool._pool")
-    text = _native.metrics_text(version, [] if pools is None else pools.by_name())
-    if _native.snapshot() is None:
-        return text
-    rows = ["# TYPE logspool_exception_texts counter", "# HELP logspool_exception_texts Texts of exceptions, by maker."]
-    for maker, count in zip(("native", "python"), _native.exception_texts()):
-        rows.append(f'logspool_exception_texts_total{{made_by="{maker}"}} {count}')
-    return text.removesuffix(_LAST_LINE) + "\n".join(rows) + "\n" + _LAST_LINE
-
-
-#: The end of a page of OpenMetrics.
-_LAST_LINE = "# EOF\n"
+    return _native.metrics_text(version, [] if pools is None else pools.by_name())
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:

@@ -95,6 +95,13 @@ def test_calls_below_the_floor_make_no_code(nim, tmp_path):
     assert (b"", "high\n") == (done.stdout, (tmp_path / "a.log").read_text())
 
 
+def test_a_place_for_which_there_is_no_site_logs_its_template(nim, tmp_path):
+    done = subprocess.run([nim(PROGRAMS / "full.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    assert 1_000_000 < int(done.stdout)
+    assert "full.nim:11 All {} Bananas\n" == (tmp_path / "a.log").read_text()
+
+
 def test_the_example_logs_in_the_default_form(nim, tmp_path):
     done = subprocess.run([nim(ROOT / "examples/nim/example.nim")], cwd=tmp_path, capture_output=True, text=True)
 

@@ -183,7 +183,11 @@ macro logAt(wanted: static Level, args: varargs[typed]): untyped =
       if `site` == 0:
         `site` = define(`file`, `line`, `text`, `number`)
       `texts`
-      `send`
+      if `site` != 0:
+        `send`
+      else:
+        # Of a site that cannot be defined now only the template is logged; the library counts it if it refuses it.
+        discard emitText(program, `number`, `text`, csize_t(len(`text`)), `file`, uint32(`line`), "")
 
 template trace*(args: varargs[untyped]) =
   ## Logs the arguments, one after the other, at `lvlTrace`.

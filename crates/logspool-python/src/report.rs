@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-use logspool::openmetrics;
+use logspool::openmetrics::{self, FrontCounter};
 use logspool::pipeline::{self, MIN_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
 use logspool::sinks;
@@ -18,6 +18,7 @@ use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::calls::keywords;
 use crate::interpreter::leaving::detached;
 use crate::pool::PoolCore;
 
@@ -153,7 +154,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// Returns the counters as OpenMetrics text, including the counters of pools.
+/// Returns the counters as OpenMetrics text, including the counters of pools and of the texts of exceptions.
 ///
 /// # Errors
 ///
@@ -162,7 +163,14 @@ pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, 
     let pools = pools.into_iter().map(|(name, pool)| pool.get().reading(name)).collect::<PyResult<Vec<_>>>()?;
     let snapshot = detached(py, merged);
     let build = [("version", env!("CARGO_PKG_VERSION")), ("python", python)];
-    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build))
+    let (native, python) = keywords::exception_texts();
+    let exceptions = FrontCounter {
+        name: "exception_texts",
+        help: "Texts of exceptions, by maker.",
+        label: "made_by",
+        counts: &[("native", native), ("python", python)],
+    };
+    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build, &[exceptions]))
 }
 
 /// Delivers the records that dead processes left in `folder`, or with `paths` only the records for these files.

@@ -8,9 +8,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use logspool_record::definition::{Grammar, SiteDefinition};
-use logspool_record::format::{ArgumentType, CompiledSite, ParsedRecord, RecordView, TypedArgument, check};
+mod support;
+
+use logspool_record::definition::Grammar;
+use logspool_record::format::{ArgumentType, TypedArgument, check};
 use logspool_record::{Encoder, Values};
+
+use support::Random;
 
 /// Cases of `make test-rust`: a few seconds.
 const CASES: usize = 200_000;
@@ -46,29 +50,15 @@ fn reference() -> Option<PathBuf> {
     Some(program)
 }
 
-struct Random(u64);
+/// Values of each type.
+trait RandomValues {
+    fn integer(&mut self) -> i64;
+    fn double(&mut self) -> f64;
+    fn single(&mut self) -> f32;
+    fn text(&mut self) -> String;
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    /// Whether an event of a chance of one in `parts` happens.
-    fn one_in(&mut self, parts: usize) -> bool {
-        self.below(parts) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
+impl RandomValues for Random {
     fn integer(&mut self) -> i64 {
         match self.below(4) {
             0 => self.below(300) as i64 - 20,
@@ -369,16 +359,9 @@ fn is_left_out(template: &str) -> bool {
 /// Shows a case with logspool: whether it is accepted at registration, whether it is complete, and the text.
 fn shown(case: &Case) -> (Result<(), String>, bool, String) {
     let accepted = check(Grammar::Fmt, &case.template, &case.arguments).map_err(|error| error.to_string());
-    let site = CompiledSite::new(SiteDefinition {
-        template: Some(case.template.clone()),
-        grammar: Grammar::Fmt,
-        ..SiteDefinition::default()
-    });
     let bytes = [&case.named.bytes[..], &case.positional.bytes].concat();
-    let view = RecordView { time_ns: 0, level: 20, logger: "", site: Some(&site), values: Values::new(&bytes) };
-    let mut out = Vec::new();
-    let complete = ParsedRecord::new(&view).push_message(&mut out).is_ok();
-    (accepted, complete, String::from_utf8(out).expect("a message is UTF-8"))
+    let (text, complete) = support::message(Grammar::Fmt, &case.template, &bytes);
+    (accepted, complete, text)
 }
 
 struct Reference {
@@ -450,9 +433,7 @@ fn random_templates_are_shown_as_fmt_shows_them() {
         eprintln!("skipped: no C++ compiler with {{fmt}} is found; install Debian's packages g++ and libfmt-dev");
         return;
     };
-    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect(name));
-    let total = number("LOGSPOOL_FORMAT_CASES").map_or(CASES, |cases: u64| cases as usize);
-    let seed = number("LOGSPOOL_SEED").unwrap_or(20_261_126);
+    let (total, seed) = support::cases_and_seed(CASES);
     let mut random = Random(seed);
     let (mut done, mut formatted_cases, mut differences) = (0, 0, 0);
     while done < total {

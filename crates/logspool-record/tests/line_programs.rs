@@ -1,39 +1,31 @@
 //! Lines rendered by programs are compared with the same lines rendered piece by piece.
 
+mod support;
+
 use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{Grammar, SiteDefinition, Zone};
 use logspool_record::format::{CompiledSite, Format, FormatSpec, ParsedRecord, RecordView, RenderState, Style};
 use logspool_record::{Encoder, Values, tag};
 
+use support::Random;
+
 /// Rounds of each test. Miri takes minutes for a thousand.
 const ROUNDS: u32 = if cfg!(miri) { 20 } else { 20_000 };
 
-/// A random number generator (xorshift), the same numbers in each run.
-struct Random(u64);
+/// Values of each type.
+trait RandomValues {
+    fn double(&mut self) -> f64;
+    fn value(&mut self, values: &mut Encoder);
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len() as u64) as usize]
-    }
-
+impl RandomValues for Random {
     /// A double: a tie of few binary digits, a decimal, or any bits.
     fn double(&mut self) -> f64 {
         match self.below(5) {
             0 => (self.below(1 << 20) as f64 - 500_000.0) / f64::from(1 << self.below(16)),
             1 => (self.below(2_000_000) as f64 - 1e6) / 1000.0,
             2 => self.below(1 << 53) as f64 / 2f64.powi(self.below(80) as i32),
-            3 => *self.pick(&[
+            3 => self.pick(&[
                 0.0,
                 -0.0,
                 f64::NAN,
@@ -51,15 +43,10 @@ impl Random {
 
     fn value(&mut self, values: &mut Encoder) {
         match self.below(12) {
-            0..3 => values.str(self.pick::<&str>(&[
-                "ann",
-                "",
-                "é",
-                "sixteen bytes...",
-                "seventeen bytes..",
-                "fifteen bytes é",
-            ])),
-            3 => values.str(&"long ".repeat(self.below(30) as usize)),
+            0..3 => {
+                values.str(self.pick(&["ann", "", "é", "sixteen bytes...", "seventeen bytes..", "fifteen bytes é"]))
+            }
+            3 => values.str(&"long ".repeat(self.below(30))),
             4..6 => values.int(self.next() as i64 >> self.below(64)),
             6..10 => values.float(self.double()),
             10 => values.bool(true),
@@ -145,7 +132,7 @@ fn programs_write_the_bytes_of_the_pieces() {
         let mut state = RenderState::default();
         let mut time_ns = 1_784_982_896_000_000_000;
         for _ in 0..ROUNDS / 20 {
-            let site = random.pick(&sites);
+            let site = random.choose(&sites);
             let mut values = Encoder::new();
             match random.below(12) {
                 0 => {
@@ -163,17 +150,17 @@ fn programs_write_the_bytes_of_the_pieces() {
                 }
             }
             if random.below(20) == 0 && !values.bytes.is_empty() {
-                let at = random.below(values.bytes.len() as u64) as usize;
+                let at = random.below(values.bytes.len());
                 match random.below(2) {
                     0 => values.bytes.truncate(at),
                     _ => values.bytes[at] = random.next() as u8,
                 }
             }
-            time_ns += *random.pick(&[0, 1, 239, 999, 300_000, 999_999, 1_000_000, 999_999_000, -400_000]);
+            time_ns += random.pick(&[0, 1, 239, 999, 300_000, 999_999, 1_000_000, 999_999_000, -400_000]);
             let record = RecordView {
                 time_ns,
-                level: *random.pick(&[20, 30, 35]),
-                logger: random.pick::<&str>(&["app", "app.db", ""]),
+                level: random.pick(&[20, 30, 35]),
+                logger: random.pick(&["app", "app.db", ""]),
                 site: Some(site).filter(|_| random.below(50) > 0),
                 values: Values::new(&values.bytes),
             };
@@ -207,7 +194,7 @@ fn fixed_decimals_are_rounded_as_display_rounds_them() {
     let mut random = Random(0x0dd0_1234_5678_9abc);
     let format = Format::compile(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
     for decimals in 0..=17 {
-        let site = CompiledSite::new(SiteDefinition { template: Some(format!("%.{decimals}f")), ..Default::default() });
+        let site = support::site(Grammar::Percent, &format!("%.{decimals}f"));
         let mut state = RenderState::default();
         for _ in 0..ROUNDS {
             let number = random.double();
@@ -216,8 +203,7 @@ fn fixed_decimals_are_rounded_as_display_rounds_them() {
             }
             let mut values = Encoder::new();
             values.float(number);
-            let values = Values::new(&values.bytes);
-            let record = RecordView { time_ns: 0, level: 20, logger: "app", site: Some(&site), values };
+            let record = support::record(Some(&site), &values.bytes);
             let mut out = Vec::new();
             format.render(&record, &mut state, &mut out).unwrap();
 

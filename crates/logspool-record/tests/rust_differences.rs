@@ -3,27 +3,16 @@
 //! Format strings of Rust are literals, so a macro makes the table. `LOGSPOOL_FORMAT_CASES` is the number of cases,
 //! and `LOGSPOOL_SEED` the seed.
 
-use logspool_record::definition::{Grammar, SiteDefinition};
-use logspool_record::format::{ArgumentType, CompiledSite, ParsedRecord, RecordView, TypedArgument, check};
-use logspool_record::{Encoder, Values};
+mod support;
+
+use logspool_record::Encoder;
+use logspool_record::definition::Grammar;
+use logspool_record::format::{ArgumentType, TypedArgument, check};
+
+use support::Random;
 
 /// Cases of `make test-rust`.
 const CASES: usize = if cfg!(miri) { 300 } else { 200_000 };
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 /// A type whose values a record holds.
 trait Shown: Copy {
@@ -215,17 +204,9 @@ fn shown(template: &str, named: &Encoder, positional: &Encoder, arguments: &[Typ
     if let Err(error) = check(Grammar::Rust, template, arguments) {
         panic!("{template}: {error}");
     }
-    let site = CompiledSite::new(SiteDefinition {
-        template: Some(template.to_owned()),
-        grammar: Grammar::Rust,
-        ..SiteDefinition::default()
-    });
     let bytes = [&named.bytes[..], &positional.bytes].concat();
-    let view = RecordView { time_ns: 0, level: 20, logger: "", site: Some(&site), values: Values::new(&bytes) };
-    let mut out = Vec::new();
-    let result = ParsedRecord::new(&view).push_message(&mut out);
-    let text = String::from_utf8(out).expect("a message is UTF-8");
-    assert!(result.is_ok(), "{template}: {text}");
+    let (text, complete) = support::message(Grammar::Rust, template, &bytes);
+    assert!(complete, "{template}: {text}");
     text
 }
 
@@ -304,9 +285,7 @@ macro_rules! compare_amounts {
 
 #[test]
 fn random_values_are_shown_as_rust_shows_them() {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect(name));
-    let total = number("LOGSPOOL_FORMAT_CASES").map_or(CASES, |cases: u64| cases as usize);
-    let seed = number("LOGSPOOL_SEED").unwrap_or(20_261_126);
+    let (total, seed) = support::cases_and_seed(CASES);
     let mut run = Run { random: Random(seed), cases: 0, differences: 0 };
     while run.cases < total {
         compare!(run, i64, u64, i128, u128: [

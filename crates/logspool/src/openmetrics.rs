@@ -20,9 +20,28 @@ fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
+/// A counter of the front: Python, or another language.
+#[derive(Debug, Clone, Copy)]
+pub struct FrontCounter<'a> {
+    /// The name, without prefix and without `_total`.
+    pub name: &'a str,
+    /// What is counted.
+    pub help: &'a str,
+    /// The name of the label.
+    pub label: &'a str,
+    /// Each value of the label, with its count.
+    pub counts: &'a [(&'a str, u64)],
+}
+
 /// The page with the metrics of logging, if there is a snapshot, and the metrics of thread pools. `build` holds the
-/// labels of `logspool_build_info`, such as version and python.
-pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
+/// labels of `logspool_build_info`, such as version and python. The counters of the front come last, and only with a
+/// snapshot.
+pub fn text(
+    snapshot: Option<&Snapshot>,
+    pools: &[PoolReading],
+    build: &[(&str, &str)],
+    front: &[FrontCounter<'_>],
+) -> String {
     let mut page = MetricsPage::new();
     page.family("build", "info", "What is running.");
     page.sample("build_info", build, 1);
@@ -34,6 +53,12 @@ pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, 
     }
     if !pools.is_empty() {
         pools::families(&mut page, pools);
+    }
+    for counter in front.iter().filter(|_| snapshot.is_some()) {
+        page.family(counter.name, "counter", counter.help);
+        for (value, count) in counter.counts {
+            page.sample(&format!("{}_total", counter.name), &[(counter.label, value)], *count);
+        }
     }
     page.finish()
 }

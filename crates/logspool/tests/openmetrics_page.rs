@@ -3,7 +3,7 @@
 mod line;
 
 use line::{DEADLINE, begin, file_sink, log, route_to};
-use logspool::openmetrics;
+use logspool::openmetrics::{self, FrontCounter};
 use logspool::pipeline::{self, Options};
 
 #[test]
@@ -16,14 +16,19 @@ fn the_page_counts_what_was_logged_and_ends_as_the_format_demands() {
         assert!(log(route, 40, "seven errors"));
     }
     assert!(pipeline::flush(None, Some(DEADLINE)));
-    let page = openmetrics::text(pipeline::snapshot().as_ref(), &[], &[("version", "0.1.0")]);
+    let calls = FrontCounter { name: "calls", help: "Calls.", label: "by", counts: &[("a", 2), ("b", 0)] };
+    let build = [("version", "0.1.0")];
+    let page = openmetrics::text(pipeline::snapshot().as_ref(), &[], &build, &[calls]);
 
     assert!(page.contains("logspool_records_total{level=\"ERROR\"} 7\n"), "{page}");
     let written = page.lines().find(|line| line.starts_with("logspool_records_written_total{")).unwrap();
     assert!(written.ends_with("a \\\"quoted\\\" name.log\"} 7"), "{written}");
     assert!(page.contains("logspool_records_dropped_total{reason=\"queue_full\",level=\"INFO\"} 0\n"));
     assert!(page.contains("logspool_drain_thread_alive 1\n"));
-    assert!(page.ends_with("# EOF\n"));
+    let last = "# TYPE logspool_calls counter\n# HELP logspool_calls Calls.\n\
+                logspool_calls_total{by=\"a\"} 2\nlogspool_calls_total{by=\"b\"} 0\n# EOF\n";
+    assert!(page.ends_with(last), "{page}");
+    assert!(!openmetrics::text(None, &[], &build, &[calls]).contains("logspool_calls"));
     for line in page.lines() {
         assert!(line.starts_with("# ") || line.starts_with("logspool_"), "{line}");
     }

@@ -50,5 +50,7 @@ proc logger*(name: cstring, level: uint16, sinks: ptr Id, count: csize_t): Id {.
 proc loggerLevel*(logger: Id, level: uint16): cint {.importc: "logspool_logger_level", header: "logspool.h".}
 proc site*(info: ptr SiteInfo): Id {.importc: "logspool_site", header: "logspool.h".}
 proc emit*(logger, site: Id, args: ptr Arg, count: csize_t): cint {.importc: "logspool_emit", header: "logspool.h".}
+proc emitText*(logger: Id, level: uint16, text: cstring, length: csize_t, file: cstring, line: uint32,
+  function: cstring): cint {.importc: "logspool_text", header: "logspool.h".}
 proc flush*(seconds: cdouble): cint {.importc: "logspool_flush", header: "logspool.h".}
 proc lastError*(): cstring {.importc: "logspool_last_error", header: "logspool.h".}

@@ -18,6 +18,7 @@ use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::list::ListWalk;
+use crate::interpreter::names::interned;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::adoption::read_watched;
 use crate::plans::class_version::ClassVersion;
@@ -444,12 +445,11 @@ impl Described {
 impl StockParts {
     fn read(parts: &Bound<'_, PyAny>) -> PyResult<Self> {
         let get = |name: &str| PyResult::Ok(Owned::of(&parts.get_item(name)?));
-        let pair = |pair: &Bound<'_, PyAny>| {
-            PyResult::Ok((Owned::of(&interned(&pair.get_item(0)?)?), Owned::of(&pair.get_item(1)?)))
-        };
+        let pair =
+            |pair: &Bound<'_, PyAny>| PyResult::Ok((interned(&pair.get_item(0)?)?, Owned::of(&pair.get_item(1)?)));
         let mut overriding = Vec::new();
         for name in parts.get_item("overriding")?.try_iter()? {
-            overriding.push(Owned::of(&interned(&name?)?));
+            overriding.push(interned(&name?)?);
         }
         let mut enabling = Vec::new();
         for setting in parts.get_item("enabling")?.try_iter()? {
@@ -466,10 +466,6 @@ impl StockParts {
             user_of: get("user_of")?,
         })
     }
-}
-
-fn interned<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(PyString::intern(name.py(), &name.extract::<String>()?).into_any())
 }
 
 /// Seconds and microseconds of an exact `timedelta`, without its days.

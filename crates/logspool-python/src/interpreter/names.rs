@@ -198,3 +198,12 @@ pub fn names() -> &'static Names {
 pub fn bound<'a, 'py>(py: Python<'py>, name: &'a Owned) -> Borrowed<'a, 'py, PyString> {
     name.bind(py).cast::<PyString>().expect("every name is a str")
 }
+
+/// The interned `str` of a name that Python code passes.
+///
+/// # Errors
+///
+/// `name` is no `str`, or cannot be encoded.
+pub fn interned(name: &Bound<'_, PyAny>) -> PyResult<Owned> {
+    Ok(Owned::of(&PyString::intern(name.py(), &name.extract::<String>()?)))
+}

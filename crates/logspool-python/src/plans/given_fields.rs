@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::interpreter::context_variable;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
+use crate::interpreter::names::interned;
 use crate::interpreter::object::{self, Owned};
 use crate::plans::span_fields::SpanFields;
 
@@ -164,10 +164,6 @@ impl GivenField {
         let shown = unsafe { Owned::steal(ffi::PyUnicode_Substring(value.as_ptr(), 0, length)) };
         shown.ok_or_else(|| Failure::of_error(py))
     }
-}
-
-fn interned(name: &Bound<'_, PyAny>) -> PyResult<Owned> {
-    Ok(Owned::of(&PyString::intern(name.py(), &name.extract::<String>()?)))
 }
 
 impl GivenFields {
