@@ -39,11 +39,10 @@ test-python: check-tools
 
 test-native: check-tools
 	@$(PYTHON) scripts/native_tools.py
-	@cargo build --quiet --package logspool-c
 	@$(PYTHON) scripts/run_pytest.py --label native -- tests/native $(PYTEST_OPTIONS)
 
-native: check-tools ## Fill target/native with headers and libraries for C and C++ programs
-	@$(PYTHON) scripts/native_package.py
+native: check-tools ## Fill target/native with headers and libraries for C and C++ (NATIVE="--target x86_64-unknown-linux-musl")
+	@$(PYTHON) scripts/native_package.py $(NATIVE)
 
 matrix: check-tools ## Build and test on the other interpreters found (LOGSPOOL_PYTHONS rules the list)
 	@$(PYTHON) scripts/matrix.py

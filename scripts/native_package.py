@@ -1,6 +1,8 @@
 """Fill a folder with what C and C++ programs need: headers, libraries, pkg-config and CMake files.
 
 `make native` fills `target/native`. The folder may be moved: its files name each other by relative paths.
+`make native NATIVE="--target x86_64-unknown-linux-musl"` fills a folder with the static library for musl, where a
+program needs no library of the system at all.
 """
 
 import argparse
@@ -8,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import executables
@@ -27,27 +30,32 @@ Name: logspool
 Description: Logging that costs a program nothing and loses nothing
 Version: {version}
 Cflags: -I${{prefix}}/include
-Libs: -L${{prefix}}/lib -llogspool -Wl,-rpath,${{prefix}}/lib
+Libs: {libraries}
 Libs.private: {system}
 """
+#: What a program links: the shared library, or the only one for musl.
+SHARED_LIBRARIES = "-L${prefix}/lib -llogspool -Wl,-rpath,${prefix}/lib"
+STATIC_LIBRARIES = "${prefix}/lib/liblogspool.a"
 
 CMAKE = """\
 # logspool::logspool is the shared library, logspool::static the static one.
 get_filename_component(_logspool "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
 
-if(NOT TARGET logspool::logspool)
-  add_library(logspool::logspool SHARED IMPORTED)
-  set_target_properties(logspool::logspool PROPERTIES
-    IMPORTED_LOCATION "${{_logspool}}/lib/{soname}"
-    IMPORTED_SONAME "{soname}"
-    INTERFACE_INCLUDE_DIRECTORIES "${{_logspool}}/include")
-  add_library(logspool::static STATIC IMPORTED)
+if(NOT TARGET logspool::static)
+{shared}  add_library(logspool::static STATIC IMPORTED)
   set_target_properties(logspool::static PROPERTIES
     IMPORTED_LOCATION "${{_logspool}}/lib/liblogspool.a"
     INTERFACE_INCLUDE_DIRECTORIES "${{_logspool}}/include"
     INTERFACE_LINK_LIBRARIES "{system}")
 endif()
 unset(_logspool)
+"""
+CMAKE_SHARED = f"""\
+  add_library(logspool::logspool SHARED IMPORTED)
+  set_target_properties(logspool::logspool PROPERTIES
+    IMPORTED_LOCATION "${{_logspool}}/lib/{SONAME}"
+    IMPORTED_SONAME "{SONAME}"
+    INTERFACE_INCLUDE_DIRECTORIES "${{_logspool}}/include")
 """
 
 CMAKE_VERSION = """\
@@ -65,31 +73,73 @@ def version() -> str:
     return re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
-def build(profile: str) -> Path:
+def build(profile: str, target: str | None) -> Path:
     """Build the libraries and return their folder."""
     options = [] if profile == "dev" else ["--release"] if profile == "release" else ["--profile", profile]
-    subprocess.run(executables.cargo_build("logspool-c", "--lib", *options), cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / ("debug" if profile == "dev" else profile)
+    command = executables.cargo_build("logspool-c", "--lib", *options)
+    variables = dict(os.environ)
+    if target is not None:
+        # The Rust tests are not built for it.
+        command = ["cargo", "build", "--quiet", "--package", "logspool-c", "--lib", *options, "--target", target]
+        if "musl" in target:
+            # The crate libc announces a change of `time_t` there.
+            flags = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS"
+            variables[flags] = f"{variables.get(flags, '')} -A deprecated".strip()
+    subprocess.run(command, cwd=ROOT, env=variables, check=True)
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / (target or "")
+    return folder / ("debug" if profile == "dev" else profile)
 
 
-def fill(folder: Path, built: Path) -> None:
+def missing(target: str) -> str | None:
+    """Return what a build for another target lacks here, with its remedy; None: nothing."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    if not (Path(root) / "lib/rustlib" / target / "lib").is_dir():
+        return f"Rust has no standard library for {target}: rustup target add {target}"
+    if "musl" in target and shutil.which("musl-gcc") is None:
+        return "musl-gcc is missing: apt-get install musl-tools"
+    return None
+
+
+def add_unwinder(archive: Path, target: str) -> None:
+    """Add the unwinder that Rust has for musl. The one of gcc calls functions of glibc."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    unwinder = Path(root) / "lib/rustlib" / target / "lib/self-contained/libunwind.a"
+    with tempfile.TemporaryDirectory() as name:
+        # The script of ar allows few characters in paths.
+        for link, to in {"core.a": archive, "unwind.a": unwinder}.items():
+            (Path(name) / link).symlink_to(to.absolute())
+        script = "create all.a\naddlib core.a\naddlib unwind.a\nsave\nend\n"
+        subprocess.run(["ar", "-M"], cwd=name, input=script, text=True, check=True)
+        shutil.copyfile(Path(name) / "all.a", archive)
+
+
+def fill(folder: Path, built: Path, target: str | None) -> None:
     """Copy headers and libraries, and write the files for pkg-config and CMake."""
+    is_musl = target is not None and "musl" in target
     shutil.rmtree(folder, ignore_errors=True)
     for headers in HEADERS:
         shutil.copytree(headers, folder / "include", dirs_exist_ok=True)
     libraries = folder / "lib"
     libraries.mkdir()
-    shutil.copy2(built / "liblogspool_c.so", libraries / SONAME)
     shutil.copy2(built / "liblogspool_c.a", libraries / "liblogspool.a")
-    (libraries / "liblogspool.so").symlink_to(SONAME)
+    if is_musl:
+        add_unwinder(libraries / "liblogspool.a", target)
+    else:
+        shutil.copy2(built / "liblogspool_c.so", libraries / SONAME)
+        (libraries / "liblogspool.so").symlink_to(SONAME)
     strip = shutil.which("strip")
     if strip is None:
         terminal.step("the libraries keep their debug data: strip is missing (apt-get install binutils)")
     else:
-        subprocess.run([strip, "--strip-unneeded", libraries / SONAME], check=True)
         subprocess.run([strip, "--strip-debug", libraries / "liblogspool.a"], check=True)
-    values = {"version": version(), "system": SYSTEM_LIBRARIES, "soname": SONAME}
+        if not is_musl:
+            subprocess.run([strip, "--strip-unneeded", libraries / SONAME], check=True)
+    values = {
+        "version": version(),
+        "system": SYSTEM_LIBRARIES,
+        "libraries": STATIC_LIBRARIES if is_musl else SHARED_LIBRARIES,
+        "shared": "" if is_musl else CMAKE_SHARED,
+    }
     for name, text in {
         "pkgconfig/logspool.pc": PKG_CONFIG,
         "cmake/logspool/logspoolConfig.cmake": CMAKE,
@@ -102,12 +152,18 @@ def fill(folder: Path, built: Path) -> None:
 def main() -> None:
     """Build and fill the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=ROOT / "target" / "native", help="folder to fill anew")
+    parser.add_argument("--folder", type=Path, help="folder to fill anew; default: target/native or target/native-musl")
+    parser.add_argument("--target", help="target of Rust, for example x86_64-unknown-linux-musl")
     parser.add_argument("--profile", default="release", help="cargo's profile: release or dev")
     options = parser.parse_args()
-    if options.folder.exists() and not (options.folder / "lib" / SONAME).exists() and any(options.folder.iterdir()):
+    if options.folder is None:
+        options.folder = ROOT / "target" / ("native-musl" if "musl" in (options.target or "") else "native")
+    is_ours = (options.folder / "lib" / "liblogspool.a").exists()
+    if options.folder.exists() and not is_ours and any(options.folder.iterdir()):
         parser.error(f"{options.folder} holds other files: name a new folder")
-    fill(options.folder, build(options.profile))
+    if options.target is not None and (lack := missing(options.target)) is not None:
+        raise terminal.fail(lack)
+    fill(options.folder, build(options.profile, options.target), options.target)
     print(f"{options.folder}: include, lib")
     print(f"    export PKG_CONFIG_PATH={options.folder / 'lib' / 'pkgconfig'}")
     print(f"    cmake -DCMAKE_PREFIX_PATH={options.folder}")

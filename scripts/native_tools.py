@@ -18,6 +18,8 @@ NEEDED = (
     ("nim", "nim", "Nim programs"),
     ("cmake", "cmake", "find_package(logspool)"),
     ("pkg-config", "pkg-config", "pkg-config logspool"),
+    ("clang++", "clang", "a second compiler, and the sanitizers"),
+    ("musl-gcc", "musl-tools", "static programs for musl"),
     ("valgrind", "valgrind", "memory errors of C programs"),
     ("/usr/include/spdlog/spdlog.h", "libspdlog-dev", "the sink for spdlog"),
 )

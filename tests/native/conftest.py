@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,12 +25,22 @@ def queue_dir(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory):
+def package(tmp_path_factory):
+    """Return the folder that `make native` fills, from a debug build, moved after it was filled."""
+    folder = tmp_path_factory.mktemp("native") / "first"
+    command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"PKG_CONFIG_PATH={folder}/lib/pkgconfig" in done.stdout
+    return folder.rename(folder.parent / "moved")
+
+
+@pytest.fixture(scope="session")
+def library(request, tmp_path_factory):
     """Return the folder with the library. LOGSPOOL_NATIVE_LIBRARY names one that is built."""
     built = os.environ.get("LOGSPOOL_NATIVE_LIBRARY")
     if built is None:
-        subprocess.run(["cargo", "build", "--quiet", "-p", "logspool-c"], cwd=ROOT, check=True)
-        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+        return request.getfixturevalue("package") / "lib"
     folder = tmp_path_factory.mktemp("lib")
     shutil.copy(Path(built) / "liblogspool_c.so", folder / "liblogspool.so.1")
     (folder / "liblogspool.so").symlink_to("liblogspool.so.1")

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,6 @@ PROGRAMS = Path(__file__).parent / "nim"
 MEMORY = ("refc", "orc", "arc")
 
 pytestmark = pytest.mark.skipif(shutil.which("nim") is None, reason="nim is missing: apt-get install nim")
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """Return the folder that `make native` fills, from a debug build."""
-    folder = tmp_path_factory.mktemp("native") / "native"
-    command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
 
 
 @pytest.fixture(scope="module")

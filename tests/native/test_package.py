@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,6 @@ def _run(*command, env=None, folder=None):
     done = subprocess.run(command, cwd=folder, env={**os.environ, **(env or {})}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """Return the filled folder, moved after it was filled."""
-    folder = tmp_path_factory.mktemp("native") / "first"
-    shown = _run(sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder)
-    assert f"PKG_CONFIG_PATH={folder}/lib/pkgconfig" in shown
-    return folder.rename(folder.parent / "moved")
 
 
 def _expect_lines(program, folder):
@@ -78,3 +70,53 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert done.returncode == 2
     assert "name a new folder" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+MUSL = "x86_64-unknown-linux-musl"
+
+
+@pytest.fixture(scope="module")
+def musl(tmp_path_factory):
+    """Return the folder that is filled for musl, from a debug build."""
+    sysroot = Path(_run("rustc", "--print", "sysroot").strip())
+    if not (sysroot / "lib/rustlib" / MUSL / "lib").is_dir():
+        pytest.skip(f"Rust has no standard library for musl: rustup target add {MUSL}")
+    if shutil.which("musl-gcc") is None:
+        pytest.skip("musl-gcc is missing: apt-get install musl-tools")
+    folder = tmp_path_factory.mktemp("musl") / "package"
+    command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--target", MUSL]
+    _run(*command, "--folder", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def static_ends(musl, tmp_path_factory):
+    """Return the program `ends`, which needs no library at all."""
+    path = tmp_path_factory.mktemp("static") / "ends"
+    flags = _run("pkg-config", "--cflags", "--libs", "logspool", env={"PKG_CONFIG_PATH": str(musl / "lib/pkgconfig")})
+    _run("musl-gcc", "-static", ROOT / "tests/native/programs/ends.c", "-o", path, *flags.split())
+    return path
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is missing: apt-get install pkg-config")
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("exit", 0), ("term", -signal.SIGTERM), ("kill", -signal.SIGKILL), ("segv", -signal.SIGSEGV)],
+)
+def test_a_static_program_for_musl_loses_nothing(static_ends, tmp_path, end, code):
+    assert "INTERP" not in _run("readelf", "-l", static_ends)
+    assert "NEEDED" not in _run("readelf", "-d", static_ends)
+    path = tmp_path / "a.log"
+    done = subprocess.run([static_ends, path, end, "1000"], capture_output=True, text=True)
+
+    assert (code, "") == (done.returncode, done.stderr)
+    _run(static_ends, path, "recover", "0")
+    assert [f"line {i}" for i in range(1000)] == path.read_text().splitlines()
+
+
+def test_a_target_that_rust_lacks_is_an_error_with_its_remedy(tmp_path):
+    command = [sys.executable, ROOT / "scripts/native_package.py", "--target", "no-such-musl", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert "rustup target add no-such-musl" in done.stderr
