@@ -134,12 +134,18 @@ if what == "everything":
     # The children log by the configuration that they inherit.
     for each in range(5):
         time.sleep(0.01)
+        # A thread that writes by Python's own file holds a lock of the file, which a child would inherit for ever: stock
+        # logging hangs so, too. In the child, logging makes new locks for its handlers.
+        for handler in [kept, *handlers]:
+            handler.acquire()
         child = os.fork()
         if child == 0:
             for number in range(20):
                 log.error("child%d %d end", each, number)
             logging.shutdown()
             os._exit(0)
+        for handler in [kept, *handlers]:
+            handler.release()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 for thread in threads:
     thread.join()
