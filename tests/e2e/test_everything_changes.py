@@ -134,8 +134,8 @@ if what == "everything":
     # The children log by the configuration that they inherit.
     for each in range(5):
         time.sleep(0.01)
-        # A thread that writes by Python's own file holds a lock of the file, which a child would inherit for ever: stock
-        # logging hangs so, too. In the child, logging makes new locks for its handlers.
+        # A thread that writes by Python's own file holds a lock of the file, which a child would inherit for ever.
+        # Stock logging hangs so, too. In the child, logging makes new locks for its handlers.
         for handler in [kept, *handlers]:
             handler.acquire()
         child = os.fork()

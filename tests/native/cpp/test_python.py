@@ -3,7 +3,6 @@
 import collections
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -207,9 +206,7 @@ def test_threads_of_cpp_log_while_python_takes_the_queue(embedding, program, tmp
 
 
 def test_the_example_of_an_extension_module_runs(extension, tmp_path):
-    done = run(
-        sys.executable, EXAMPLES / "shop.py", path=[extension(EXAMPLES / "shop_native.cpp")], folder=tmp_path
-    )
+    done = run(sys.executable, EXAMPLES / "shop.py", path=[extension(EXAMPLES / "shop_native.cpp")], folder=tmp_path)
 
     assert (0, "") == (done.returncode, done.stderr)
     assert [
