@@ -102,10 +102,11 @@ format: check-tools ## Bring Rust and Python sources into form
 wheels: check-tools ## Build a wheel and try it in an empty environment (WHEELS=--all for every interpreter)
 	@$(PYTHON) scripts/wheels.py $(WHEELS)
 
-sanitize: check-tools ## Run the tests of the core under AddressSanitizer, ThreadSanitizer and Miri
+sanitize: check-tools ## Run the tests of the core under AddressSanitizer, ThreadSanitizer and Miri, and C++ programs
 	@scripts/sanitize.sh address
 	@scripts/sanitize.sh thread
 	@scripts/sanitize.sh miri
+	@scripts/sanitize.sh native
 
 fuzz: check-tools ## Feed the decoders of the service with random bytes (SECONDS=60 for each)
 	@PYTHON="$(PYTHON)" scripts/fuzz.sh $(or $(SECONDS),60)

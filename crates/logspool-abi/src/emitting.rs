@@ -13,7 +13,7 @@ use crate::beginning::begin;
 use crate::handles::NEEDS_THREAD;
 use crate::loggers::{LOGGERS, LoggerHandle};
 use crate::sites::{SITES, SiteHandle};
-use crate::status::{Failure, Status};
+use crate::status::{Failure, KeptErrno, Status};
 use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, Unfit, mended};
 
 thread_local! {
@@ -46,14 +46,23 @@ fn refuse_interrupting(level: u16) -> Result<Status, Failure> {
 
 #[cold]
 fn refused(reason: Refusal) -> Failure {
-    let why = match reason {
-        Refusal::QueueFull => "the queue stayed full",
-        Refusal::Reentrant => "the call interrupts another logging call of its thread",
-        Refusal::NoLane => "there is no queue: no memory, or another copy of the library has it",
-        Refusal::NoBlob => "the record is too large for the room that is left for large records",
-        Refusal::StaleIds => "the ids belong to a former queue",
-    };
-    Failure::new(Status::Refused, format!("the record is refused and counted: {why}"))
+    // No text is made: the call may be one of a signal handler, which must not allocate.
+    Failure::new(
+        Status::Refused,
+        match reason {
+            Refusal::QueueFull => "the record is refused and counted: the queue stayed full",
+            Refusal::Reentrant => {
+                "the record is refused and counted: the call interrupts another logging call of its thread"
+            }
+            Refusal::NoLane => {
+                "the record is refused and counted: there is no queue: no memory, or another copy of the library has it"
+            }
+            Refusal::NoBlob => {
+                "the record is refused and counted: the record is too large for the room that is left for large records"
+            }
+            Refusal::StaleIds => "the record is refused and counted: the ids belong to a former queue",
+        },
+    )
 }
 
 /// Head of a record, with the ids of the current pipeline.
@@ -117,6 +126,7 @@ fn queue_slowly(
     bytes: usize,
     fill: &dyn Fn(*mut u8),
 ) -> Result<Status, Failure> {
+    let _errno = KeptErrno::begin();
     let Some(_slow) = SlowPart::begin() else { return refuse_interrupting(level) };
     begin();
     let mut waited = Duration::ZERO;
@@ -144,11 +154,14 @@ fn queue_slowly(
             Push::NoRoom => {}
         }
         if let Room::Refused(reason) = pipeline::make_room(level, all, Waiter::Thread, &mut waited) {
-            pipeline::show_refused(head, || {
-                let mut values = vec![0; all];
-                fill_all(values.as_mut_ptr());
-                values
-            });
+            // A call that interrupts another one may be that of a signal handler: it takes no lock and no memory.
+            if !matches!(reason, Refusal::Reentrant) {
+                pipeline::show_refused(head, || {
+                    let mut values = vec![0; all];
+                    fill_all(values.as_mut_ptr());
+                    values
+                });
+            }
             return Err(refused(reason));
         }
     }
@@ -247,6 +260,7 @@ pub fn reserve(logger: u32, site: u32, bytes: usize) -> Result<Option<*mut u8>, 
     {
         return Ok(Some(place));
     }
+    let _errno = KeptErrno::begin();
     let Some(_slow) = SlowPart::begin() else { return refuse_interrupting(level).map(|_| None) };
     begin();
     let mut waited = Duration::ZERO;

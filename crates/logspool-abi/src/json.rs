@@ -2,7 +2,7 @@
 
 use logspool::option::{OptionRow, OptionShape, OptionValue, suggestion};
 use logspool_record::definition::Zone;
-use logspool_record::format::{Extras, FormatSpec, Style};
+use logspool_record::format::{Extras, FormatSpec, LevelWords, Style};
 use serde_json::{Map, Value};
 
 use crate::status::Failure;
@@ -11,8 +11,21 @@ use crate::status::Failure;
 pub const DEFAULT_TEMPLATE: &str = "%(asctime)s %(levelname)s %(name)s %(message)s";
 
 /// Keys of a format.
-const FORMAT_KEYS: [&str; 9] =
-    ["template", "style", "date_format", "utc", "milliseconds", "terminator", "level_names", "json", "extras"];
+const FORMAT_KEYS: [&str; 11] = [
+    "template",
+    "pattern",
+    "style",
+    "date_format",
+    "utc",
+    "milliseconds",
+    "terminator",
+    "level_names",
+    "level_words",
+    "json",
+    "extras",
+];
+/// Keys that say the same as `pattern`, or refer to what it has not.
+const BESIDE_NO_PATTERN: [&str; 6] = ["template", "json", "style", "date_format", "milliseconds", "extras"];
 
 /// Parses a JSON object. `what` names it in errors.
 ///
@@ -105,7 +118,12 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
         };
         let template = word(&object, "template")?;
         let extras = if switch(&object, "extras")? { Extras::Append } else { Extras::Omit };
+        let pattern = word(&object, "pattern")?;
+        if let (Some(_), Some(other)) = (&pattern, BESIDE_NO_PATTERN.iter().find(|key| object.contains_key(**key))) {
+            return Err(Failure::invalid(format!("a format with a pattern has no {other}")));
+        }
         spec = match object.get("json") {
+            None if pattern.is_some() => FormatSpec::pattern(pattern.as_deref().unwrap_or_default()),
             None => FormatSpec::text(style, template.as_deref().unwrap_or(DEFAULT_TEMPLATE)),
             Some(Value::Object(fields)) => {
                 let fields: Option<Vec<_>> =
@@ -125,12 +143,28 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
         if let Some(terminator) = word(&object, "terminator")? {
             spec.terminator = terminator;
         }
+        if let Some(words) = word(&object, "level_words")? {
+            spec.level_names = level_words(&words)?.names();
+        }
         if let Some(names) = object.get("level_names") {
             spec.level_names = level_names(names)?;
         }
     }
     spec.process_id = std::process::id();
     Ok(spec)
+}
+
+fn level_words(words: &str) -> Result<LevelWords, Failure> {
+    Ok(match words {
+        "upper" => LevelWords::Upper,
+        "lower" => LevelWords::Lower,
+        "short" => LevelWords::Short,
+        "letter" => LevelWords::Letter,
+        other => {
+            let text = format!("level_words must be \"upper\", \"lower\", \"short\" or \"letter\", not {other:?}");
+            return Err(Failure::invalid(text));
+        }
+    })
 }
 
 fn level_names(names: &Value) -> Result<Vec<(u16, String)>, Failure> {

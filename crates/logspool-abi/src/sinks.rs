@@ -5,7 +5,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use logspool::option::OptionValue;
 use logspool::{pipeline, sinks};
 use logspool_record::definition::{Descriptor, SinkDefinition};
-use logspool_record::format::{Format, FormatSpec, Need};
+use logspool_record::format::{Format, FormatSpec, Layout, Need, pattern_error};
 
 use crate::handles::{HandleTable, PublicHandle};
 use crate::json;
@@ -131,8 +131,12 @@ pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
 
 fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
     let spec = json::format(format)?;
-    let compiled =
-        Format::compile(&spec).map_err(|error| Failure::invalid(format!("cannot use the format: {error}")))?;
+    let compiled = Format::compile(&spec).map_err(|error| match &spec.layout {
+        Layout::Pattern(pattern) => {
+            Failure::invalid(format!("bad pattern {pattern:?}: {}", pattern_error(pattern, error)))
+        }
+        _ => Failure::invalid(format!("cannot use the format: {error}")),
+    })?;
     let shows_thread = compiled.needs().contains(Need::ThreadId);
     let handle = SinkHandle {
         address: address.to_owned(),

@@ -1,5 +1,6 @@
 //! Results of calls, and the text of the last error of a thread.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,17 +35,17 @@ pub struct Failure {
     /// The kind of failure.
     pub status: Status,
     /// The message: the action, its object and the reason.
-    pub text: String,
+    pub text: Cow<'static, str>,
 }
 
 impl Failure {
     /// A failure of a kind.
-    pub fn new(status: Status, text: impl Into<String>) -> Self {
+    pub fn new(status: Status, text: impl Into<Cow<'static, str>>) -> Self {
         Self { status, text: text.into() }
     }
 
     /// An argument is null, out of range or ill-formed.
-    pub fn invalid(text: impl Into<String>) -> Self {
+    pub fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Status::Invalid, text)
     }
 
@@ -54,9 +55,16 @@ impl Failure {
     }
 }
 
+/// Bytes that a text of the program is cut to. Chosen: each is shorter.
+const STATIC_BYTES: usize = 192;
+
 thread_local! {
     static LAST: Cell<i32> = const { Cell::new(0) };
-    static TEXT: RefCell<CString> = RefCell::new(CString::default());
+    /// The last text that was made for an error.
+    static MADE: RefCell<CString> = RefCell::new(CString::default());
+    /// The last text that is part of the program, with a NUL. It needs no memory, so a signal handler may store it.
+    static STATIC: Cell<[u8; STATIC_BYTES]> = const { Cell::new([0; STATIC_BYTES]) };
+    static IS_MADE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Notes the status of this thread's last call.
@@ -72,22 +80,56 @@ pub fn last() -> c_int {
 
 /// Text of this thread's last error. Valid until the thread's next error.
 pub fn last_text() -> *const c_char {
-    // At the end of the thread there is no text any more.
-    TEXT.try_with(|text| text.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr())).unwrap_or(c"".as_ptr())
+    if IS_MADE.get() {
+        // At the end of the thread there is no text any more.
+        MADE.try_with(|text| text.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr())).unwrap_or(c"".as_ptr())
+    } else {
+        STATIC.with(|text| text.as_ptr().cast_const().cast())
+    }
 }
 
-/// Notes a failure as this thread's last error.
+/// Notes a failure as this thread's last error. A text that is part of the program takes no memory.
 #[cold]
 pub fn fail(failure: Failure) -> Status {
     note(failure.status);
-    let bytes: Vec<u8> = failure.text.into_bytes().into_iter().filter(|byte| *byte != 0).collect();
-    // A signal handler may interrupt this function; its error is then not kept.
-    let _ = TEXT.try_with(|text| {
-        if let Ok(mut text) = text.try_borrow_mut() {
-            *text = CString::new(bytes).unwrap_or_default();
+    match failure.text {
+        Cow::Borrowed(text) => {
+            let mut bytes = [0; STATIC_BYTES];
+            let shown = text.len().min(STATIC_BYTES - 1);
+            bytes[..shown].copy_from_slice(&text.as_bytes()[..shown]);
+            STATIC.set(bytes);
+            IS_MADE.set(false);
         }
-    });
+        Cow::Owned(text) => {
+            let bytes: Vec<u8> = text.into_bytes().into_iter().filter(|byte| *byte != 0).collect();
+            // A signal handler may interrupt this function; its error is then not kept.
+            let _ = MADE.try_with(|text| {
+                if let Ok(mut text) = text.try_borrow_mut() {
+                    *text = CString::new(bytes).unwrap_or_default();
+                    IS_MADE.set(true);
+                }
+            });
+        }
+    }
     failure.status
+}
+
+/// Keeps `errno` as it is until it is dropped: a call that logs, also in a signal handler, changes it for nobody.
+pub struct KeptErrno(c_int);
+
+impl KeptErrno {
+    /// Notes `errno`.
+    pub fn begin() -> Self {
+        // SAFETY: the address belongs to this thread.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeptErrno {
+    fn drop(&mut self) {
+        // SAFETY: as in `begin`.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
 }
 
 /// Runs a call. A failure becomes the thread's last error and `otherwise`; so does a panic.

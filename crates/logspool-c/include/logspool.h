@@ -81,6 +81,8 @@ int logspool_configure(const char *options_json);
  * object with any of:
  *   "template": text; "style": "%" (default), "{" or "$"; "date_format": text of strftime; "utc": true;
  *   "milliseconds": text such as "%s,%03d", or null; "terminator": text; "level_names": {"20": "info", ...};
+ *   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the names in
+ *   braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or "letter" (I);
  *   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends all
  *   key-values to it.
  * Sinks with the same file, kind and options share the file: lines are in one order.

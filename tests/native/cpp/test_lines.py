@@ -1,6 +1,7 @@
 """Lines of C++ programs are those that {fmt} would make, and calls behave as the header says."""
 
 import json
+import re
 
 import pytest
 from toolchain import COMPILERS, PROGRAMS
@@ -32,6 +33,22 @@ def test_levels_at_compile_time_and_run_time(run_cpp, tmp_path):
         *("INFO fi", "WARNING fw", "ERROR fe", "CRITICAL fc", "Level 25 f25"),
         *("DEBUG d 1", "INFO template 1", "INFO template two", "INFO evaluated 6"),
     ] == lines
+
+
+def test_a_pattern_makes_the_line(run_cpp, tmp_path):
+    form = '{"pattern": "{{{time:%Y}}} [{level:^9}] {file} {logger} {message}", "level_words": "short", "utc": true}'
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "levels", form)
+
+    assert re.fullmatch(r"\{\d{4}\} \[   INF   \] behaviour\.cpp app i 1", lines[0])
+    words = [re.search(r"\[ *(.*?) *\]", line)[1] for line in lines]
+    assert ["INF", "WRN", "ERR", "CRT"] == words[:4]
+
+
+def test_a_pattern_shows_key_values(run_cpp, tmp_path):
+    form = '{"pattern": "{level} {message} <{fields}> {fields.user}", "level_words": "letter"}'
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "keys", form)
+
+    assert "I by Ana <user=Ana n=3 yes=True> Ana" == lines[0]
 
 
 def test_rate_limits_let_their_share_pass(run_cpp, tmp_path):

@@ -42,6 +42,13 @@ int main(int argc, char **argv) {
     SHOW_ID("bad format", logspool_sink_open(argv[1], "{\"template\": 1}"));
     SHOW_ID("unknown format key", logspool_sink_open(argv[1], "{\"templat\": \"x\"}"));
     logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}"), unknown = 99;
+    SHOW_ID("unknown name", logspool_sink_open("a.log", "{\"pattern\": \"{{x}} {leve:<5} {message}\"}"));
+    SHOW_ID("open brace", logspool_sink_open("a.log", "{\"pattern\": \"{message\"}"));
+    SHOW_ID("bad width", logspool_sink_open("a.log", "{\"pattern\": \"{level:x}\"}"));
+    SHOW_ID("two times", logspool_sink_open("a.log", "{\"pattern\": \"{time} {time}\"}"));
+    SHOW_ID("pattern and template", logspool_sink_open("a.log", "{\"pattern\": \"\", \"template\": \"\"}"));
+    SHOW_ID("no pattern", logspool_sink_open("a.log", "{\"pattern\": 1}"));
+    SHOW_ID("unknown words", logspool_sink_open("a.log", "{\"level_words\": \"big\"}"));
     SHOW_ID("null name", logspool_logger(NULL, 20, &sink, 1));
     SHOW_ID("null sinks", logspool_logger("a", 20, NULL, 1));
     SHOW_ID("unknown sink", logspool_logger("a", 20, &unknown, 1));

@@ -287,6 +287,28 @@ impl TimeText {
     }
 }
 
+/// Says what is wrong with a pattern that [`super::Format::compile`] refuses for the reason `why`.
+pub fn pattern_error(pattern: &str, why: Unsupported) -> String {
+    let opened = pattern.replace("{{", "");
+    let names = opened.split('{').skip(1).map(|rest| rest.split([':', '}']).next().unwrap_or_default());
+    match why {
+        Unsupported::Syntax => {
+            "a brace has no partner, or a width is wrong; {{ and }} are braces of the line".to_owned()
+        }
+        Unsupported::Attribute => {
+            let unknown = names.into_iter().find(|name| part(name).is_err()).unwrap_or_default();
+            format!(
+                "there is no {{{unknown}}}; the names are time, level, logger, message, file, path, line, function, \
+                 thread, thread_name, process, fields and fields.NAME"
+            )
+        }
+        Unsupported::Conversion => "all names but {time} take a fill, an alignment and a width only".to_owned(),
+        Unsupported::DateFormat => {
+            "{time:FORMAT} takes a format of strftime with one of %3f, %6f and %9f, once in a pattern".to_owned()
+        }
+    }
+}
+
 /// How a native program writes the names of levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelWords {

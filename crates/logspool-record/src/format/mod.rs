@@ -68,7 +68,7 @@ pub use compile::Format;
 pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};
 pub use json_text::push_string as push_json_string;
-pub use line_pattern::LevelWords;
+pub use line_pattern::{LevelWords, pattern_error};
 pub use malformed::Malformed;
 pub use moment::{RecordTimes, push_isoformat};
 pub use needs::{Need, Needs};
