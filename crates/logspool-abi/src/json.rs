@@ -24,8 +24,8 @@ const FORMAT_KEYS: [&str; 11] = [
     "json",
     "extras",
 ];
-/// Keys that say the same as `pattern`, or refer to what it has not.
-const BESIDE_NO_PATTERN: [&str; 6] = ["template", "json", "style", "date_format", "milliseconds", "extras"];
+/// Keys that a format with a pattern does not take.
+const NOT_WITH_PATTERN: [&str; 6] = ["template", "json", "style", "date_format", "milliseconds", "extras"];
 
 /// Parses a JSON object. `what` names it in errors.
 ///
@@ -119,7 +119,7 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
         let template = word(&object, "template")?;
         let extras = if switch(&object, "extras")? { Extras::Append } else { Extras::Omit };
         let pattern = word(&object, "pattern")?;
-        if let (Some(_), Some(other)) = (&pattern, BESIDE_NO_PATTERN.iter().find(|key| object.contains_key(**key))) {
+        if let (Some(_), Some(other)) = (&pattern, NOT_WITH_PATTERN.iter().find(|key| object.contains_key(**key))) {
             return Err(Failure::invalid(format!("a format with a pattern has no {other}")));
         }
         spec = match object.get("json") {
