@@ -2,8 +2,9 @@
 
 import logging
 
-import logspool
 import shop_native
+
+import logspool
 
 logging.basicConfig(
     filename="shop.log", format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO, force=True

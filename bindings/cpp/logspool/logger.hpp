@@ -91,18 +91,10 @@ class logger {
 
     /// Makes a logger, or finds the one of this name. Throws `setup_error`.
     logger(const char *name, std::uint16_t level, std::initializer_list<sink> sinks = {}) {
-        std::vector<logspool_id> ids;
-        for (const sink &each : sinks) {
-            ids.push_back(each.id());
-        }
-        define(name, level, ids);
+        define(name, level, ids_of(sinks));
     }
     logger(const char *name, std::uint16_t level, const std::vector<sink> &sinks) {
-        std::vector<logspool_id> ids;
-        for (const sink &each : sinks) {
-            ids.push_back(each.id());
-        }
-        define(name, level, ids);
+        define(name, level, ids_of(sinks));
     }
     logger(const char *name, std::uint16_t level, const sink &only) { define(name, level, {only.id()}); }
 
@@ -126,6 +118,14 @@ class logger {
     void set_backtrace(detail::backtrace_ring *ring) { backtrace_ = ring; }
 
   private:
+    template <class Sinks> static std::vector<logspool_id> ids_of(const Sinks &sinks) {
+        std::vector<logspool_id> ids;
+        for (const sink &each : sinks) {
+            ids.push_back(each.id());
+        }
+        return ids;
+    }
+
     void define(const char *name, std::uint16_t level, const std::vector<logspool_id> &sinks) {
         id_ = detail::has_api() ? detail::api().logger(name, level, sinks.data(), sinks.size()) : 0;
         if (id_ == 0) {

@@ -393,7 +393,8 @@ template <class Type> inline auto encoded(const Type &value) {
         return number_value<value_kind::pointer, std::uint64_t>{reinterpret_cast<std::uintptr_t>(address)};
     } else {
         static_assert(is_unknown<Type>, "logspool cannot log this type: specialise logspool::codec for it, define "
-                                        "logspool_fields(value, visitor) in its namespace, or pass logspool::text(...)");
+                                        "logspool_fields(value, visitor) in its namespace, or pass "
+                                        "logspool::text(...)");
     }
 }
 

@@ -29,6 +29,11 @@ impl SlowPart {
     pub fn begin() -> Option<Self> {
         (!IS_SLOW.replace(true)).then_some(Self)
     }
+
+    /// Whether this thread is in a marked part, as in a signal handler that interrupts one.
+    pub fn is_open() -> bool {
+        IS_SLOW.get()
+    }
 }
 
 impl Drop for SlowPart {

@@ -389,8 +389,11 @@ mod own {
             }
             slowly(|| {
                 let _held = DEFINING.lock();
+                // Set before a call can fail because of the hand-over, so that the call waits for its result.
+                HANDS_OVER.publish(true);
                 let number = pipeline::hand_over(HAND_OVER_TIMEOUT);
                 HANDED_OVER.publish(number.is_some());
+                HANDS_OVER.publish(false);
                 Ok(number.map_or(-1, |number| number as c_longlong))
             })
         })
@@ -509,15 +512,24 @@ pub fn offer() {
     copies::offer(std::ptr::from_ref(&OWN) as u64, &ASK, &CONTINUE);
 }
 
-/// Waits until the other copy has the handles of this one. Returns its table; `None`: this copy has not handed over.
+/// The table to repeat a failed call with, after the other copy has the handles of this one. `None`: this copy has not
+/// handed over. If it was about to and kept the queue, the table is its own.
 fn moved_table() -> Option<&'static Api> {
-    if !HANDED_OVER.observe() {
-        return None;
-    }
     let end = std::time::Instant::now() + MOVING_TIMEOUT;
-    while is_own() && std::time::Instant::now() < end {
-        logspool_sys::sleep::sleep_interruptibly(Duration::from_micros(100));
+    let waits = |is_moving: &dyn Fn() -> bool| {
+        while is_moving() && std::time::Instant::now() < end {
+            logspool_sys::sleep::sleep_interruptibly(Duration::from_micros(100));
+        }
+    };
+    let was_moving = HANDS_OVER.observe();
+    // A signal handler on the thread that hands over would wait for itself.
+    if was_moving && !SlowPart::is_open() {
+        waits(&|| HANDS_OVER.observe());
     }
+    if !HANDED_OVER.observe() {
+        return (was_moving && !HANDS_OVER.observe()).then_some(&OWN);
+    }
+    waits(&is_own);
     (!is_own()).then(in_use)
 }
 
@@ -534,6 +546,9 @@ static TAKES_HANDLES: AtomicBool = AtomicBool::new(false);
 
 /// Whether this copy never hands its queue over.
 static KEEPS_QUEUE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this copy is about to hand the queue over.
+static HANDS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether this copy has handed the queue over.
 static HANDED_OVER: AtomicBool = AtomicBool::new(false);
