@@ -4,31 +4,22 @@ import subprocess
 import sys
 
 import pytest
+from python_side import PYTHON_LOGGER
 
 COUNT = 500
 
-PROGRAM = """\
-import ctypes, logging, os, sys
+PROGRAM = f"""{PYTHON_LOGGER}
+import ctypes
 order, end, path, library, count = sys.argv[1:]
 core = ctypes.CDLL(library)
 core.logspool_sink_open.restype = core.logspool_logger.restype = ctypes.c_uint32
 
 def c_logger():
-    sink = core.logspool_sink_open(path.encode(), b'{"template": "%(message)s"}')
+    sink = core.logspool_sink_open(path.encode(), b'{{"template": "%(message)s"}}')
     return core.logspool_logger(b"c", 20, (ctypes.c_uint32 * 1)(sink), 1)
 
 def log_in_c(text):
     assert core.logspool_text(logger, 20, text, ctypes.c_size_t(len(text)), None, 0, None) == 0
-
-def python_logger():
-    import logspool
-    logspool.install()
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("python")
-    log.setLevel(20)
-    log.addHandler(handler)
-    return log
 
 if order == "c":
     logger = c_logger()

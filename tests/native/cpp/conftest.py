@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from toolchain import INCLUDES, PROGRAMS, STRICT
+from toolchain import INCLUDES, PROGRAMS, STRICT, compile_silently
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +19,7 @@ def cpp(library, tmp_path_factory):
             path = folder / f"{Path(name).stem}-{len(known)}"
             source = name if Path(name).is_absolute() else PROGRAMS / f"{name}.cpp"
             link = [f"-L{library}", "-llogspool", "-pthread", f"-Wl,-rpath,{library}"]
-            command = [compiler, *STRICT, *INCLUDES, "-O2", source, "-o", path, *flags, *link]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert (0, "") == (done.returncode, done.stderr)
+            compile_silently(compiler, *STRICT, *INCLUDES, "-O2", source, "-o", path, *flags, *link)
             known[key] = path
         return known[key]
 

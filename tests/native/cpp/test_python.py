@@ -9,7 +9,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from toolchain import INCLUDES, PROGRAMS, ROOT, STRICT
+from python_side import PYTHON_LOGGER
+from toolchain import INCLUDES, PROGRAMS, ROOT, STRICT, compile_silently
 
 COUNT = 500
 HEADERS = Path(sysconfig.get_path("include"))
@@ -27,9 +28,8 @@ def extension(tmp_path_factory):
         if source not in known:
             folder = tmp_path_factory.mktemp("extension")
             path = folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
-            command = ["g++", *STRICT, *INCLUDES, f"-isystem{HEADERS}", "-O2", "-shared", "-fPIC", source, "-o", path]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert (0, "") == (done.returncode, done.stderr)
+            shared = [f"-isystem{HEADERS}", "-O2", "-shared", "-fPIC"]
+            compile_silently("g++", *STRICT, *INCLUDES, *shared, source, "-o", path)
             known[source] = folder
         return known[source]
 
@@ -65,20 +65,9 @@ def recovered(program, path):
     return path.read_text().splitlines()
 
 
-SCRIPT = """\
-import logging, os, sys
+SCRIPT = f"""{PYTHON_LOGGER}
 order, end, path, count = sys.argv[1:]
 import part
-
-def python_logger():
-    import logspool
-    logspool.install()
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("python")
-    log.setLevel(20)
-    log.addHandler(handler)
-    return log
 
 if order == "cpp":
     part.set_up(path)
