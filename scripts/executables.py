@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: The packages whose programs do not need a Python.
+#: All packages but the bindings for Python, of which no program can be linked. They are tested by pytest.
 WORKSPACE = ["--workspace", "--exclude", "logspool-python"]
 
 
@@ -17,7 +17,8 @@ def cargo_build(package: str, *options: str) -> list[str]:
     cargo builds a library anew if another choice of packages asks for other features of it. Where the Rust tests are
     built anyway, LOGSPOOL_CARGO_SCOPE=workspace makes the choice theirs, which finds all libraries built.
     """
-    is_wide = os.environ.get("LOGSPOOL_CARGO_SCOPE") == "workspace" and "--release" not in options
+    is_built = not {"--release", "--profile", "--target"} & set(options)
+    is_wide = is_built and os.environ.get("LOGSPOOL_CARGO_SCOPE") == "workspace"
     chosen = [*WORKSPACE, "--tests"] if is_wide else ["--package", package]
     return ["cargo", "build", "--quiet", *chosen, *options]
 

@@ -76,24 +76,27 @@ def version() -> str:
 def build(profile: str, target: str | None) -> Path:
     """Build the libraries and return their folder."""
     options = [] if profile == "dev" else ["--release"] if profile == "release" else ["--profile", profile]
-    command = executables.cargo_build("logspool-c", "--lib", *options)
-    variables = dict(os.environ)
     if target is not None:
-        # The Rust tests are not built for it.
-        command = ["cargo", "build", "--quiet", "--package", "logspool-c", "--lib", *options, "--target", target]
-        if "musl" in target:
-            # The crate libc announces a change of `time_t` there.
-            flags = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS"
-            variables[flags] = f"{variables.get(flags, '')} -A deprecated".strip()
-    subprocess.run(command, cwd=ROOT, env=variables, check=True)
+        options += ["--target", target]
+    variables = dict(os.environ)
+    if target is not None and "musl" in target:
+        # The crate libc announces a change of `time_t` there.
+        flags = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS"
+        variables[flags] = f"{variables.get(flags, '')} -A deprecated".strip()
+    subprocess.run(executables.cargo_build("logspool-c", "--lib", *options), cwd=ROOT, env=variables, check=True)
     folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / (target or "")
     return folder / ("debug" if profile == "dev" else profile)
 
 
+def rust_libraries(target: str) -> Path:
+    """Return the folder of Rust's own libraries for a target, whether it is there or not."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    return Path(root) / "lib/rustlib" / target / "lib"
+
+
 def missing(target: str) -> str | None:
     """Return what a build for another target lacks here, with its remedy; None: nothing."""
-    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
-    if not (Path(root) / "lib/rustlib" / target / "lib").is_dir():
+    if not rust_libraries(target).is_dir():
         return f"Rust has no standard library for {target}: rustup target add {target}"
     if "musl" in target and shutil.which("musl-gcc") is None:
         return "musl-gcc is missing: apt-get install musl-tools"
@@ -102,8 +105,7 @@ def missing(target: str) -> str | None:
 
 def add_unwinder(archive: Path, target: str) -> None:
     """Add the unwinder that Rust has for musl. The one of gcc calls functions of glibc."""
-    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
-    unwinder = Path(root) / "lib/rustlib" / target / "lib/self-contained/libunwind.a"
+    unwinder = rust_libraries(target) / "self-contained/libunwind.a"
     with tempfile.TemporaryDirectory() as name:
         # The script of ar allows few characters in paths.
         for link, to in {"core.a": archive, "unwind.a": unwinder}.items():

@@ -31,8 +31,7 @@ def run_pytest(
     report = environment.BUILD / "reports" / f"pytest-{label}-{interpreter.tag}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    # Most tests wait half their time: three workers on two cores take a quarter less than two.
-    number = os.environ.get("LOGSPOOL_TEST_WORKERS", str(len(os.sched_getaffinity(0)) * 3 // 2))
+    number = os.environ.get("LOGSPOOL_TEST_WORKERS", str(environment.TEST_WORKERS))
     # Tests that must not share the machine say so with xdist_group.
     workers = ["-n", number, "--dist", "loadgroup"]
     command = [prepared.python, "-X", "faulthandler", "-m", "pytest", f"--junitxml={report}", *workers, *arguments]

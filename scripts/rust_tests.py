@@ -16,15 +16,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-import executables
 import terminal
-from environment import ROOT
-
-#: The bindings for Python are tested by pytest: a test program of theirs could not be linked.
-PACKAGES = executables.WORKSPACE
-
-#: Chosen: most programs wait half their time, as those of pytest do.
-WORKERS = len(os.sched_getaffinity(0)) * 3 // 2
+from environment import ROOT, TEST_WORKERS
+from executables import WORKSPACE
 
 PASSED = re.compile(r"^test result: \w+\. (\d+) passed", re.MULTILINE)
 
@@ -41,7 +35,7 @@ class Outcome:
 
 def build() -> list[tuple[Path, Path]]:
     """Build all test programs. Return the path of each and the folder of its package, the largest program first."""
-    command = ["cargo", "test", "--no-run", "--quiet", "--message-format=json-render-diagnostics", *PACKAGES]
+    command = ["cargo", "test", "--no-run", "--quiet", "--message-format=json-render-diagnostics", *WORKSPACE]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
         raise terminal.fail("the Rust tests cannot be built", built.returncode)
@@ -74,14 +68,14 @@ def run_program(program: Path, folder: Path, arguments: list[str]) -> Outcome:
 
 def run_all(programs: list[tuple[Path, Path]], arguments: list[str]) -> Iterator[Outcome]:
     """Run the programs side by side; return each when it has ended."""
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(TEST_WORKERS) as pool:
         for done in as_completed([pool.submit(run_program, *program, arguments) for program in programs]):
             yield done.result()
 
 
 def run_pages(arguments: list[str]) -> "subprocess.CompletedProcess[str]":
     """Run the examples in the documentation."""
-    command = ["cargo", "test", "--doc", "--quiet", *PACKAGES, "--", *arguments]
+    command = ["cargo", "test", "--doc", "--quiet", *WORKSPACE, "--", *arguments]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -90,7 +84,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     terminal.step("building the Rust tests")
     programs = build()
-    terminal.step(f"{len(programs)} Rust test programs, {WORKERS} at once")
+    terminal.step(f"{len(programs)} Rust test programs, {TEST_WORKERS} at once")
     count = 0
     failed = []
     slowest: list[Outcome] = []

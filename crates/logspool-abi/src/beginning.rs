@@ -1,6 +1,6 @@
 //! Installs what runs when the process forks, crashes or ends.
 //!
-//! Atomics belong in `queue` and `stats`; those of this file are an exception: they say what is installed.
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the state of this installation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -51,23 +51,20 @@ fn refuse_interrupting(level: u16) -> Result<Status, Failure> {
 
 #[cold]
 fn refused(reason: Refusal) -> Failure {
-    // No text is made: the call may be one of a signal handler, which must not allocate.
-    Failure::new(
-        Status::Refused,
-        match reason {
-            Refusal::QueueFull => "the record is refused and counted: the queue stayed full",
-            Refusal::Reentrant => {
-                "the record is refused and counted: the call interrupts another logging call of its thread"
-            }
-            Refusal::NoLane => {
-                "the record is refused and counted: there is no queue: no memory, or another copy of the library has it"
-            }
-            Refusal::NoBlob => {
-                "the record is refused and counted: the record is too large for the room that is left for large records"
-            }
-            Refusal::StaleIds => "the record is refused and counted: the ids belong to a former queue",
-        },
-    )
+    // A text that is made would need memory, and the call may be one of a signal handler, which must not allocate.
+    macro_rules! because {
+        ($why:literal) => {
+            concat!("the record is refused and counted: ", $why)
+        };
+    }
+    let text = match reason {
+        Refusal::QueueFull => because!("the queue stayed full"),
+        Refusal::Reentrant => because!("the call interrupts another logging call of its thread"),
+        Refusal::NoLane => because!("there is no queue: no memory, or another copy of the library has it"),
+        Refusal::NoBlob => because!("the record is too large for the room that is left for large records"),
+        Refusal::StaleIds => because!("the ids belong to a former queue"),
+    };
+    Failure::new(Status::Refused, text)
 }
 
 /// Head of a record, with the ids of the current pipeline.

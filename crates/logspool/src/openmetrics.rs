@@ -25,7 +25,7 @@ fn total(per_level: &[u64]) -> f64 {
 pub struct FrontCounter<'a> {
     /// The name, without prefix and without `_total`.
     pub name: &'a str,
-    /// What is counted.
+    /// The text that explains it on the page.
     pub help: &'a str,
     /// The name of the label.
     pub label: &'a str,

@@ -287,7 +287,7 @@ impl TimeText {
     }
 }
 
-/// Says what is wrong with a pattern that [`super::Format::compile`] refuses for the reason `why`.
+/// The error of a pattern that [`super::Format::compile`] refuses for the reason `why`, with the wrong part.
 pub fn pattern_error(pattern: &str, why: Unsupported) -> String {
     let opened = pattern.replace("{{", "");
     let names = opened.split('{').skip(1).map(|rest| rest.split([':', '}']).next().unwrap_or_default());
