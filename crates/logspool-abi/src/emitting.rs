@@ -13,7 +13,7 @@ use crate::beginning::begin;
 use crate::handles::NEEDS_THREAD;
 use crate::loggers::{LOGGERS, LoggerHandle};
 use crate::sites::{SITES, SiteHandle};
-use crate::status::{Failure, KeptErrno, Status};
+use crate::status::{Failure, ErrnoGuard, Status};
 use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, Unfit, mended};
 
 thread_local! {
@@ -128,7 +128,7 @@ fn queue_slowly(
     bytes: usize,
     fill: &dyn Fn(*mut u8),
 ) -> Result<Status, Failure> {
-    let _errno = KeptErrno::begin();
+    let _errno = ErrnoGuard::begin();
     let Some(_slow) = SlowPart::begin() else { return refuse_interrupting(level) };
     begin();
     let mut waited = Duration::ZERO;
@@ -262,7 +262,7 @@ pub fn reserve(logger: u32, site: u32, bytes: usize) -> Result<Option<*mut u8>, 
     {
         return Ok(Some(place));
     }
-    let _errno = KeptErrno::begin();
+    let _errno = ErrnoGuard::begin();
     let Some(_slow) = SlowPart::begin() else { return refuse_interrupting(level).map(|_| None) };
     begin();
     let mut waited = Duration::ZERO;

@@ -115,9 +115,9 @@ pub fn fail(failure: Failure) -> Status {
 }
 
 /// Keeps `errno` as it is until it is dropped: a call that logs, also in a signal handler, changes it for nobody.
-pub struct KeptErrno(c_int);
+pub struct ErrnoGuard(c_int);
 
-impl KeptErrno {
+impl ErrnoGuard {
     /// Notes `errno`.
     pub fn begin() -> Self {
         // SAFETY: the address belongs to this thread.
@@ -125,7 +125,7 @@ impl KeptErrno {
     }
 }
 
-impl Drop for KeptErrno {
+impl Drop for ErrnoGuard {
     fn drop(&mut self) {
         // SAFETY: as in `begin`.
         unsafe { *libc::__errno_location() = self.0 };

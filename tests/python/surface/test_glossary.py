@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
 #: Head nouns of Rust types that the glossary leaves out: everyday words, and names that are no nouns. May only fall.
-MOST_MISSING = 130
+MOST_MISSING = 129
 
 _ROW = re.compile(r"^\| (?!word \|)([^|]+) \|", re.MULTILINE)
 _TYPE = re.compile(r"^pub (?:struct|enum|trait) (\w+)", re.MULTILINE)
