@@ -13,7 +13,7 @@ use crate::beginning::begin;
 use crate::handles::NEEDS_THREAD;
 use crate::loggers::{LOGGERS, LoggerHandle};
 use crate::sites::{SITES, SiteHandle};
-use crate::status::{Failure, ErrnoGuard, Status};
+use crate::status::{ErrnoGuard, Failure, Status};
 use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, Unfit, mended};
 
 thread_local! {
