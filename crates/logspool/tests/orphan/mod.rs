@@ -550,6 +550,11 @@ pub struct Checked {
 /// Checks that no accepted line is missing, that every line is whole, and that each thread's lines are in order except
 /// for one repeated stretch.
 pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
+    check_with_cuts(task, file, witnessed, 1)
+}
+
+/// Like [`check`], for a file whose writing was cut off `cuts` times: each cut may be followed by a repeated stretch.
+pub fn check_with_cuts(task: Task, file: &str, witnessed: &HashMap<u32, u32>, cuts: u32) -> Checked {
     let mut checked = Checked::default();
     let mut next = [0_u32; THREADS as usize];
     let mut previous = [None; THREADS as usize];
@@ -578,7 +583,7 @@ pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
     for (thread, newest) in witnessed {
         assert!(next[*thread as usize] > *newest, "thread {thread}: {newest} was accepted, {next:?} is there");
     }
-    // One step for the repeated stretch, one for a torn line before it that was completed.
-    assert!(steps_back.iter().all(|steps| *steps <= 2), "steps back: {steps_back:?}");
+    // For each cut, one step for the repeated stretch, one for a torn line before it that was completed.
+    assert!(steps_back.iter().all(|steps| *steps <= 2 * cuts), "steps back: {steps_back:?}");
     checked
 }
