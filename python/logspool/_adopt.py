@@ -410,7 +410,8 @@ def _deferral(form: Formatting | str, handler: Any, asked: bool) -> dict[str, An
     if handler is None:
         return {}
     options = _install._in_force or _install._alone or {}
-    reason = form if isinstance(form, str) else form.own_texts.get("formatTime")
+    reasons = [] if isinstance(form, str) else [form.own_texts.get(name) for name in _own_texts.EACH_RECORD]
+    reason = form if isinstance(form, str) else next(filter(None, reasons), None)
     deferring = sys.modules.get("logspool._deferring")
     is_asked = reason is not None and (asked or options.get("defer_formatting", False))
     if not is_asked and not (deferring is not None and deferring.has_waiting(handler)):
@@ -449,7 +450,6 @@ def _path_of(fd: int) -> str | None:
 
 _FORMATTER_CALLED = (
     "format",
-    "formatMessage",
     "usesTime",
     "__getattribute__",
     "__getattr__",
@@ -478,7 +478,7 @@ def describe_formatter(formatter: Any) -> Formatting | str:
     if name is not None:
         return f"{name} is replaced on the formatter"
     own_texts = _own_texts.replaced(formatter, base)
-    if own_texts and base is not logging.Formatter:
+    if own_texts and (base is not logging.Formatter or own_texts.keys() >= set(_own_texts.EACH_RECORD)):
         return next(iter(own_texts.values()))
     if "formatTime" in own_texts:
         return _describe_style(formatter, (None, "", None, False), own_texts)

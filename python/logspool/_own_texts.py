@@ -10,9 +10,13 @@ from typing import Any
 
 from logspool._stock_classes import changed_method
 
-#: `formatTime` is called for each record whose format shows `asctime`, the others for records with an exception or a
-#: stack.
-METHODS = ("formatTime", "formatException", "formatStack")
+#: `formatTime` is called for each record whose format shows `asctime`, `formatMessage` for each record, the others for
+#: records with an exception or a stack.
+METHODS = ("formatTime", "formatMessage", "formatException", "formatStack")
+
+#: The methods that are called for each record. Native code calls one of them; a formatter that replaces both runs in
+#: Python.
+EACH_RECORD = METHODS[:2]
 
 
 def replaced(formatter: Any, base: type) -> dict[str, str]:

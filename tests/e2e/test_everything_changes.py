@@ -47,9 +47,14 @@ class OwnException(logging.Formatter):
         return super().formatException(exc_info)
 
 class Counts(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.counted = {}
+        counters.append(self)
+
     def emit(self, record):
         with self.lock:
-            counted[record.getMessage()] = counted.get(record.getMessage(), 0) + 1
+            self.counted[record.getMessage()] = self.counted.get(record.getMessage(), 0) + 1
 
 class OwnRecord(logging.LogRecord):
     pass
@@ -59,7 +64,7 @@ def factory(*args, **kwargs):
     record.made_by = "factory"
     return record
 
-counted = {}
+counters = []
 filters = [Sees(), ReplacesDict(), logging.Filter(), logging.Filter("app"), lambda record: True]
 formatters = [
     logging.Formatter("%(message)s"), logging.Formatter("{message}", style="{"), Colours("%(message)s"),
@@ -87,9 +92,15 @@ def change_filters(choice):
         (target.removeFilter if filter in target.filters else target.addFilter)(filter)
 
 def change_handlers(choice):
-    handler = choice.choice(handlers)
     with lock:
-        (log.removeHandler if handler in log.handlers else log.addHandler)(handler)
+        handler = choice.choice(handlers)
+        if handler not in log.handlers:
+            log.addHandler(handler)
+            return
+        log.removeHandler(handler)
+        if type(handler) is Counts:
+            # Added again, it would stand at the end, and stock logging too could call it twice for one record.
+            handlers[handlers.index(handler)] = Counts()
 
 def change_classes(choice):
     kind, name = choice.choice([
@@ -136,7 +147,8 @@ if what == "everything":
         time.sleep(0.01)
         # A thread that writes by Python's own file holds a lock of the file, which a child would inherit for ever.
         # Stock logging hangs so, too. In the child, logging makes new locks for its handlers.
-        for handler in [kept, *handlers]:
+        held = [kept, *handlers]
+        for handler in held:
             handler.acquire()
         child = os.fork()
         if child == 0:
@@ -144,14 +156,14 @@ if what == "everything":
                 log.error("child%d %d end", each, number)
             logging.shutdown()
             os._exit(0)
-        for handler in [kept, *handlers]:
+        for handler in held:
             handler.release()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 for thread in threads:
     thread.join()
 side.settle(60)
 faulthandler.cancel_dump_traceback_later()
-print(json.dumps(max(counted.values(), default=1)))
+print(json.dumps(max((count for counter in counters for count in counter.counted.values()), default=1)))
 """
 
 

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyInt};
 
 use crate::calls::deferring;
 use crate::calls::filtering::{self, FilterAnswer};
-use crate::calls::formatting::{self, FormatOutcome};
+use crate::calls::formatting::{self, DescribedFormatter, FormatOutcome};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
 use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
@@ -30,6 +30,7 @@ use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::callbacks::{installed, stands_alone};
 use crate::plans::environment::{self, IdValidity};
+use crate::plans::format_parts::CalledMethod;
 use crate::plans::plan::RecordPlan;
 use crate::plans::text_stream;
 
@@ -398,7 +399,14 @@ fn queue_known(
     let made = if adoption.takes_entries() {
         entry(handler, record)
     } else {
-        match formatting::formatted(handler, formatter, record, with_time) {
+        let reading =
+            match called_method(state, adoption, formatter).map(|called| (called, state.reading(py, adoption))) {
+                Some((called, Ok(Some(reading)))) => Some((called, reading)),
+                Some((_, Err(Failure::Raised))) => return LineOutcome::Raised,
+                _ => None,
+            };
+        let described = reading.as_ref().map(|(called, reading)| DescribedFormatter { called: *called, reading });
+        match formatting::formatted(handler, formatter, described.as_ref(), record, with_time) {
             Some(FormatOutcome::Delivered(outcome)) => return outcome,
             Some(FormatOutcome::Line(message)) => with_terminator(adoption, handler, message.bind(py)),
             None => None,
@@ -432,6 +440,11 @@ fn queue_known(
         Some(QueueOutcome::Stale) if adoption.takes_entries() => LineOutcome::Again,
         Some(QueueOutcome::Stale) | None => LineOutcome::StockAfterQueue,
     }
+}
+
+/// The method of the handler's own formatter that is called for each record, if everything else of the format is known.
+fn called_method(state: &HandlerState, adoption: &Adoption, formatter: Option<Object<'_, '_>>) -> Option<CalledMethod> {
+    adoption.called_method().filter(|_| formatter.is_none() && state.holds())
 }
 
 /// Queues a finished line, with its terminator, for an adopted handler. `None` if it is longer than the maximum of a

@@ -1,7 +1,8 @@
-//! The native `format` and `formatTime` of `logging.Formatter`, for formatters that call them by `super()`.
+//! The native `format`, `formatTime` and `formatMessage` of `logging.Formatter`, for formatters that call them by
+//! `super()`.
 //!
-//! Pipeline stage: *capture* (see ARCHITECTURE.md). Both leave everything to the stock functions that runs Python code
-//! of the program, or raises.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). They leave everything to the stock functions that runs Python
+//! code of the program, or raises.
 
 use pyo3::ffi::PyObject;
 
@@ -22,6 +23,14 @@ pub fn format_time(formatter: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObje
     match time(formatter, &call) {
         Some(text) => text.into_ptr(),
         None => call_stock(Method::FormatterTime, formatter, call),
+    }
+}
+
+/// The native `formatter.formatMessage(record)`.
+pub fn format_message(formatter: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    match call.only().and_then(|record| formatting::stock_message_of(formatter, record)) {
+        Some(line) => line.into_ptr(),
+        None => call_stock(Method::FormatterMessage, formatter, call),
     }
 }
 

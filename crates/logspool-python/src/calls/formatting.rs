@@ -8,14 +8,19 @@ use std::sync::OnceLock;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::calls::format_time::{self, TimeFunctions};
+use crate::calls::percent_line;
 use crate::calls::record::{MadeTexts, plain_text};
+use crate::calls::record_attributes::RecordAttributes;
 use crate::interpreter::dict;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
+use crate::plans::format_parts::CalledMethod;
+use crate::plans::reading::RecordReading;
 
 /// The stock functions of formatting. In place of one that was patched before logspool was connected there is `None`,
 /// so that no method is taken for it.
@@ -28,8 +33,8 @@ pub struct FormattingObjects {
     pub uses_time: Owned,
     /// `logging.Formatter.formatTime`, and the native method that replaces it.
     pub format_time: [Owned; 2],
-    /// `logging.Formatter.formatMessage`
-    pub format_message: Owned,
+    /// `logging.Formatter.formatMessage`, and the native method that replaces it.
+    pub format_message: [Owned; 2],
     /// `logging.Formatter.formatStack`
     pub format_stack: Owned,
     /// `logging.PercentStyle.usesTime`
@@ -59,22 +64,33 @@ pub enum FormatOutcome<T> {
     Delivered(T),
 }
 
+/// A formatter of a handler that was described: native code does everything of its format but one method.
+pub struct DescribedFormatter<'a> {
+    /// The method that is called.
+    pub called: CalledMethod,
+    /// How the handler's records are read.
+    pub reading: &'a RecordReading,
+}
+
 /// Does `handler.format(record)`; `None` with an exception set. Runs user Python code.
 ///
-/// With a `formatter`, does `formatter.format(record)` instead. `deliver` receives the record's message and the text of
+/// With a `formatter`, does `formatter.format(record)` instead. With `described`, the handler's methods are the stock
+/// ones, and its formatter is the one that was described. `deliver` receives the record's message and the text of
 /// its time, if only the text of the line is missing. If it returns a result, there is no line.
 pub fn formatted<T>(
     handler: Object<'_, '_>,
     formatter: Option<Object<'_, '_>>,
+    described: Option<&DescribedFormatter<'_>>,
     record: Object<'_, '_>,
     deliver: impl FnOnce(&MadeTexts<'_>) -> Option<T>,
 ) -> Option<FormatOutcome<T>> {
     let py = record.py();
     if let (Some(formatter), Some(stock)) = (formatter, STOCK.get()) {
-        return format(stock, formatter, record, deliver);
+        return format(stock, formatter, None, record, deliver);
     }
     let is_stock = |stock: &&FormattingObjects| {
-        Part::of(handler).is_some_and(|handler| handler.has(&names().format, &stock.handler_format))
+        described.is_some()
+            || Part::of(handler).is_some_and(|handler| handler.has(&names().format, &stock.handler_format))
     };
     let Some(stock) = STOCK.get().filter(is_stock) else {
         return leaving::method_of_one(handler, &names().format, record).map(FormatOutcome::Line);
@@ -86,30 +102,44 @@ pub fn formatted<T>(
         };
         formatter = default;
     }
-    format(stock, formatter.bind(py), record, deliver)
+    format(stock, formatter.bind(py), described, record, deliver)
 }
 
 /// Does `formatter.format(record)`; `None` with an exception set.
 fn format<T>(
     stock: &FormattingObjects,
     formatter: Object<'_, '_>,
+    described: Option<&DescribedFormatter<'_>>,
     record: Object<'_, '_>,
     deliver: impl FnOnce(&MadeTexts<'_>) -> Option<T>,
 ) -> Option<FormatOutcome<T>> {
     let py = record.py();
     let names = names();
-    let part = Part::of(formatter).filter(|part| part.has_one(&names.format, &stock.format));
-    let (Some(part), Some(record)) = (part, PlainRecord::of(record)) else {
+    let has_stock_format = |part: &Part<'_, '_>| described.is_some() || part.has_one(&names.format, &stock.format);
+    let (Some(part), Some(mut record)) = (Part::of(formatter).filter(has_stock_format), PlainRecord::of(record)) else {
         return leaving::method_of_one(formatter, &names.format, record).map(FormatOutcome::Line);
     };
-    let message = record.message(stock)?;
-    record.set(&names.message, &message)?;
-    if uses_time(stock, &part)? {
-        let datefmt = leaving::attribute(formatter, &names.datefmt)?;
-        let asctime = match stock_time(stock, &part, &record, datefmt.bind(py)) {
-            Some(asctime) => asctime,
-            None => leaving::method_of_two(formatter, &names.format_time, record.0, datefmt.bind(py))?,
+    let (called, message) =
+        match described.and_then(|described| Some((described, described.begin(stock, &mut record)?))) {
+            Some((described, message)) => (Some(described.called), message),
+            None => {
+                let message = record.message(stock)?;
+                record.set(&names.message, &message)?;
+                (None, message)
+            }
         };
+    let needs_time = match called {
+        Some(called) => called == CalledMethod::Time,
+        None => uses_time(stock, &part)?,
+    };
+    if needs_time {
+        let datefmt = leaving::attribute(formatter, &names.datefmt)?;
+        let stock_text = || stock_time(stock, &part, &record, datefmt.bind(py));
+        let asctime = match called.map_or_else(stock_text, |_| None) {
+            Some(asctime) => asctime,
+            None => leaving::method_of_two(formatter, &names.format_time, record.object, datefmt.bind(py))?,
+        };
+        record.look_again(described);
         record.set(&names.asctime, &asctime)?;
         // `formatTime` may have changed the message.
         if record.get(&names.message)?.as_ptr() == message.as_ptr()
@@ -118,7 +148,11 @@ fn format<T>(
             return Some(FormatOutcome::Delivered(delivered));
         }
     }
-    let mut line = shown(stock, &part, &record)?;
+    let mut line = match called {
+        Some(CalledMethod::Message) => leaving::method_of_one(formatter, &names.format_message, record.object)?,
+        Some(CalledMethod::Time) | None => shown(stock, &part, &record)?,
+    };
+    record.look_again(described);
     let exc_info = record.get(&names.exc_info)?;
     if leaving::is_true(exc_info.bind(py))? && !leaving::is_true(record.get(&names.exc_text)?.bind(py))? {
         let text = leaving::method_of_one(formatter, &names.format_exception, exc_info.bind(py))?;
@@ -149,7 +183,7 @@ fn stock_time(
     if !formatter.has_one(&names().format_time, &stock.format_time) {
         return None;
     }
-    format_time::stock_text(&stock.times, formatter.object, record.0, datefmt)
+    format_time::stock_text(&stock.times, formatter.object, record.object, datefmt)
 }
 
 /// The stock `formatter.format(record)`, if it runs no Python code of the program and raises nothing. `None`: the stock
@@ -160,12 +194,12 @@ pub fn stock_line(formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<O
     let stock = STOCK.get()?;
     let (part, record) = (Part::of(formatter)?, PlainRecord::of(record)?);
     let are_stock =
-        part.has(&names.uses_time, &stock.uses_time) && part.has(&names.format_message, &stock.format_message);
-    if !are_stock || !Part::of(record.0)?.has(&names.get_message, &stock.get_message) {
+        part.has(&names.uses_time, &stock.uses_time) && part.has_one(&names.format_message, &stock.format_message);
+    if !are_stock || !Part::of(record.object)?.has(&names.get_message, &stock.get_message) {
         return None;
     }
     for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
-        if !object::attribute(record.0, name)?.bind(py).is_none() {
+        if !object::attribute(record.object, name)?.bind(py).is_none() {
             return None;
         }
     }
@@ -174,7 +208,8 @@ pub fn stock_line(formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<O
     if !style.has(&names.uses_time, &stock.style_uses_time) || !fills_in(stock, &style) {
         return None;
     }
-    let (message, arguments) = (object::attribute(record.0, &names.msg)?, object::attribute(record.0, &names.args)?);
+    let (message, arguments) =
+        (object::attribute(record.object, &names.msg)?, object::attribute(record.object, &names.args)?);
     let message = plain_text(py, message, &arguments).ok()?;
     let made = record.set(&names.message, &message).and_then(|()| {
         if uses_time(stock, &part)? {
@@ -189,11 +224,31 @@ pub fn stock_line(formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<O
     made
 }
 
+/// The stock `formatter.formatMessage(record)`, under the conditions of [`stock_line`].
+pub fn stock_message_of(formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
+    let py = record.py();
+    let names = names();
+    let stock = STOCK.get()?;
+    PlainRecord::of(record)?;
+    let style = dict::get(Part::of(formatter)?.own.bind(py), &names.style)?;
+    let style = Part::of(style.bind(py)).filter(|style| fills_in(stock, style))?;
+    let attribute = |name| dict::get(style.own.bind(py), name);
+    if !is_known_false(attribute(&names.defaults)?.bind(py)) {
+        return None;
+    }
+    percent_line::fill_in(attribute(&names.fmt)?.bind(py), object::own_attributes(record).ok()?.bind(py))
+}
+
 /// The stock `formatter.formatTime(record, datefmt)`, under the conditions of [`stock_line`].
 pub fn stock_time_of(formatter: Object<'_, '_>, record: Object<'_, '_>, datefmt: Object<'_, '_>) -> Option<Owned> {
     PlainRecord::of(record)?;
     Part::of(formatter)?;
     format_time::stock_text(&STOCK.get()?.times, formatter, record, datefmt)
+}
+
+/// True for `None` and for an empty exact dict.
+fn is_known_false(object: Object<'_, '_>) -> bool {
+    object.is_none() || object.is_exact_instance_of::<PyDict>() && dict::is_empty(object)
 }
 
 /// True if a style fills in its format by the operator `%`.
@@ -233,8 +288,8 @@ fn uses_time(stock: &FormattingObjects, formatter: &Part<'_, '_>) -> Option<bool
 fn shown(stock: &FormattingObjects, formatter: &Part<'_, '_>, record: &PlainRecord<'_, '_>) -> Option<Owned> {
     let py = formatter.object.py();
     let names = names();
-    if !formatter.has(&names.format_message, &stock.format_message) {
-        return leaving::method_of_one(formatter.object, &names.format_message, record.0);
+    if !formatter.has_one(&names.format_message, &stock.format_message) {
+        return leaving::method_of_one(formatter.object, &names.format_message, record.object);
     }
     let style = leaving::attribute(formatter.object, &names.style)?;
     let style = style.bind(py);
@@ -244,9 +299,12 @@ fn shown(stock: &FormattingObjects, formatter: &Part<'_, '_>, record: &PlainReco
     {
         let format = leaving::attribute(style, &names.fmt)?;
         let values = record.get(&names.dict)?;
+        if let Some(line) = percent_line::fill_in(format.bind(py), values.bind(py)) {
+            return Some(line);
+        }
         return leaving::remainder(format.bind(py), values.bind(py));
     }
-    leaving::method_of_one(style, &names.format, record.0)
+    leaving::method_of_one(style, &names.format, record.object)
 }
 
 /// Appends the text of an exception or a stack to a line; `None` with an exception set.
@@ -308,7 +366,11 @@ fn looks_up_plainly(object: Object<'_, '_>) -> bool {
 }
 
 /// A record of the class `logging.LogRecord` itself.
-struct PlainRecord<'a, 'py>(Object<'a, 'py>);
+struct PlainRecord<'a, 'py> {
+    object: Object<'a, 'py>,
+    /// The record's `__dict__`, if no attribute of its class comes before those of the record.
+    own: Option<Owned>,
+}
 
 impl<'a, 'py> PlainRecord<'a, 'py> {
     /// `None` for a record of another class, and if the class sets attributes in another way than most classes.
@@ -319,24 +381,36 @@ impl<'a, 'py> PlainRecord<'a, 'py> {
             (*class).tp_setattro.is_some_and(|set| set as usize == ffi::PyObject_GenericSetAttr as *const () as usize)
         };
         let is_exact = record_class().is_some_and(|known| known.as_ptr() == class.cast());
-        (is_exact && sets_plainly && looks_up_plainly(record)).then_some(Self(record))
+        (is_exact && sets_plainly && looks_up_plainly(record)).then_some(Self { object: record, own: None })
     }
 
     fn get(&self, name: &Owned) -> Option<Owned> {
-        leaving::attribute(self.0, name)
+        let own = self.own.as_ref().and_then(|own| dict::get(own.bind(self.object.py()), name));
+        own.or_else(|| leaving::attribute(self.object, name))
     }
 
     fn set(&self, name: &Owned, value: &Owned) -> Option<()> {
+        if let Some(own) = &self.own {
+            return dict::set(own.bind(self.object.py()), name, value).ok();
+        }
         // SAFETY: live objects of an attached thread; the class sets attributes without user Python code.
-        (unsafe { ffi::PyObject_SetAttr(self.0.as_ptr(), name.as_ptr(), value.as_ptr()) } == 0).then_some(())
+        (unsafe { ffi::PyObject_SetAttr(self.object.as_ptr(), name.as_ptr(), value.as_ptr()) } == 0).then_some(())
+    }
+
+    /// Finds the record's `__dict__` again after user Python code has run, which may have replaced it.
+    fn look_again(&mut self, described: Option<&DescribedFormatter<'_>>) {
+        let is_plain = described.is_some_and(|described| described.reading.globals.record_class.is_same());
+        if self.own.take().is_some() && is_plain {
+            self.own = object::own_attributes(self.object).ok();
+        }
     }
 
     /// Returns `record.getMessage()`; `None` with an exception set.
     fn message(&self, stock: &FormattingObjects) -> Option<Owned> {
-        let py = self.0.py();
+        let py = self.object.py();
         let names = names();
-        if !Part::of(self.0).is_some_and(|record| record.has(&names.get_message, &stock.get_message)) {
-            return leaving::method(self.0, &names.get_message);
+        if !Part::of(self.object).is_some_and(|record| record.has(&names.get_message, &stock.get_message)) {
+            return leaving::method(self.object, &names.get_message);
         }
         let mut message = self.get(&names.msg)?;
         if !object::is_exact_str(message.bind(py)) {
@@ -348,5 +422,36 @@ impl<'a, 'py> PlainRecord<'a, 'py> {
             None => leaving::is_true(arguments.bind(py))?,
         };
         if has_some { leaving::remainder(message.bind(py), arguments.bind(py)) } else { Some(message) }
+    }
+}
+
+impl DescribedFormatter<'_> {
+    /// Sets `message` on a record, and also `asctime` if the method that is called comes after it. Returns the message.
+    /// `None`: nothing was done, because that could run user Python code or raise.
+    fn begin(&self, stock: &FormattingObjects, record: &mut PlainRecord<'_, '_>) -> Option<Owned> {
+        let py = record.object.py();
+        let globals = &self.reading.globals;
+        let part = Part::of(record.object)?;
+        if !globals.record_class.is_same() || !part.has(&names().get_message, &stock.get_message) {
+            return None;
+        }
+        let attributes = RecordAttributes { own: part.own.bind(py) };
+        let (message, arguments) = (attributes.get(&names().msg), attributes.get(&names().args));
+        let message = plain_text(py, message.ok()?, &arguments.ok()?).ok()?;
+        let asctime = match self.called {
+            CalledMethod::Time => None,
+            CalledMethod::Message => {
+                let time = attributes.time(globals.cpython.arithmetic(), None).ok()?;
+                self.reading.asctime(py, time).ok()?
+            }
+        };
+        drop(attributes);
+        let Part { own, .. } = part;
+        dict::set(own.bind(py), &names().message, &message).ok()?;
+        if let Some(asctime) = asctime {
+            dict::set(own.bind(py), &names().asctime, &asctime).ok()?;
+        }
+        record.own = Some(own);
+        Some(message)
     }
 }

@@ -121,4 +121,5 @@ methods! {
     record_init: record_init::init;
     formatter_format: formatter_methods::format;
     formatter_time: formatter_methods::format_time;
+    formatter_message: formatter_methods::format_message;
 }

@@ -14,6 +14,7 @@ use pyo3::types::{PyInt, PyString};
 
 use crate::calls::context;
 use crate::calls::message;
+use crate::calls::record_attributes::RecordTime;
 use crate::calls::record_template::{KeptValue, RecordTemplate};
 use crate::calls::site::Site;
 use crate::calls::stock::{Method, call_stock};
@@ -49,21 +50,6 @@ pub struct MadeRecord {
     pub record: Owned,
     /// How its time was made; `None` for a record that Python code has made.
     pub time: Option<RecordTime>,
-}
-
-/// The time of a record, and the values that show it.
-pub struct RecordTime {
-    /// Nanoseconds since the Unix epoch.
-    pub time_ns: i64,
-    created: Owned,
-    msecs: Owned,
-}
-
-impl RecordTime {
-    /// True if these attributes of a record are the values that were made for it.
-    pub fn is_shown_by(&self, created: &Owned, msecs: &Owned) -> bool {
-        self.created.as_ptr() == created.as_ptr() && self.msecs.as_ptr() == msecs.as_ptr()
-    }
 }
 
 /// Makes the record of a call at `site`. May run user Python code: `__bool__` of a mapping, the name of the thread.

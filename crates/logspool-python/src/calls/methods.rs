@@ -18,7 +18,7 @@ use crate::interpreter::object::Owned;
 use crate::plans::{hooks, native_log};
 
 /// Number of native methods of the module `logging`; they come first in [`DECLARED`].
-const LOGGING_METHODS: usize = 25;
+const LOGGING_METHODS: usize = 26;
 
 /// A `METH_FASTCALL | METH_KEYWORDS` function.
 pub type WithKeywords =
@@ -206,6 +206,13 @@ static DECLARED: [MethodRow; stock::METHODS] = [
         function: handler_methods::formatter_time,
     },
     MethodRow {
+        class: "Formatter",
+        name: c"formatMessage",
+        doc: c"formatMessage($self, record)\n--\n\nReturn the line of the specified record without its exception and its stack.",
+        method: Method::FormatterMessage,
+        function: handler_methods::formatter_message,
+    },
+    MethodRow {
         class: "BaseRotatingHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nEmit a record.",
@@ -352,7 +359,7 @@ pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult
 }
 
 fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
-    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 34 of them.
+    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 35 of them.
     let definition = Box::leak(Box::new(definition));
     // SAFETY: a live class and a definition that is never freed; a new reference or null with an error set.
     unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }

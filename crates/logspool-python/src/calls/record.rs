@@ -9,18 +9,15 @@
 //! the last code that sees the record: the logger of that name has no further handler, and no filter has kept the
 //! record. Otherwise, for example after a `QueueListener`, they are set here as Python's formatter sets them.
 
-use std::sync::Arc;
-
-use logspool_record::cpython::TimeArithmetic;
 use logspool_record::{Head, tag};
 use logspool_sys::generation;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat};
+use pyo3::types::PyDict;
 
-use crate::calls::log_record::RecordTime;
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
-use crate::calls::record_site::{self, RecordSite};
+use crate::calls::record_attributes::{RecordAttributes, RecordTime};
+use crate::calls::record_template::RecordTemplate;
 use crate::calls::record_texts::AppendedParts;
 use crate::calls::site::Site;
 use crate::calls::{context, fields, message, record_class};
@@ -30,7 +27,6 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::adoption::{Adoption, HandlerState};
 use crate::plans::environment::IdValidity;
-use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::text_stream;
 
 /// Outcome of queueing a record by value.
@@ -132,7 +128,7 @@ fn read(
         return Ok(ByValueOutcome::No);
     }
     let attributes = RecordAttributes { own: own.bind(py) };
-    let mut appended = AppendedParts::of(attributes.own)?;
+    let mut appended = AppendedParts::of(&attributes)?;
     let is_own = reading.format.1.own_exceptions && !appended.are_none();
     if is_own || to.adoption.format.as_ref().is_ok_and(|parts| appended.are_made_by(parts.own_texts.for_record)) {
         return Ok(ByValueOutcome::No);
@@ -145,16 +141,18 @@ fn read(
         return Ok(ByValueOutcome::No);
     }
     let level = attributes.level(&reading.globals)?;
-    let time = attributes.time(reading.globals.cpython.arithmetic(), origin)?;
+    let time = attributes.time(reading.globals.cpython.arithmetic(), origin.map(|origin| origin.time))?;
     let needs = reading.format.1;
     if line_attributes.process_id
         && small_int(attributes.get(&names().process)?.bind(py)) != Some(i64::from(generation::process_id()))
     {
         return Ok(ByValueOutcome::No);
     }
-    let known = origin
-        .map(|origin| origin.site)
-        .filter(|site| site.record_template().get().is_some_and(|template| template.has_place_of(attributes.own)));
+    let has_place = |site: &&Site| {
+        let is_at = |template: &RecordTemplate| template.has_place_of(attributes.own, line_attributes.file);
+        !needs.caller || site.record_template().get().is_some_and(is_at)
+    };
+    let known = origin.map(|origin| origin.site).filter(has_place);
     let place = if needs.caller && known.is_none() { Some(attributes.place(line_attributes.file)?) } else { None };
     let site = match (&place, known) {
         (Some(place), _) => &place.site,
@@ -295,115 +293,8 @@ fn lay_out<'a, 'py: 'a>(
     Ok(values.len() + 1)
 }
 
-/// The attributes of a record, which are all in its `__dict__`.
-struct RecordAttributes<'a, 'py> {
-    /// `record.__dict__`.
-    own: Object<'a, 'py>,
-}
-
-impl RecordAttributes<'_, '_> {
-    #[inline]
-    fn get(&self, name: &Owned) -> Result<Owned, Failure> {
-        dict::get(self.own, name).ok_or(Failure::Stock)
-    }
-
-    fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
-        let found = self.get(name)?;
-        if object::is_exact_str(found.bind(self.own.py())) { Ok(found) } else { Err(Failure::Stock) }
-    }
-
-    fn small_int(&self, name: &Owned) -> Result<i64, Failure> {
-        small_int(self.get(name)?.bind(self.own.py())).ok_or(Failure::Stock)
-    }
-
-    fn shows(&self, name: &Owned, text: &str) -> Result<bool, Failure> {
-        let found = self.exact_str(name)?;
-        Ok(object::utf8(found.bind(self.own.py())) == Some(text.as_bytes()))
-    }
-
-    /// The level's number, if the record's level name is the registered name of that number.
-    fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
-        let level = self.get(&names().levelno)?;
-        let level = level.bind(self.own.py());
-        let number = small_int(level).and_then(|number| u16::try_from(number).ok()).ok_or(Failure::Stock)?;
-        let name = self.get(&names().levelname)?;
-        if globals.name_of_level(level).is_some_and(|known| known.as_ptr() == name.as_ptr()) {
-            return Ok(number);
-        }
-        let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
-        let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
-        if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
-    }
-
-    /// The time in nanoseconds from which the collector computes exactly the `created` and `msecs` of the record.
-    fn time(&self, arithmetic: TimeArithmetic, origin: Option<&RecordOrigin<'_>>) -> Result<i64, Failure> {
-        let (created, msecs) = (self.get(&names().created)?, self.get(&names().msecs)?);
-        if let Some(origin) = origin.filter(|origin| origin.time.is_shown_by(&created, &msecs)) {
-            return Ok(origin.time.time_ns);
-        }
-        let float = |found: &Owned| {
-            let found = found.bind(self.own.py());
-            found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
-        };
-        nanoseconds(float(&created)?, float(&msecs)?, arithmetic).ok_or(Failure::Stock)
-    }
-
-    /// The source location in the record. If a format shows the file name, the record's `filename` and `module` must
-    /// match its path.
-    fn place(&self, shows_file: bool) -> Result<Arc<RecordSite>, Failure> {
-        let path = self.exact_str(&names().pathname)?;
-        let function = self.exact_str(&names().func_name)?;
-        let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
-        let place = record_site::find(self.own.py(), path, function, line)?;
-        if !shows_file
-            || self.shows(&names().filename, place.compiled.filename())?
-                && self.shows(&names().module, place.compiled.module())?
-        {
-            Ok(place)
-        } else {
-            Err(Failure::Stock)
-        }
-    }
-}
-
 /// The site of records whose format shows no location. It only identifies the message.
 fn no_place() -> &'static Site {
     static NO_SITE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
     NO_SITE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
-}
-
-/// Nanoseconds per second.
-const NANOS: i64 = 1_000_000_000;
-
-/// Finds a time in nanoseconds that `arithmetic` turns into exactly `created` and `msecs`.
-fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i64> {
-    // Larger times do not fit into `i64` nanoseconds. Before the Unix epoch, Python truncates in the other direction.
-    if !(0.0..9e9).contains(&created) {
-        return None;
-    }
-    let second = created.trunc();
-    let near = second as i64 * NANOS + ((created - second) * 1e9).round() as i64;
-    let seconds_of = |time: i64| {
-        if arithmetic != TimeArithmetic::Nanoseconds && time % NANOS == 0 {
-            (time / NANOS) as f64
-        } else {
-            time as f64 / 1e9
-        }
-    };
-    // A double of this size has steps of about 240 ns, and the integer is rounded before it is divided by 1e9.
-    let time = [0, 64, -64, 128, -128].into_iter().map(|step| near + step).find(|time| seconds_of(*time) == created)?;
-    match arithmetic {
-        TimeArithmetic::FloatFraction => ((created - second) * 1000.0 == msecs).then_some(time),
-        TimeArithmetic::FloatWhole => (((created - second) * 1000.0).trunc() + 0.0 == msecs).then_some(time),
-        TimeArithmetic::Nanoseconds => {
-            if !(0.0..=999.0).contains(&msecs) || msecs.fract() != 0.0 {
-                return None;
-            }
-            let first = time.div_euclid(NANOS) * NANOS + msecs as i64 * 1_000_000;
-            let time = time.clamp(first, first + 999_999);
-            // At the end of a second CPython corrects `msecs`; a record with such a time is formatted in the caller.
-            let whole = time / NANOS == second as i64;
-            (whole && seconds_of(time) == created).then_some(time)
-        }
-    }
 }

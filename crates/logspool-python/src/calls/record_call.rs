@@ -103,6 +103,7 @@ pub fn run(
         return Err(Failure::Stock);
     }
     let made = log_record::make(py, &site, &plan.globals, &values)?;
+    let attributes = object::own_attributes(made.record.bind(py))?;
     let handled = if !plan.steps_are_stock {
         leaving::method_of_one(logger, &names().handle, made.record.bind(py)).map(drop)
     } else if let Some(only) = plan.unchanged_handler(py)
@@ -112,6 +113,9 @@ pub fn run(
     } else {
         handle(plan, logger, made, &site)
     };
+    if let Some(template) = site.record_template().get() {
+        template.note_growth(attributes.bind(py));
+    }
     handled.ok_or(Failure::Raised)
 }
 

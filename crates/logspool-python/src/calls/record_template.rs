@@ -5,7 +5,7 @@
 //! changed only where they differ.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -26,6 +26,8 @@ pub struct RecordTemplate {
     thread: AtomicU64,
     /// The process that the template shows, or 0.
     process: AtomicU64,
+    /// True if the dict has room for attributes that are added to copies of it.
+    has_room: AtomicBool,
     /// Number of changes. A thread that finds another number than that of its copy does not compare values with it.
     changes: AtomicU64,
 }
@@ -71,6 +73,7 @@ impl RecordTemplate {
             values: Default::default(),
             thread: AtomicU64::new(0),
             process: AtomicU64::new(0),
+            has_room: AtomicBool::new(false),
             changes: AtomicU64::new(0),
         })
     }
@@ -89,12 +92,33 @@ impl RecordTemplate {
         Ok(TemplateCopy { template: self, attributes, changes: Cell::new(is_current.then_some(before)) })
     }
 
-    /// True if a record has the source location of the template, as the same objects.
-    pub fn has_place_of(&self, attributes: Object<'_, '_>) -> bool {
-        let is_same = |(name, address): (&Owned, &usize)| {
-            dict::get(attributes, name).is_some_and(|value| value.as_ptr() as usize == *address)
-        };
-        place_names().into_iter().zip(&self.place).all(is_same)
+    /// Notes the attributes of a record that filters and formatters have seen. If they have added more than the dict of
+    /// a record takes, later copies have room for them: making room in each of them costs more than half of a copy.
+    pub fn note_growth(&self, attributes: Object<'_, '_>) {
+        if !MAY_KEEP || self.has_room.load(Relaxed) || dict::len(attributes) <= SMALL_DICT {
+            return;
+        }
+        self.has_room.store(true, Relaxed);
+        let py = attributes.py();
+        // A dict gets a larger table when it is full, and keeps it when keys are removed. Copies have the same table.
+        let (dict, none) = (self.dict.bind(py), Owned::none(py));
+        for name in [&names().message, &names().asctime] {
+            if dict::set(dict, name, &none).is_err() {
+                object::clear_error(py);
+            }
+        }
+        for name in [&names().message, &names().asctime] {
+            dict::remove(dict, name);
+        }
+    }
+
+    /// True if a record has the source location of the template, as the same objects. Its file name and its module,
+    /// which follow from its path, are compared only if a line shows them.
+    pub fn has_place_of(&self, attributes: Object<'_, '_>, shows_file: bool) -> bool {
+        let compared = if shows_file { self.place.len() } else { INDEPENDENT };
+        let mut places = place_names().into_iter().zip(self.place).take(compared);
+        places
+            .all(|(name, address)| dict::get(attributes, name).is_some_and(|found| found.as_ptr() as usize == address))
     }
 }
 
@@ -191,6 +215,10 @@ impl TemplateCopy<'_, '_> {
     }
 }
 
+/// Number of keys that a dict of the size of a new record takes before CPython gives it a larger table: two thirds of 32
+/// places.
+const SMALL_DICT: usize = 21;
+
 /// True if a template may change after it was made. Without a GIL, other threads copy it meanwhile.
 const MAY_KEEP: bool = cfg!(not(Py_GIL_DISABLED));
 
@@ -209,8 +237,11 @@ impl KeptValue {
     }
 }
 
-/// The names of the attributes that show the source location.
+/// The names of the attributes that show the source location. The last two follow from the path.
 fn place_names() -> [&'static Owned; 5] {
     let names = names();
-    [&names.pathname, &names.filename, &names.module, &names.lineno, &names.func_name]
+    [&names.pathname, &names.lineno, &names.func_name, &names.filename, &names.module]
 }
+
+/// Number of the attributes in [`place_names`] that do not follow from another one.
+const INDEPENDENT: usize = 3;

@@ -10,7 +10,7 @@ use pyo3::types::PyBool;
 use crate::calls::keywords::{self, ExceptionText};
 use crate::calls::message;
 use crate::calls::pieces::Pieces;
-use crate::interpreter::dict;
+use crate::calls::record_attributes::RecordAttributes;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
@@ -25,17 +25,15 @@ pub struct AppendedParts {
 }
 
 impl AppendedParts {
-    /// Reads the attributes of a record from its `__dict__`.
+    /// Reads the attributes of a record.
     ///
     /// # Errors
     ///
     /// [`Failure::Stock`] if an attribute is missing, or has a value that only a formatter can treat.
-    pub fn of(attributes: Object<'_, '_>) -> Result<Self, Failure> {
-        let py = attributes.py();
-        let names = names();
-        let get = |name| dict::get(attributes, name).ok_or(Failure::Stock);
+    pub fn of(attributes: &RecordAttributes<'_, '_>) -> Result<Self, Failure> {
+        let py = attributes.own.py();
         let text = |name| {
-            let found = get(name)?;
+            let found = attributes.get(name)?;
             if found.bind(py).is_none() {
                 return Ok(None);
             }
@@ -45,8 +43,8 @@ impl AppendedParts {
             let is_empty = object::utf8(found.bind(py)).is_some_and(<[u8]>::is_empty);
             Ok(if is_empty { None } else { Some(found) })
         };
-        let (made, stack) = (text(&names.exc_text)?, text(&names.stack_info)?);
-        let exc_info = get(&names.exc_info)?;
+        let (made, stack) = (text(&names().exc_text)?, text(&names().stack_info)?);
+        let exc_info = attributes.get(&names().exc_info)?;
         let has_exception = match object::tuple_items(exc_info.bind(py)) {
             Some(parts) => !parts.is_empty(),
             None if exc_info.bind(py).is_none() => false,

@@ -68,6 +68,8 @@ pub enum Method {
     FormatterFormat,
     /// `Formatter.formatTime`
     FormatterTime,
+    /// `Formatter.formatMessage`
+    FormatterMessage,
     /// `logging.handlers.BaseRotatingHandler.emit`
     RotatingEmit,
     /// `logging.handlers.WatchedFileHandler.emit`
@@ -89,7 +91,7 @@ pub enum Method {
 }
 
 /// Number of replaced methods.
-pub const METHODS: usize = 34;
+pub const METHODS: usize = 35;
 
 static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
 

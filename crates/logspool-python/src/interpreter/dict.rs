@@ -56,6 +56,34 @@ pub fn get(dict: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     found
 }
 
+/// Sets the value of a name in a dict whose keys are `str`.
+///
+/// # Errors
+///
+/// There is not enough memory.
+pub fn set(dict: Object<'_, '_>, name: &Owned, value: &Owned) -> Result<(), Failure> {
+    // SAFETY: live objects of an attached thread; CPython checks the type of the dict.
+    if unsafe { ffi::PyDict_SetItem(dict.as_ptr(), name.as_ptr(), value.as_ptr()) } < 0 {
+        return Err(Failure::of_error(dict.py()));
+    }
+    Ok(())
+}
+
+/// Removes a name from a dict whose keys are `str`, if it is there.
+pub fn remove(dict: Object<'_, '_>, name: &Owned) {
+    // SAFETY: live objects of an attached thread; CPython checks the type of the dict.
+    if unsafe { ffi::PyDict_DelItem(dict.as_ptr(), name.as_ptr()) } < 0 {
+        object::clear_error(dict.py());
+    }
+}
+
+/// The number of keys of a dict.
+#[inline]
+pub fn len(dict: Object<'_, '_>) -> usize {
+    // SAFETY: a live object of an attached thread, whose type CPython checks.
+    usize::try_from(unsafe { ffi::PyDict_Size(dict.as_ptr()) }).unwrap_or(0)
+}
+
 /// True if a dict whose keys are `str` has a name.
 #[inline]
 pub fn has(dict: Object<'_, '_>, name: &Owned) -> bool {
@@ -67,8 +95,7 @@ pub fn has(dict: Object<'_, '_>, name: &Owned) -> bool {
 /// True if a dict has no keys.
 #[inline]
 pub fn is_empty(fields: Object<'_, '_>) -> bool {
-    // SAFETY: a live object of an attached thread, whose type CPython checks.
-    unsafe { ffi::PyDict_Size(fields.as_ptr()) == 0 }
+    len(fields) == 0
 }
 
 /// Copies a dict, so that other code cannot change it.

@@ -197,7 +197,7 @@ pub fn set_stock_formatting(
         format: [get("format")?, get("native_format")?],
         uses_time: get("uses_time")?,
         format_time: [get("format_time")?, get("native_format_time")?],
-        format_message: get("format_message")?,
+        format_message: [get("format_message")?, get("native_format_message")?],
         format_stack: get("format_stack")?,
         style_uses_time: get("style_uses_time")?,
         style_format: get("style_format")?,

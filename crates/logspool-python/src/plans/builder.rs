@@ -333,7 +333,7 @@ impl PlanBuilder<'_> {
             HandlerVerdict::Adopted(adoption) => adoption,
         };
         let parts = adoption.format.as_ref().map_err(Clone::clone)?;
-        if let Some(reason) = &parts.own_texts.time {
+        if let Some((_, reason)) = &parts.own_texts.each_record {
             return Err(reason.clone());
         }
         let spec = parts.spec(self.globals, &adoption.terminator);

@@ -9,11 +9,20 @@ use crate::plans::field_texts::FieldTexts;
 use crate::plans::known_parts;
 use crate::plans::logging_globals::LoggingGlobals;
 
+/// A method of a formatter that a program has replaced, and that is called for each record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalledMethod {
+    /// `formatTime`. The record then goes through the queue by its values, with the text of its time.
+    Time,
+    /// `formatMessage`. The finished line then goes through the queue.
+    Message,
+}
+
 /// Methods of a formatter that a program has replaced, and that are called for single texts.
 #[derive(Clone, Default)]
 pub struct OwnTexts {
-    /// Why `formatTime` is called for each record; `None` if it is not.
-    pub time: Option<String>,
+    /// The method that is called for each record, and why.
+    pub each_record: Option<(CalledMethod, String)>,
     /// Which of the others are called.
     pub for_record: FormatterTexts,
 }
@@ -89,8 +98,13 @@ impl FormatParts {
         };
         let own_texts = get("own_texts")?;
         let reason = |method: &str| own_texts.call_method1("get", (method,))?.extract::<Option<String>>();
+        let called = match (reason("formatTime")?, reason("formatMessage")?) {
+            (Some(reason), _) => Some((CalledMethod::Time, reason)),
+            (None, Some(reason)) => Some((CalledMethod::Message, reason)),
+            (None, None) => None,
+        };
         let own_texts = OwnTexts {
-            time: reason("formatTime")?.map(|reason| format!("{reason}: it is called for each record")),
+            each_record: called.map(|(method, reason)| (method, format!("{reason}: it is called for each record"))),
             for_record: FormatterTexts {
                 exception: reason("formatException")?.is_some(),
                 stack: reason("formatStack")?.is_some(),

@@ -87,17 +87,30 @@ impl RecordReading {
             let failed = unsafe { ffi::PyObject_SetAttr(record.as_ptr(), name.as_ptr(), value.as_ptr()) } < 0;
             if failed { Err(Failure::of_error(py)) } else { Ok(()) }
         };
+        let asctime = self.asctime(py, time)?;
+        set(&names().message, message)?;
+        if let Some(asctime) = asctime {
+            set(&names().asctime, &asctime)?;
+        }
+        Ok(())
+    }
+
+    /// The text that Python's formatter would set as `asctime` on a record of this time; `None` if the format does not
+    /// show it.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn asctime(&self, py: Python<'_>, time: i64) -> Result<Option<Owned>, Failure> {
         let mut asctime = Vec::new();
         let shows_time = {
             let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
             self.compiled.push_asctime(time, &mut state, &mut asctime)
         };
-        set(&names().message, message)?;
-        if shows_time {
-            let text = object::str_of(py, &asctime).ok_or_else(|| Failure::of_error(py))?;
-            set(&names().asctime, &text)?;
+        if !shows_time {
+            return Ok(None);
         }
-        Ok(())
+        object::str_of(py, &asctime).map(Some).ok_or_else(|| Failure::of_error(py))
     }
 
     /// The facts about a logger name: the route of its records, and whether only this handler gets them.

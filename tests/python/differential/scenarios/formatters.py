@@ -185,6 +185,9 @@ class _Shown:
     def __str__(self):
         return "shown"
 
+    def __repr__(self):
+        return "represented"
+
 
 @scenario(UNSAID)
 def results_that_are_no_text(logging, folder):
@@ -198,6 +201,9 @@ def results_that_are_no_text(logging, folder):
             _log_all(log)
             handler.setFormatter(type("Own", (logging.Formatter,), methods)("%(asctime)5s %(message)s"))
             _log_all(log)
+            methods = {name: methods[name]}
+            handler.setFormatter(type("Own", (logging.Formatter,), methods)("%(asctime)5s %(message)s", "fixed"))
+            _log_all(log)
 
 
 @scenario(UNSAID)
@@ -209,16 +215,17 @@ def methods_that_raise(logging, folder):
             def method(self, *given, error=error):
                 raise type(error)(*error.args)
 
-            handler.setFormatter(type("Own", (logging.Formatter,), {"formatTime": _time, name: method})(_FORMAT))
-            for log_one in (
-                lambda: log.info("plain %d", 1),
-                lambda: log.info("exception", exc_info=ValueError("v")),
-                lambda: log.info("stack", stack_info=True),
-            ):
-                try:
-                    log_one()
-                except BaseException as raised:
-                    note(f"{name} {raised!r}")
+            for methods in ({"formatTime": _time, name: method}, {name: method}):
+                handler.setFormatter(type("Own", (logging.Formatter,), methods)(_FORMAT, "fixed"))
+                for log_one in (
+                    lambda: log.info("plain %d", 1),
+                    lambda: log.info("exception", exc_info=ValueError("v")),
+                    lambda: log.info("stack", stack_info=True),
+                ):
+                    try:
+                        log_one()
+                    except BaseException as raised:
+                        note(f"{name} {raised!r}")
 
 
 @scenario(STOCK)
@@ -237,17 +244,57 @@ def messages_that_cannot_be_made(logging, folder):
 
 
 @scenario(STOCK)
+def a_message_method_that_calls_the_stock_one(logging, folder):
+    log, handler = to_file(logging, folder)
+
+    class Own(logging.Formatter):
+        def formatMessage(self, record):
+            return f"({super().formatMessage(record)}|{record.message}|{getattr(record, 'asctime', None)})"
+
+    fields = [True, 10**30, -7, 1.5, None, "é", "text\n", _Text("subclass"), _Shown(), b"bytes", (1, 2), {"a": 1}]
+    for fmt in (
+        "%(asctime)s %(levelname)-8s|%(name)30s|%(lineno)6d|%(lineno)-6s|%(levelno)1d|%%|%(message)s",
+        "%(field)s|%(field)-9s|%(field)9s|%(field)r",
+        "%(field)s|%(field)-9s|%(field)12s|%(message)s",
+        "%(field)d %(message)s",
+        "%(levelno)03d %(message).5s %(levelname)-300s",
+        "é %(é)s %(asctime)-9s %(message)s",
+        "%(message)s%",
+        "%(message)",
+        "no placeholder",
+    ):
+        formatter = Own("%(message)s", "fixed")
+        formatter._style._fmt = formatter._fmt = fmt
+        handler.setFormatter(formatter)
+        _log_all(log)
+        for field in fields:
+            log.info("a field", extra={"field": field, "é": field})
+
+
+def _with_methods_that(act, change):
+    """Yield methods of formatters, each called for each record, that first let `change` change something."""
+
+    def formatTime(self, record, datefmt=None):
+        change(act, self, record)
+        return "time"
+
+    def formatMessage(self, record):
+        change(act, self, record)
+        return f"{record.levelname} {record.name} {getattr(record, 'message', None)}"
+
+    yield {"formatTime": formatTime}
+    yield {"formatMessage": formatMessage}
+
+
+@scenario(STOCK)
 def methods_that_change_the_record(logging, folder):
     log, handler = to_file(logging, folder)
 
     def change(act):
-        def formatTime(self, record, datefmt=None):
-            act(record)
-            return "time"
-
-        handler.setFormatter(_class(logging, formatTime=formatTime)(_FORMAT))
-        log.info("message %d", 1)
-        log.info("exception", exc_info=ValueError("v"))
+        for methods in _with_methods_that(act, lambda act, formatter, record: act(record)):
+            handler.setFormatter(_class(logging, **methods)(_FORMAT, "fixed"))
+            log.info("message %d", 1)
+            log.info("exception", exc_info=ValueError("v"))
 
     change(lambda record: setattr(record, "message", "another message"))
     change(lambda record: setattr(record, "message", 5))
@@ -270,18 +317,16 @@ def methods_that_change_the_configuration(logging, folder):
     other = logging.Formatter("other %(message)s")
 
     def change(act):
-        def formatTime(self, record, datefmt=None):
-            act(self)
-            return "time"
+        for methods in _with_methods_that(act, lambda act, formatter, record: act(formatter)):
+            handler.setFormatter(_class(logging, **methods)(_FORMAT, "fixed"))
+            log.info("changed by a method")
+            log.info("after that")
+            log.handlers[:] = [handler]
+            handler.setLevel(0)
+            handler.terminator = "\n"
+            nested.clear()
 
-        own = _class(logging, formatTime=formatTime)(_FORMAT)
-        handler.setFormatter(own)
-        log.info("changed by formatTime")
-        log.info("after that")
-        log.handlers[:] = [handler]
-        handler.setLevel(0)
-        handler.terminator = "\n"
-
+    nested = []
     change(lambda own: handler.setFormatter(other))
     change(lambda own: setattr(own, "formatMessage", lambda record: "own message"))
     change(lambda own: setattr(own._style, "_fmt", "style %(message)s"))
@@ -292,7 +337,6 @@ def methods_that_change_the_configuration(logging, folder):
     change(lambda own: log.removeHandler(handler))
     change(lambda own: handler.setStream(handler._open()).close())
     change(lambda own: handler.close())
-    nested = []
     change(lambda own: None if nested else log.info("nested %s", nested.append(1)))
 
 

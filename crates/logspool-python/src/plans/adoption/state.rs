@@ -12,7 +12,7 @@ use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::object::Owned;
 use crate::plans::class_version::ClassVersion;
 use crate::plans::environment;
-use crate::plans::format_parts::FormatParts;
+use crate::plans::format_parts::{CalledMethod, FormatParts};
 use crate::plans::reading::{RecordReading, reading};
 use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
@@ -273,13 +273,18 @@ impl Adoption {
     /// True if the handler's records may be sent by value: the collector can do the formatter's work, the sink takes
     /// lines, and the sink does not write through a descriptor of the program.
     pub fn may_go_by_value(&self) -> bool {
-        self.format.as_ref().is_ok_and(|parts| parts.own_texts.time.is_none()) && self.goes_by_value()
+        self.format.is_ok() && self.called_method().is_none() && self.goes_by_value()
     }
 
     /// Like [`Self::may_go_by_value`], for records with the text of the time that the formatter's own `formatTime` has
     /// made.
     pub fn may_go_with_time(&self) -> bool {
-        self.format.is_ok() && self.goes_by_value()
+        self.format.is_ok() && self.called_method() != Some(CalledMethod::Message) && self.goes_by_value()
+    }
+
+    /// The method of the formatter that is called for each record, if native code does everything else of the format.
+    pub fn called_method(&self) -> Option<CalledMethod> {
+        self.format.as_ref().ok()?.own_texts.each_record.as_ref().map(|(method, _)| *method)
     }
 
     fn goes_by_value(&self) -> bool {
