@@ -132,8 +132,13 @@ def test_jobs_in_time_leave_nothing_behind(pool):
 
 
 def test_a_scheduled_job_that_takes_too_long_is_told_each_time(pool):
-    failed = []
-    schedule = pool.options(timeout=0.01, failed_callback=failed.append).schedule(0.001, time.sleep, 0.05)
+    started, failed = [], []
+
+    def run_until_told():
+        started.append(None)
+        until(lambda: len(failed) >= len(started))
+
+    schedule = pool.options(timeout=0.01, failed_callback=failed.append).schedule(0.001, run_until_told)
     until(lambda: schedule.runs >= 3)
     schedule.cancel()
     assert pool.wait_idle(60)
