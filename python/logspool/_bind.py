@@ -102,6 +102,13 @@ class bind:
         return bound  # type: ignore[return-value]
 
 
+def block_of(values: dict[str, Any]) -> bind:
+    """Return a `bind` of values that are known to be scalars, under names that no LogRecord uses itself."""
+    block = bind.__new__(bind)
+    block._values = values
+    return block
+
+
 def _snapshot(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
