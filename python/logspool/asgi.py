@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from logspool import _web
+from logspool import _monitor, _web
 from logspool._web import django_route, request_id, set_route
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["Middleware", "django_route", "request_id", "set_route"]
+__all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route"]
 
 _RESPONSE_ENDS = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -158,6 +158,58 @@ class Middleware:
         if not self._id_header or any(name.lower() == self._id_header for name, _ in headers):
             return message
         return {**message, "headers": [*headers, (self._id_header_name, request.id.encode("ascii"))]}
+
+
+def monitor_app(
+    *, stalled_seconds: float = _monitor.STALLED_SECONDS, full_percent: float = _monitor.FULL_PERCENT
+) -> Any:
+    """Return an ASGI application for monitoring systems.
+
+    Serves `/metrics` (OpenMetrics, as `logspool.metrics_text()`), `/readyz` (503 while an output accepts nothing or the
+    queue is too full) and `/livez` (503 only if a thread of logspool hangs). The last part of the path decides, so it
+    can be mounted anywhere. The answers name files and error texts: let only your monitoring reach them.
+
+    Args:
+        stalled_seconds: how long a thread of logspool has to do nothing, while records wait for it, to count as hung.
+        full_percent: part of the overflow in use from which on the process is not ready, in percent.
+
+    Raises:
+        TypeError, ValueError: an argument is no number, or out of its range.
+    """
+    monitor = _monitor.Monitor(stalled_seconds=stalled_seconds, full_percent=full_percent)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _serve_lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        status, kind, body = await _off_the_loop(monitor.answer, scope["method"], scope["path"])
+        headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": int(status[:3]), "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    return app
+
+
+async def _serve_lifespan(receive: Any, send: Any) -> None:
+    while True:
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return
+
+
+async def _off_the_loop(function: Any, *arguments: Any) -> Any:
+    """Call a function that may wait for a disk: on a thread of asyncio, or here under another event loop."""
+    import asyncio
+
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return function(*arguments)
+    return await loop.run_in_executor(None, function, *arguments)
 
 
 class _Scope(dict):  # type: ignore[type-arg]

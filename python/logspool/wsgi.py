@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from logspool import _web
+from logspool import _monitor, _web
 from logspool._web import django_route, request_id, set_route
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-__all__ = ["Middleware", "django_route", "request_id", "set_route"]
+__all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route"]
 
 #: Responses with these codes have no body, so a server need not read it to its end.
 _WITHOUT_BODY = (204, 304)
@@ -180,6 +180,33 @@ class _SizedBody(_Body):
 
     def __len__(self) -> int:
         return len(self._body)
+
+
+def monitor_app(
+    *, stalled_seconds: float = _monitor.STALLED_SECONDS, full_percent: float = _monitor.FULL_PERCENT
+) -> Any:
+    """Return a WSGI application for monitoring systems.
+
+    Serves `/metrics` (OpenMetrics, as `logspool.metrics_text()`), `/readyz` (503 while an output accepts nothing or the
+    queue is too full) and `/livez` (503 only if a thread of logspool hangs). The last part of the path decides, so it
+    can be mounted anywhere. The answers name files and error texts: let only your monitoring reach them.
+
+    Args:
+        stalled_seconds: how long a thread of logspool has to do nothing, while records wait for it, to count as hung.
+        full_percent: part of the overflow in use from which on the process is not ready, in percent.
+
+    Raises:
+        TypeError, ValueError: an argument is no number, or out of its range.
+    """
+    monitor = _monitor.Monitor(stalled_seconds=stalled_seconds, full_percent=full_percent)
+
+    def app(environ: Any, start_response: Any) -> list[bytes]:
+        method = environ.get("REQUEST_METHOD", "GET")
+        status, kind, body = monitor.answer(method, environ.get("PATH_INFO", ""))
+        start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
+        return [] if method == "HEAD" else [body]
+
+    return app
 
 
 def _environ_key(header: str) -> str:
