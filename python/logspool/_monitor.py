@@ -119,8 +119,8 @@ class _Progress:
         tasks: list[tuple[str, Hashable, float, int]] = []
         in_lanes = sum(snapshot["in_lanes"].values())
         if in_lanes:
-            done = (snapshot["batches"], snapshot["heartbeat"])
-            tasks.append(("the collector", done, snapshot["oldest_in_lanes_seconds"], in_lanes))
+            rounds = (snapshot["batches"], snapshot["heartbeat"])
+            tasks.append(("the collector", rounds, snapshot["oldest_in_lanes_seconds"], in_lanes))
         for sink in snapshot["sinks"]:
             waits = sum(sink["queued"].values()) + sum(sink["spooled"].values())
             if waits and not sink["closed"] and not sink["error"] and "://" not in sink["name"]:

@@ -78,6 +78,8 @@ __all__ = [
     "register_exit_drain",
     "remove_crash_drain",
     "run_timers",
+    "running",
+    "segment_counters",
     "service_address",
     "set_adapter_classes",
     "set_catch_up",

@@ -154,7 +154,12 @@ def of_this_group() -> list[dict[str, Any]]:
     """Return the queues of the other processes of this process group: the workers of one server."""
     own = os.getpgrp()
     found = []
-    for queue in _native.running(None):
+    try:
+        queues = _native.running(None)
+    except OSError:
+        # The folder cannot be read, so this process has no queue there either.
+        return []
+    for queue in queues:
         if not queue["is_of_this_namespace"] or isinstance(queue["counters"], str):
             continue
         try:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    Row = tuple[str, ...]
-
 #: Seconds between two looks, unless `--interval` says otherwise.
 INTERVAL = 1.0
 #: Seconds between the two looks of `--once`. Chosen: a program of 100 records a second shows its rate.
@@ -83,7 +81,7 @@ class View:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._before: dict[tuple[int, float, str], tuple[float, int, int]] = {}
-        self.rows: list[Row] = []
+        self.rows: list[tuple[str, ...]] = []
         self.notes: list[str] = []
 
     def look(self) -> None:
@@ -189,10 +187,12 @@ def main(arguments: Sequence[str]) -> int:
         options = Options(arguments)
     except ValueError as error:
         return _messages.usage("top", str(error))
-    live = None
+    live: Any = None
     if not options.once and sys.stdout.isatty():
         try:
-            from logspool import _top_live as live
+            from logspool import _top_live
+
+            live = _top_live
         except ImportError:
             return _messages.failed(
                 "top",

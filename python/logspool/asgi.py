@@ -215,27 +215,50 @@ async def _off_the_loop(function: Any, *arguments: Any) -> Any:
 class _Scope(dict):  # type: ignore[type-arg]
     """The scope of a request, which notices when the framework has found the route.
 
-    Frameworks set `route` in the scope that they were called with, in the context in which they call the endpoint.
+    Frameworks set `route` in the scope that they were called with, in the context in which they call the endpoint. All
+    changes are made in the server's scope, too, for middlewares around this one that read them afterwards.
     """
 
-    __slots__ = ("_first_root", "_request")
+    __slots__ = ("_first_root", "_outer", "_request")
 
     def __init__(self, scope: Any, request: _web.WebRequest) -> None:
         super().__init__(scope)
+        self._outer = scope
         self._request = request
         self._first_root = scope.get("root_path", "")
         super().__setitem__(_web.KEY, request)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
+        self._outer[key] = value
         if key == "route":
             self._follow_route()
 
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._outer.pop(key, None)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        value = super().pop(key, *default)
+        self._outer.pop(key, None)
+        return value
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
     def update(self, *others: Any, **values: Any) -> None:
         before = self.get("route"), self.get("root_path")
-        super().update(*others, **values)
+        changed = dict(*others, **values)
+        super().update(changed)
+        self._outer.update(changed)
         if (self.get("route"), self.get("root_path")) != before:
             self._follow_route()
+
+    def __ior__(self, others: Any) -> Any:  # type: ignore[misc]
+        self.update(others)
+        return self
 
     def _follow_route(self) -> None:
         pattern = _pattern(self)

@@ -17,10 +17,10 @@ from logspool import _native, _observe, _stats
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.openmetrics.parser import text_string_to_metric_families
-except ImportError as error:
+except ImportError as _missing:
     raise ImportError(
         "logspool.prometheus needs the package prometheus_client (fix: pip install 'logspool[prometheus]')"
-    ) from error
+    ) from _missing
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class Collector:
         if workers:
             yield from _of_workers()
         else:
-            yield from text_string_to_metric_families(_stats.metrics_text())
+            yield from text_string_to_metric_families(_stats.metrics_text())  # type: ignore[no-untyped-call]
 
 
 def _of_workers() -> Iterator[Metric]:

@@ -246,7 +246,10 @@ def _follow_flask(app: Any) -> None:
     flask = sys.modules.get("flask")
     owner = getattr(app, "__self__", app)
     if flask is not None and isinstance(owner, flask.Flask):
-        flask.request_started.connect(_set_route_of_flask, owner)
+        try:
+            flask.request_started.connect(_set_route_of_flask, owner)
+        except RuntimeError:
+            pass  # A Flask before 2.3 without the package blinker. Only the access record has the route then.
 
 
 def _set_route_of_flask(_: Any, **__: Any) -> None:

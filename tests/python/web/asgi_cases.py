@@ -372,6 +372,24 @@ def the_route_of_the_framework_is_on_records_from_then_on(lines):
     assert lines.access()["route"] == "/own/{id}"
 
 
+def middlewares_around_it_see_what_the_framework_sets(lines):
+    async def app(scope, receive, send):
+        scope["endpoint"] = app
+        scope.update({"path_params": {"id": 7}}, router="r")
+        scope |= {"app": "a"}
+        assert scope.setdefault("state", 1) == 1 and scope.setdefault("state", 2) == 1
+        scope["gone"] = scope["deleted"] = 1
+        assert scope.pop("gone") == 1 and scope.pop("gone", None) is None
+        del scope["deleted"]
+        assert isinstance(scope, dict) and scope.copy() == dict(scope)
+        await _answer(send)
+
+    scope = _scope()
+    before = dict(scope)
+    assert _run(Middleware(app), scope)[1] is None
+    assert scope == {**before, "endpoint": app, "path_params": {"id": 7}, "router": "r", "app": "a", "state": 1}
+
+
 def a_filter_that_raises_breaks_no_request(lines):
     access = logging.getLogger("raising")
     access.addFilter(lambda record: 1 / 0)

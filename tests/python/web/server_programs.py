@@ -58,6 +58,8 @@ def _fastapi():
     from fastapi import APIRouter, BackgroundTasks, FastAPI
     from fastapi.responses import StreamingResponse
 
+    import logspool.asgi
+
     router = APIRouter(prefix="/shops")
 
     @router.get("/{shop}/items/{item}")
@@ -92,6 +94,7 @@ def _fastapi():
 
     app.include_router(router)
     app.mount("/mounted", mounted)
+    app.mount("/internal", logspool.asgi.monitor_app())
     return app
 
 
@@ -127,6 +130,7 @@ def fastapi_with_uvicorn():
         assert _get(port, "/shops/fail")[0] == 500
         _get(port, "/mounted/deep/7")
         _get(port, "/nowhere%0d%0aERROR")
+        assert [_get(port, f"/internal/{name}")[0] for name in ("readyz", "livez", "metrics", "x")] == [200] * 3 + [404]
         _leave(port, "/shops/stream")
         seen = []
         _until(lambda: seen.extend(lines.new()) or any("disconnected" in record for record in seen))
@@ -141,8 +145,8 @@ def fastapi_with_uvicorn():
         kind = kinds[number % 2]
         assert {record["route"] for record in records} == {f"/shops/{{shop}}/{kind}/{{item}}"}
     access = [record for record in seen if record["logger"] == "logspool.access"]
-    assert len(access) == len(answers) + 4
-    fail, mounted, nowhere, left = access[-4:]
+    assert len(access) == len(answers) + 8
+    fail, mounted, nowhere, *_, left = access[-8:]
     assert (fail["status"], fail["route"]) == (500, "/shops/fail") and "ValueError: broken" in fail["exception"]
     assert mounted["route"] == "/mounted/deep/{name}" and nowhere["path"] == "/nowhere%0D%0AERROR"
     assert nowhere["status"] == 404 and left["route"] == "/shops/stream" and left["level"] == "INFO"
