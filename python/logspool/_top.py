@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 
@@ -200,13 +199,10 @@ def main(arguments: Sequence[str]) -> int:
                 "without it)",
             )
     view = View(options)
-    # The terminal is restored on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         view.look()
         if live is not None:
-            live.show(view, options.interval)
-            return 0
+            return int(live.show(view, options.interval))
         return _print_tables(view, options)
     except _observe.NotObserved as error:
         return _messages.failed("top", str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 from rich.console import Console, Group
@@ -11,19 +12,30 @@ from rich.text import Text
 
 from logspool import _top
 
+#: Signals that end the view.
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
-def show(view: _top.View, interval: float) -> None:
-    """Show a view until Ctrl-C or until there is nothing to look at. The terminal is as before in any case.
+
+def show(view: _top.View, interval: float) -> int:
+    """Show a view until a signal ends it, and return the exit code. The terminal is as before in any case.
 
     Raises:
-        NotObserved: the process has ended, for example.
+        NotObserved: there is nothing to look at any more.
     """
-    console = Console()
-    with Live(_table(view), console=console, screen=True, auto_refresh=False) as live:
-        while True:
-            time.sleep(interval)
-            view.look()
-            live.update(_table(view), refresh=True)
+    # The signals are blocked and asked for. An exception in the middle of rich's output would leave its buffers and the
+    # terminal in a state that nothing restores.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        with Live(_table(view), console=Console(), screen=True, auto_refresh=False) as live:
+            while True:
+                ended = signal.sigtimedwait(_ENDING, interval)
+                if ended is not None:
+                    # Ctrl-C is how this command ends; SIGTERM has the exit code of a shell.
+                    return 0 if ended.si_signo == signal.SIGINT else 128 + ended.si_signo
+                view.look()
+                live.update(_table(view), refresh=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _table(view: _top.View) -> Group:

@@ -226,7 +226,7 @@ def on_a_terminal(tmp_path, queue_dir, *arguments):
 def test_the_live_view_ends_by_a_signal_and_restores_the_terminal(logging_program, tmp_path, queue_dir, number, status):
     arguments = ["-m", "logspool", "top", "--interval", "0.1"]
     with on_a_terminal(tmp_path, queue_dir, *arguments) as (child, read_until):
-        read_until(b"app.log")
+        read_until(str(logging_program.pid).encode())
         child.send_signal(number)
         text = read_until(None)
         child.wait(DEADLINE_SECONDS)
@@ -241,7 +241,7 @@ def test_the_live_view_ends_by_a_signal_and_restores_the_terminal(logging_progra
 def test_the_live_view_ends_with_the_process(logging_program, tmp_path, queue_dir):
     arguments = ["-m", "logspool", "top", "--interval=0.1", f"--pid={logging_program.pid}"]
     with on_a_terminal(tmp_path, queue_dir, *arguments) as (child, read_until):
-        read_until(b"app.log")
+        read_until(str(logging_program.pid).encode())
         logging_program.communicate(b"")
         text = read_until(None)
         child.wait(DEADLINE_SECONDS)
