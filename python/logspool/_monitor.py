@@ -44,7 +44,7 @@ class Monitor:
         self._progress = _Progress(stalled_seconds)
 
     def answer(self, method: str, path: str) -> tuple[str, str, bytes]:
-        """Return status, content type and body for a request. The last part of the path says what is asked."""
+        """Return status, content type and body for a request. The last part of the path selects the answer."""
         route = path.rstrip("/").rpartition("/")[2]
         if route not in ("metrics", "livez", "readyz"):
             return self._json(404, {"status": "not found", "reasons": ["there are /metrics, /livez and /readyz"]})
@@ -81,7 +81,7 @@ def _full(limit: float) -> list[str]:
 class _Progress:
     """Tells which threads of logspool have done nothing for a while although records wait for them.
 
-    It compares what they have done with what they had done at earlier calls. So the first call reports nothing, and
+    It compares their counters with those of earlier calls. So the first call reports nothing, and
     only a thread that hangs inside the process is reported: a sink with an error is retried, and a service without
     answers is no fault of this process.
     """
@@ -89,7 +89,7 @@ class _Progress:
     def __init__(self, stalled_seconds: float) -> None:
         self._seconds = stalled_seconds
         self._lock = threading.Lock()
-        #: By name of the thread's task: what it had done, and since when it has done no more.
+        #: By name of the task: its counters, and the time since when they are unchanged.
         self._seen: dict[str, tuple[Hashable, float]] = {}
 
     def stalled(self, snapshot: Mapping[str, Any] | None) -> list[str]:
@@ -115,7 +115,7 @@ class _Progress:
 
     @staticmethod
     def _tasks(snapshot: Mapping[str, Any]) -> list[tuple[str, Hashable, float, int]]:
-        """Return for each thread with waiting records: its task, what it has done, the records' age and number."""
+        """Return for each thread with waiting records: its task, its counters, the records' age and number."""
         tasks: list[tuple[str, Hashable, float, int]] = []
         in_lanes = sum(snapshot["in_lanes"].values())
         if in_lanes:

@@ -60,7 +60,7 @@ def process(pid: int) -> dict[str, Any]:
             except OSError:
                 continue
             if counters is not None:
-                # Its overflow files are descriptors, too, which nothing tells apart.
+                # Its overflow files are descriptors, too, and cannot be told apart.
                 return _found(pid, counters, 0)
     if any("logspool-core" in path for path in mapped):
         raise NotObserved(
@@ -138,7 +138,7 @@ def _descriptors(pid: int) -> list[str]:
 
 
 def command_of(pid: int) -> str:
-    """Return the command line of a process, or its name where it has none."""
+    """Return the command line of a process, or its name if it has no command line."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().rstrip(b"\0").split(b"\0")

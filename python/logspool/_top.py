@@ -75,7 +75,7 @@ class Options:
 
 
 class View:
-    """What was seen at two looks, and the table of it."""
+    """The newest look at the processes, and the rates since the look before."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -87,7 +87,7 @@ class View:
         """Look at the processes, and make the rows.
 
         Raises:
-            NotObserved: there is none to look at; the text has the mend.
+            NotObserved: there is no process to look at; the text has the mend.
         """
         now = time.monotonic()
         seen: dict[tuple[int, float, str], tuple[float, int, int]] = {}

@@ -1,7 +1,7 @@
 """The life of a web request: fields on each of its records, and one access record. For `logspool.asgi` and `.wsgi`.
 
-A `RequestLog` has the options of a middleware. It makes a `WebRequest` of each request, which the middleware tells what
-happens.
+A `RequestLog` has the options of a middleware. It makes a `WebRequest` of each request; the
+middleware calls its methods at each event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tell_once(text: str) -> None:
 
 
 class RequestLog:
-    """The options of a middleware, checked, and what it needs of them at each request."""
+    """The checked options of a middleware, in the form that requests need."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class WebRequest:
                 logging.ERROR, "%s %s failed after its response", (self.method, self.path), dict(self.fields), error
             )
         else:
-            # What the server sends if the response has not begun.
+            # The server answers 500 if the response has not begun.
             self.status = self.status if self.is_complete or self.status >= 500 else 500
             self.write(error)
 

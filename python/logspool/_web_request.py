@@ -1,4 +1,4 @@
-"""What a record says about a web request: its ids, its path, its headers. Shared by `logspool.asgi` and `.wsgi`.
+"""The parts of a record about a web request: its ids, its path, its headers. Shared by `logspool.asgi` and `.wsgi`.
 
 Everything here comes from a client, so it is checked or escaped before it gets into a record.
 """
@@ -23,8 +23,8 @@ REDACTED = "[redacted]"
 #: Characters of a path or a header that a record shows. Chosen: the longest paths of usual programs have a fifth.
 MAX_CHARACTERS = 2048
 
-#: A request id that is taken from a client. Chosen: all common forms fit (UUID, ULID, base64, trace ids), and none of
-#: the characters means anything in a log line, a shell or JSON.
+#: A request id that is taken from a client. Chosen: all common forms fit (UUID, ULID, base64, trace ids), and no
+#: character has a meaning in a log line, a shell or JSON.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}", re.ASCII)
 
 #: https://www.w3.org/TR/trace-context/#traceparent-header: version, trace id, parent id, flags. Only a version after 00
@@ -48,7 +48,7 @@ def request_id(values: list[str]) -> str:
 
 
 def trace_of(values: list[str]) -> tuple[str, str] | None:
-    """Return trace id and parent id of a `traceparent`; None if there is none, or if it breaks a rule of W3C."""
+    """Return trace id and parent id of a `traceparent`; None if it is missing, or breaks a rule of W3C."""
     match = _TRACEPARENT.fullmatch(values[0]) if len(values) == 1 else None
     if match is None:
         return None

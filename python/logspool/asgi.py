@@ -5,7 +5,7 @@
     logspool.install()
     app = logspool.asgi.Middleware(app, replace_server_log=True)
 
-Works with every framework and server of ASGI 3, and imports none of them.
+Works with every framework and server of ASGI 3, and imports no framework.
 """
 
 from __future__ import annotations

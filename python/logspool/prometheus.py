@@ -38,13 +38,13 @@ class Collector:
     """Gives `prometheus_client` the counters of logspool. Thread-safe.
 
     Each process has a queue of its own. A process alone gives all its metrics, as in `logspool.metrics_text()`. With
-    several workers behind one port, each scrape reaches another worker; then one worker reads the counters of all
+    several workers on one port, each scrape reaches another worker; then one worker reads the counters of all
     workers from shared memory, and each sample has the label `pid`. These are the counters and the depth of the queues:
     durations, ages and the state of outputs are known only inside of each process.
 
     Args:
-        workers: whether to read all processes of this process group, as those of gunicorn and `uvicorn --workers` are.
-            None decides by the environment: yes if PROMETHEUS_MULTIPROC_DIR is set.
+        workers: whether to read all processes of this process group, such as the workers of gunicorn or of
+            `uvicorn --workers`. None decides by the environment: yes if PROMETHEUS_MULTIPROC_DIR is set.
     """
 
     def __init__(self, *, workers: bool | None = None) -> None:
@@ -53,7 +53,7 @@ class Collector:
         self._workers = workers
 
     def describe(self) -> list[Metric]:
-        """Return nothing: the metrics depend on what the process has logged."""
+        """Return nothing: the metrics depend on the records of the process."""
         return []
 
     def collect(self) -> Iterator[Metric]:

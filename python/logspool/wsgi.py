@@ -5,7 +5,7 @@
     logspool.install()
     app.wsgi_app = logspool.wsgi.Middleware(app.wsgi_app, replace_server_log=True)      # Flask
 
-Works with every framework and server of WSGI (PEP 3333), and imports none of them.
+Works with every framework and server of WSGI (PEP 3333), and imports no framework.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _Body:
         return part
 
     def close(self) -> None:
-        """Release what the body holds. Called by the server, also if the client has left."""
+        """Close the body. Called by the server, also if the client has left."""
         request = self._request
         with request.bound():
             try:

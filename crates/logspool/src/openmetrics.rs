@@ -134,6 +134,14 @@ fn sinks(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.per_sink("bytes_written_total", all, |sink| sink.counts.bytes_written as f64);
     page.family("sink_up", "gauge", "1 healthy, 0 failing or stuck.");
     page.per_sink("sink_up", all, |sink| f64::from(u8::from(sink.error.is_empty() && !sink.stuck)));
+    page.family(
+        "sink_queue_records",
+        "gauge",
+        "Records that wait for this output, in memory, on tmpfs or in its spool.",
+    );
+    page.per_sink("sink_queue_records", all, |sink| sink.counts.waiting() as f64);
+    page.family("sink_oldest_record_age_seconds", "gauge", "Age of the oldest record that waits for this output.");
+    page.per_sink("sink_oldest_record_age_seconds", all, |sink| sink.reading.oldest_age_seconds);
     page.family("last_write_timestamp_seconds", "gauge", "Time of the last write that went well.");
     page.per_sink("last_write_timestamp_seconds", all, |sink| sink.reading.last_write_seconds);
     page.family("sink_errors", "counter", "Failed writes.");

@@ -18,7 +18,7 @@ const THRESHOLDS: [Threshold; 3] = [
     Threshold { at: 100, again_below: 90 },
 ];
 
-/// What the warnings say after the percentage.
+/// The end of each warning.
 const REASON: &str = "outputs take records too slowly (fix: look at the outputs, statistics say which; a spool_dir gives \
                       the records room on disk)";
 

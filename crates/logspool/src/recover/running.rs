@@ -1,8 +1,8 @@
 //! Reads the counters of running processes from their segments, for an observer outside of these processes.
 //!
-//! It takes no lock, changes nothing and needs no help from the process, so it also works on one that hangs. The words
-//! of a segment are read one after the other while the process goes on, so a counter may be a little newer than
-//! another. What a process keeps in its own memory is not there: error texts, histograms, ages and its limits.
+//! It takes no lock, changes nothing and needs no help from the process, so it also works on a hung process. The words
+//! of a segment are read one after the other while the process runs, so a counter may be a little newer than
+//! another. Error texts, histograms, ages and limits are in the memory of the process and cannot be read here.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
