@@ -34,6 +34,13 @@ def asked(path, pair, method="GET"):
     status, kind, body = pair[0](pair[1], path, method)
     return status, json.loads(body) if kind == "application/json" and body else body
 
+def metrics():
+    lines = [line.rpartition(" ") for line in logspool.metrics_text().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+def of_fifo(found, name):
+    return next(value for key, value in found.items() if key.startswith(name + "{") and key.endswith('/fifo"}'))
+
 def until(condition, what):
     end = time.monotonic() + 60
     while not condition():
@@ -84,6 +91,27 @@ print("done")
 """
 )
 
+# A disk without room.
+FULL = (
+    PROGRAM
+    + """
+handler = logging.FileHandler("/dev/full")
+logging.basicConfig(level=logging.INFO, handlers=[handler])
+logspool.install(shutdown_timeout=0.1)
+logging.info("one")
+until(lambda: logspool.health().status == "failing", "the disk is not full")
+for pair in apps(stalled_seconds=0.01):
+    status, answer = asked("/readyz", pair)
+    assert status == 503 and "/dev/full cannot be written: No space left" in answer["reasons"][0], answer
+    asked("/livez", pair)
+    time.sleep(0.05)
+    assert asked("/livez", pair) == (200, {"status": "ok", "reasons": []})
+errors = metrics()['logspool_sink_errors_total{sink="/dev/full",reason="enospc"}']
+assert errors > 0 and metrics()['logspool_sink_errors_total{sink="/dev/full",reason="other"}'] == 0
+print("done", flush=True)
+"""
+)
+
 # The reader of a FIFO opens it and reads nothing, then everything.
 FROZEN = (
     PROGRAM
@@ -103,6 +131,10 @@ alive, patient, ready = apps(stalled_seconds=0.2), apps(stalled_seconds=1000), a
 for number in range(300):
     logging.info("%04d %s", number, "x" * 1000)
 until(lambda: logspool.health().status == "failing", "the output is not stuck")
+frozen = metrics()
+assert frozen['logspool_queue_records{queue="sinks"}'] > 0
+assert frozen['logspool_oldest_record_age_seconds{queue="sinks"}'] > 0
+assert of_fifo(frozen, "logspool_sink_up") == 0 and of_fifo(frozen, "logspool_sink_queue_records") > 0
 for pair in apps():
     status, answer = asked("/readyz", pair)
     assert status == 503 and not answer["ready"] and "is stuck in a write" in answer["reasons"][0], answer
@@ -113,9 +145,11 @@ for pair, other in zip(alive, patient):
     assert "the writer of" in answer["reasons"][0] and "(fix: " in answer["reasons"][0], answer
     assert asked("/livez", other)[0] == 200
 size = 0
+before = metrics()['logspool_queue_bytes{queue="overflow"}']
 while logspool.stats().queue.overflow_bytes < LIMIT * 3 // 4:
     logging.info("%04d %s", size, "x" * 1000)
     size += 1
+assert metrics()['logspool_queue_bytes{queue="overflow"}'] > before
 full = [asked("/readyz", pair)[1]["reasons"][0] for pair in ready]
 assert all(reason.startswith("the queue is 7") or reason.startswith("the queue is 8") for reason in full), full
 
@@ -129,6 +163,11 @@ logspool.flush()
 for pair in apps() + alive + ready:
     assert asked("/readyz", pair)[0] == 200, asked("/readyz", pair)
     assert asked("/livez", pair)[0] == 200
+thawed_metrics = metrics()
+assert of_fifo(thawed_metrics, "logspool_sink_up") == 1 and of_fifo(thawed_metrics, "logspool_sink_queue_records") == 0
+for queue in ("lanes", "sinks"):
+    assert thawed_metrics[f'logspool_queue_records{{queue="{queue}"}}'] == 0
+    assert thawed_metrics[f'logspool_oldest_record_age_seconds{{queue="{queue}"}}'] == 0
 logspool.uninstall()
 logging.shutdown()
 thawed.join(60)
@@ -143,6 +182,12 @@ def test_routes_methods_and_options(run_program):
     outcome, _ = run_program(ROUTES)
 
     assert outcome.expect_success().out == b"done\n"
+
+
+def test_a_full_disk_takes_readiness_and_not_liveness(run_program):
+    outcome, _ = run_program(FULL, deadline_seconds=60)
+
+    assert outcome.out == b"done\n", outcome.err.decode()
 
 
 def test_a_frozen_output_takes_readiness_first_and_gives_it_back(run_program, tmp_path):

@@ -30,6 +30,25 @@ def run_module(tmp_path_factory):
     return run
 
 
+STOCK = """\
+import logging, sys
+from web import asgi_cases
+import logspool.asgi
+
+logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s %(request_id)s %(route)s %(message)s")
+asgi_cases._run(logspool.asgi.Middleware(asgi_cases._plain), asgi_cases._scope("/a", ("x-request-id", "r-1")))
+"""
+
+
+@pytest.mark.parametrize("switch", [None, "off"])
+def test_stock_logging_shows_the_fields_too(run_program, switch):
+    outcome, _ = run_program(STOCK, **({} if switch is None else {"LOGSPOOL": switch}))
+
+    inside, access = outcome.expect_success().out.decode().splitlines()
+    assert inside == "app r-1 /a inside"
+    assert access.startswith("logspool.access r-1 /a GET /a 200 ") and access.endswith(" ms")
+
+
 @pytest.mark.xdist_group("web-calls")
 @pytest.mark.parametrize("module, name", [(module, name) for module in MODULES for name in cases.names(module)])
 def test_case(run_module, module, name):
