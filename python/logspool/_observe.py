@@ -82,7 +82,8 @@ def _mapped(pid: int) -> list[str]:
             parts = [line.split(maxsplit=5) for line in file]
     except PermissionError:
         raise NotObserved(
-            f"process {pid} belongs to another user (fix: run this command as that user, or as root)"
+            f"process {pid} may not be read by this user (fix: run this command as the user of the process, or as root "
+            "with CAP_SYS_PTRACE)"
         ) from None
     except (FileNotFoundError, ProcessLookupError):
         raise NotObserved(_ended(pid)) from None
