@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from monitoring import workers_program
-from suite import programs
+from suite import pages, programs
 from suite.waiting import until
 
 pytestmark = [
@@ -63,6 +63,16 @@ def test_a_process_alone_gives_all_its_metrics(run_program):
     outcome, _ = run_program(ALONE)
 
     assert outcome.expect_success().out == b"done\n"
+
+
+def test_the_program_of_the_page_prints_what_the_page_shows(run_program):
+    name = "test_the_program_of_the_page_prints_what_the_page_shows"
+    page = pages.ROOT / "docs" / "how-to" / "monitor.md"
+    (block,) = [block for block in pages.blocks(page) if (block.value("run by") or "").endswith(name)]
+    outcome, _ = run_program(block.text)
+
+    assert block.output
+    block.check(outcome.expect_success().out.decode())
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
