@@ -1,7 +1,7 @@
 """What do the fields of `logspool.bind` add to the caller's time of one record?
 
-Runs in turns, in one process: calls without fields and calls in a `bind` block. A batch has to fit into the first ring of
-a lane, 32 KiB: beyond that the calls wait for room, and what they wait depends on the writer and not on the fields.
+Runs in turns, in one process: calls without fields and calls in a `bind` block. A batch has to fit into the first ring
+of a lane, 32 KiB: in a longer one calls wait for room, and the writer decides how long.
 Prints the median and the quartiles over the batches, in nanoseconds a call, and counts the lines at the end.
 """
 
