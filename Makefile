@@ -1,7 +1,7 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the packages postgresql and libfmt-dev where they are not found, and test-service
-# the packages rsyslog and chromium.
+# by root on Debian test-rust installs the packages postgresql and libfmt-dev where they are not found, test-service the
+# packages rsyslog and chromium, and test-python the package prometheus.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -35,6 +35,7 @@ test-service: check-tools
 	@$(PYTHON) scripts/run_pytest.py --label service -- tests/service $(PYTEST_OPTIONS)
 
 test-python: check-tools
+	@$(PYTHON) scripts/monitor_tools.py
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
 
 test-native: check-tools

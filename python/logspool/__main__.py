@@ -15,11 +15,13 @@ _USAGE = """\
 usage: python -m logspool run [--report] [-m MODULE | SCRIPT] [ARGS...]
        python -m logspool recover [DIR]
        python -m logspool doctor [DIR]
+       python -m logspool top [--pid PID | --name TEXT] [--once]
        python -m logspool COMMAND --help
 
   run      run a program with logspool installed, in its Python children too
   recover  write the records of killed processes from shared memory to their files
   doctor   list problems of this machine: tmpfs, leftovers of dead processes
+  top      show the queues, outputs and rates of running processes
 
 The commands of the service (serve, query, tail, stats, check-config) run the program logspool.
 """
@@ -59,6 +61,24 @@ in /dev/shm. Each problem comes with its remedy.
 
 exit status: 0 nothing found, 1 something found, 2 usage
 """,
+    "top": """\
+usage: python -m logspool top [--pid PID | --name TEXT] [--queue-dir DIR] [--interval SECONDS] [--once]
+
+Show the queues, outputs and rates of running processes, again every second until Ctrl-C. They are read from the
+queues' shared memory; nothing has to run in the processes, and nothing in them is changed or delayed. On a terminal
+this needs the package rich: pip install 'logspool[top]'. In a pipe, plain tables follow each other.
+
+  --pid PID            only this process, wherever its queue is
+  --name TEXT          only processes with TEXT in their command line
+  --queue-dir DIR      look in this folder; the default is LOGSPOOL_QUEUE_DIR, or this user's folder in /dev/shm
+  --interval SECONDS   time between two looks (default 1)
+  --once               print one plain table and end; its rates are those of half a second
+
+columns: records written to the output; its rates; records that wait for it; records dropped; failed writes; bytes in
+the queue's lanes and overflow, and records refused at the call, once for each process
+
+exit status: 0 ended by Ctrl-C or --once, 1 nothing to show (stderr names the reason), 2 usage
+""",
 }
 
 #: Commands of the program `logspool`, which another package provides.
@@ -93,6 +113,10 @@ def main(arguments: Sequence[str]) -> int:
         from logspool import _doctor
 
         return _doctor.main(rest)
+    if command == "top":
+        from logspool import _top
+
+        return _top.main(rest)
     if command == "recover":
         from logspool import _recover
 

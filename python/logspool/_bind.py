@@ -102,6 +102,13 @@ class bind:
         return bound  # type: ignore[return-value]
 
 
+def block_of(values: dict[str, Any]) -> bind:
+    """Return a `bind` of values that are known to be scalars, under names that no LogRecord uses itself."""
+    block = bind.__new__(bind)
+    block._values = values
+    return block
+
+
 def _snapshot(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
@@ -121,8 +128,18 @@ def _reserved() -> frozenset[str]:
     return _reserved_names
 
 
+#: The table of replaced methods and the key of the one that carries fields, after the first use of `bind`.
+_carrying: tuple[dict[Any, Any], tuple[type, str]] | None = None
+
+
 def _carry() -> None:
-    """Make records of the stock path carry the bound fields, too. Called at the first use of `bind`."""
-    from logspool import _install
+    """Make records of the stock path carry the bound fields, too. `uninstall()` takes that back."""
+    global _carrying
+    if _carrying is not None and _carrying[1] in _carrying[0]:
+        return
+    import logging
+
+    from logspool import _install, _stock_classes
 
     _install.carry_fields()
+    _carrying = (_stock_classes.replaced, (logging.Logger, "makeRecord"))

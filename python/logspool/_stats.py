@@ -137,6 +137,8 @@ class QueueStats:
     Attributes:
         lanes: lanes in use, one for each thread that logged.
         records: records in lanes that the collector has not yet taken out.
+        waiting_bytes: bytes of the lanes that hold records, including records that are on their way to a sink.
+        oldest_age_seconds: age of the oldest record that the collector has not yet taken out, in seconds.
         bytes: size of all lanes, in bytes.
         limit_bytes: maximum of `bytes`.
         overflow_bytes: bytes on tmpfs that were taken out of the lanes and wait for slow or unreachable sinks.
@@ -152,6 +154,8 @@ class QueueStats:
 
     lanes: int = 0
     records: int = 0
+    waiting_bytes: int = 0
+    oldest_age_seconds: float = 0.0
     bytes: int = 0
     limit_bytes: int = 0
     overflow_bytes: int = 0
@@ -326,6 +330,8 @@ def stats() -> Stats:
         queue = QueueStats(
             lanes=snapshot["lanes"],
             records=sum(snapshot["in_lanes"].values()),
+            waiting_bytes=snapshot["lane_bytes"],
+            oldest_age_seconds=snapshot["oldest_in_lanes_seconds"],
             bytes=snapshot["ring_bytes"],
             limit_bytes=snapshot["ring_limit_bytes"],
             overflow_bytes=snapshot["overflow_bytes"],
@@ -376,7 +382,12 @@ def metrics_text() -> str:
     """
     version = ".".join(map(str, sys.version_info[:3]))
     pools = sys.modules.get("logspool.pool._pool")
-    return _native.metrics_text(version, [] if pools is None else pools.by_name())
+    deferring = sys.modules.get("logspool._deferring")
+    lost: dict[str, int] = {}
+    for by_reason in () if deferring is None else deferring.counts()[3:]:
+        for reason, count in by_reason.items():
+            lost[reason] = lost.get(reason, 0) + count
+    return _native.metrics_text(version, [] if pools is None else pools.by_name(), sorted(lost.items()))
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:

@@ -4,6 +4,8 @@ import logging
 import pathlib
 
 import logspool
+import logspool.asgi
+import logspool.wsgi
 from logspool.pool import BrokenPool, Future, Pool, PoolStats, Results, Schedule, Semaphore, Timer, as_completed
 
 logspool.install(durability="memory", blocking_levels=["ERROR", logging.CRITICAL], queue_dir=None)
@@ -30,6 +32,10 @@ report: logspool.Report = logspool.recover("/dev/shm/logspool-0")
 delivered: int = report.delivered["app.log"] + report.records
 
 metrics: str = logspool.metrics_text()
+asgi = logspool.asgi.Middleware(logspool.asgi.monitor_app(), headers=["user-agent"], replace_server_log=True)
+wsgi = logspool.wsgi.Middleware(logspool.wsgi.monitor_app(stalled_seconds=60), logger=logging.getLogger("access"))
+request_id: str | None = logspool.asgi.request_id()
+logspool.wsgi.set_route("/items/{id}")
 version: str = logspool.__version__
 
 logging.getLogger().addHandler(logspool.FileHandler("app.log", mode="a", encoding="utf-8", delay=True))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use logspool::openmetrics::{self, FrontCounter};
 use logspool::pipeline::{self, MIN_FREE_BYTES};
-use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
+use logspool::recover::{self, Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention, SegmentCounters};
 use logspool::sinks;
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
@@ -109,8 +109,11 @@ pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     dict.set_item("refused", per_reason(py, &REFUSAL_REASONS, &snapshot.refused)?)?;
     dict.set_item("not_durable", per_level(py, snapshot.not_durable)?)?;
     dict.set_item("in_lanes", per_level(py, snapshot.in_lanes)?)?;
+    dict.set_item("lane_bytes", snapshot.lane_bytes)?;
+    dict.set_item("oldest_in_lanes_seconds", snapshot.oldest_in_lanes_seconds)?;
     dict.set_item("late_records", snapshot.late_records)?;
     dict.set_item("batches", snapshot.batches)?;
+    dict.set_item("heartbeat", snapshot.heartbeat)?;
     dict.set_item("lanes", snapshot.lanes)?;
     dict.set_item("ring_bytes", snapshot.ring_bytes)?;
     dict.set_item("ring_limit_bytes", snapshot.ring_limit_bytes)?;
@@ -154,12 +157,18 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// Returns the counters as OpenMetrics text, including the counters of pools and of the texts of exceptions.
+/// Returns the counters as OpenMetrics text, including those of pools, of the texts of exceptions, and of the records
+/// that deferred formatters lost, by reason.
 ///
 /// # Errors
 ///
 /// A pool in `pools` was not opened.
-pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
+pub fn metrics_text(
+    py: Python<'_>,
+    python: &str,
+    pools: Vec<(String, Bound<'_, PoolCore>)>,
+    deferred: &[(String, u64)],
+) -> PyResult<String> {
     let pools = pools.into_iter().map(|(name, pool)| pool.get().reading(name)).collect::<PyResult<Vec<_>>>()?;
     let snapshot = detached(py, merged);
     let build = [("version", env!("CARGO_PKG_VERSION")), ("python", python)];
@@ -170,7 +179,16 @@ pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, 
         label: "made_by",
         counts: &[("native", native), ("python", python)],
     };
-    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build, &[exceptions]))
+    let deferred: Vec<_> = deferred.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+    let deferred = FrontCounter {
+        name: "deferred_records_dropped",
+        help: "Records that found no room before their deferred formatter, or no time at the end.",
+        label: "reason",
+        counts: &deferred,
+    };
+    let front = [exceptions, deferred];
+    let given = if deferred.counts.is_empty() { &front[..1] } else { &front };
+    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build, given))
 }
 
 /// Delivers the records that dead processes left in `folder`, or with `paths` only the records for these files.
@@ -264,6 +282,59 @@ pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         list.append(dict)?;
     }
     Ok(list)
+}
+
+/// The queues of running processes in `folder`, one dict each; `counters` is a text if they cannot be read.
+pub fn running<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
+    let found = detached(py, || pipeline::running(folder.as_deref()))?;
+    let list = PyList::empty(py);
+    for queue in found {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &queue.name)?;
+        dict.set_item("pid", queue.pid)?;
+        dict.set_item("is_of_this_namespace", queue.is_of_this_namespace)?;
+        dict.set_item("overflow_bytes", queue.overflow_bytes)?;
+        match &queue.counters {
+            Ok(counters) => dict.set_item("counters", counters_dict(py, counters)?)?,
+            Err(why) => dict.set_item("counters", why)?,
+        }
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// The counters of the segment in the file `path`; `None` if the file is no segment.
+pub fn segment_counters(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyDict>>> {
+    let counters = detached(py, || recover::counters_of(&path))?;
+    counters.map(|counters| counters_dict(py, &counters)).transpose()
+}
+
+fn counters_dict<'py>(py: Python<'py>, counters: &SegmentCounters) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("created_seconds", counters.created_ns as f64 / 1e9)?;
+    dict.set_item("heartbeat", counters.heartbeat)?;
+    dict.set_item("batches", counters.batches)?;
+    dict.set_item("batched", per_level(py, counters.batched)?)?;
+    dict.set_item("refused", per_reason(py, &REFUSAL_REASONS, &counters.refused)?)?;
+    dict.set_item("late_records", counters.late_records)?;
+    dict.set_item("lanes", counters.lanes)?;
+    dict.set_item("lane_bytes", counters.lane_bytes)?;
+    dict.set_item("ring_bytes", counters.ring_bytes)?;
+    let sinks = PyList::empty(py);
+    for sink in &counters.sinks {
+        let entry = PyDict::new(py);
+        entry.set_item("name", &sink.name)?;
+        entry.set_item("accepted", per_level(py, sink.accepted)?)?;
+        entry.set_item("written", per_level(py, sink.written)?)?;
+        entry.set_item("dropped", per_reason(py, &DROP_REASONS, &sink.dropped)?)?;
+        entry.set_item("waiting", sink.waiting())?;
+        entry.set_item("bytes_written", sink.bytes_written)?;
+        entry.set_item("errors", sink.errors)?;
+        entry.set_item("closed", sink.closed)?;
+        sinks.append(entry)?;
+    }
+    dict.set_item("sinks", sinks)?;
+    Ok(dict)
 }
 
 /// The queues that dead processes left in `folder`, one dict each.

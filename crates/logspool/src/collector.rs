@@ -6,6 +6,7 @@
 //! is a pure function of (stamp, lane incarnation, position). Lane space is free again when every outlet has written or
 //! spilled the batch.
 
+mod depth;
 mod host;
 
 pub use host::CollectorHost;
@@ -32,6 +33,8 @@ use crate::render::{Chunks, Definitions, Renderer};
 use crate::stats::DropReason;
 use crate::writer::{Capacity, NONE, Outlet};
 
+use depth::DepthWatch;
+
 /// Raw bytes at which a batch is full.
 ///
 /// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap. Halving it costs more hand-overs;
@@ -43,6 +46,11 @@ const BATCH_BYTES: u64 = 64 * 1024;
 /// Chosen: this is some hundred records. For so many, one wake-up and one write cost little compared with formatting. A
 /// program of 10,000 records a second used twice as much processor time when every few records were collected at once.
 const SMALL_BATCH_BYTES: u64 = 8 * 1024;
+
+/// The queue counts as full if overflow and spool have less room than this.
+///
+/// Chosen: a finished batch is up to twice as long as its raw records, so the next one may not fit.
+const FULL_BELOW_BYTES: u64 = 2 * BATCH_BYTES;
 
 /// Shortest time between two messages about refused records.
 const REPORT_INTERVAL_NS: u64 = 1_000_000_000;
@@ -91,6 +99,7 @@ pub struct Collector {
     tickets: VecDeque<(u64, u64)>,
     refusals_told: u64,
     told_at: u64,
+    depth: DepthWatch,
     seen_calls: u64,
     /// The files of large records.
     blobs: Arc<Blobs>,
@@ -121,6 +130,7 @@ impl Collector {
             tickets: VecDeque::new(),
             refusals_told: 0,
             told_at: 0,
+            depth: DepthWatch::default(),
             seen_calls: 0,
             blobs,
             pending_sync,
@@ -153,6 +163,8 @@ impl Collector {
         // Read this count before the lanes: a waiting call pushed its record before the call was counted.
         let calls = self.durable_calls();
         let capacity = self.capacity(host);
+        let (used, limit) = host.depth();
+        self.depth.note(used, limit, FULL_BELOW_BYTES);
         self.reclaim();
         self.calibrate();
         self.begin_pass(host);
@@ -273,7 +285,7 @@ impl Collector {
             return CollectorTurn::Idle;
         }
         let turn = if batch_counts.bytes < SMALL_BATCH_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
-        self.report_refusals(host);
+        self.add_message(host);
         let lane_bytes = batch_counts.bytes as usize;
         self.publish(number, ranges, batch_counts);
         self.send_chunks(host, number, lane_bytes);
@@ -310,16 +322,23 @@ impl Collector {
         batch_counts.blobs.extend(taken.blob);
     }
 
-    /// Adds a message about the records refused since the last such message, at most once a second.
-    fn report_refusals(&mut self, host: &dyn CollectorHost) {
+    /// The message about the records refused since the last such message, at most once a second.
+    fn refusals_message(&mut self, host: &dyn CollectorHost) -> Option<String> {
         let refusals = host.refusals();
         let now = clock::monotonic_ns();
         if refusals == self.refusals_told || now - self.told_at < REPORT_INTERVAL_NS {
-            return;
+            return None;
         }
         let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
         self.refusals_told = refusals;
         self.told_at = now;
+        Some(text)
+    }
+
+    /// Adds a message of logspool itself to the batch, if one is due. A batch has at most one: its numbering at a
+    /// service allows for one record that is in no lane.
+    fn add_message(&mut self, host: &dyn CollectorHost) {
+        let Some(text) = self.refusals_message(host).or_else(|| self.depth.take()) else { return };
         self.open_chunks.adds_message = true;
         self.renderer.tell(
             &mut BatchChunks { open_chunks: &mut self.open_chunks, host, sinks: 0 },
@@ -451,7 +470,7 @@ fn outlets_at_work(host: &dyn CollectorHost) -> usize {
 struct OpenChunks {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
-    /// Whether a message about dropped records is being added, and the sinks whose chunks contain such a message.
+    /// Whether a message of logspool itself is being added, and the sinks whose chunks contain such a message.
     adds_message: bool,
     sinks_with_message: Vec<u32>,
 }

@@ -106,7 +106,8 @@ fn queue(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.sample("queue_records", &[("queue", "sinks")], queued);
     let spooled: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.spooled)).sum();
     page.sample("queue_records", &[("queue", "spool")], spooled);
-    page.family("queue_bytes", "gauge", "Bytes waiting after the lanes.");
+    page.family("queue_bytes", "gauge", "Bytes waiting, in lanes and after them.");
+    page.sample("queue_bytes", &[("queue", "lanes")], snapshot.lane_bytes);
     page.sample("queue_bytes", &[("queue", "overflow")], snapshot.overflow_bytes);
     let spool_bytes: u64 = snapshot.sinks.iter().map(|sink| sink.counts.spool_bytes).sum();
     page.sample("queue_bytes", &[("queue", "spool")], spool_bytes);
@@ -114,6 +115,7 @@ fn queue(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.sample("queue_capacity_bytes", &[("queue", "lanes")], snapshot.ring_limit_bytes);
     page.sample("queue_capacity_bytes", &[("queue", "overflow")], snapshot.overflow_limit_bytes);
     page.family("oldest_record_age_seconds", "gauge", "Age of the oldest record not yet written.");
+    page.sample("oldest_record_age_seconds", &[("queue", "lanes")], snapshot.oldest_in_lanes_seconds);
     let oldest = snapshot.sinks.iter().map(|sink| sink.reading.oldest_age_seconds).fold(0.0, f64::max);
     page.sample("oldest_record_age_seconds", &[("queue", "sinks")], oldest);
     page.family("blocked_calls", "counter", "Calls that waited for room.");
@@ -132,6 +134,14 @@ fn sinks(page: &mut MetricsPage, snapshot: &Snapshot) {
     page.per_sink("bytes_written_total", all, |sink| sink.counts.bytes_written as f64);
     page.family("sink_up", "gauge", "1 healthy, 0 failing or stuck.");
     page.per_sink("sink_up", all, |sink| f64::from(u8::from(sink.error.is_empty() && !sink.stuck)));
+    page.family(
+        "sink_queue_records",
+        "gauge",
+        "Records that wait for this output, in memory, on tmpfs or in its spool.",
+    );
+    page.per_sink("sink_queue_records", all, |sink| sink.counts.waiting() as f64);
+    page.family("sink_oldest_record_age_seconds", "gauge", "Age of the oldest record that waits for this output.");
+    page.per_sink("sink_oldest_record_age_seconds", all, |sink| sink.reading.oldest_age_seconds);
     page.family("last_write_timestamp_seconds", "gauge", "Time of the last write that went well.");
     page.per_sink("last_write_timestamp_seconds", all, |sink| sink.reading.last_write_seconds);
     page.family("sink_errors", "counter", "Failed writes.");

@@ -65,7 +65,7 @@ pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Option
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count};
 pub use place::MIN_FREE_BYTES;
 pub use process_events::{call_at_exit, handle_process_events};
-pub use recovery::{orphans, recover, recover_targets, sidecars};
+pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
 pub use settings::shutdown_timeout;

@@ -122,12 +122,18 @@ pub struct Snapshot {
     pub refused: [PerLevel; REFUSAL_REASONS.len()],
     /// Accepted records in lanes, not batched yet.
     pub in_lanes: PerLevel,
+    /// Bytes of the lanes that hold records, including records that are on their way to a sink.
+    pub lane_bytes: u64,
+    /// Age of the oldest record in lanes that is not batched yet, in seconds.
+    pub oldest_in_lanes_seconds: f64,
     /// Calls that had to wait for durability and returned although their record was not durable.
     pub not_durable: PerLevel,
     /// Records that were batched later than a record with a later stamp.
     pub late_records: u64,
     /// Number of batches.
     pub batches: u64,
+    /// Rounds of the collector. Their number does not change while the collector hangs or does not run.
+    pub heartbeat: u64,
     /// Number of lanes ever used.
     pub lanes: u32,
     /// Bytes of all rings.

@@ -304,6 +304,12 @@ impl Outlet {
         }
     }
 
+    /// Bytes in the sink's spool, and the bytes that it may take: none if it takes no records now.
+    pub fn spool_bytes(&self, max_bytes: u64) -> (u64, u64) {
+        let state = self.lock();
+        (state.spool.bytes, if state.spool.error.is_empty() { max_bytes } else { state.spool.bytes })
+    }
+
     /// Returns the counters and the queue, all read at one moment.
     pub fn counts(&self) -> SinkCounts {
         let state = self.lock();

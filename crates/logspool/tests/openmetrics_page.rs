@@ -25,6 +25,13 @@ fn the_page_counts_what_was_logged_and_ends_as_the_format_demands() {
     assert!(written.ends_with("a \\\"quoted\\\" name.log\"} 7"), "{written}");
     assert!(page.contains("logspool_records_dropped_total{reason=\"queue_full\",level=\"INFO\"} 0\n"));
     assert!(page.contains("logspool_drain_thread_alive 1\n"));
+    for waiting in ["sink_queue_records", "sink_oldest_record_age_seconds"] {
+        let line = page.lines().find(|line| line.starts_with(&format!("logspool_{waiting}{{"))).unwrap();
+        assert!(line.ends_with("a \\\"quoted\\\" name.log\"} 0"), "{line}");
+    }
+    for waiting in ["queue_records", "queue_bytes", "oldest_record_age_seconds"] {
+        assert!(page.contains(&format!("logspool_{waiting}{{queue=\"lanes\"}} 0\n")), "{page}");
+    }
     let last = "# TYPE logspool_calls counter\n# HELP logspool_calls Calls.\n\
                 logspool_calls_total{by=\"a\"} 2\nlogspool_calls_total{by=\"b\"} 0\n# EOF\n";
     assert!(page.ends_with(last), "{page}");

@@ -19,7 +19,8 @@ fn begin_with_spool() {
     begin(Options {
         overflow_bytes: Some(OVERFLOW_BYTES),
         spool_dir: Some(spool_folder()),
-        spool_bytes: 64 * 1024 * 1024,
+        // Less than half of it is used, so nothing warns that the queue fills up.
+        spool_bytes: 256 * 1024 * 1024,
         // This program logs faster than a busy disk can write.
         blocking_timeout: BlockingTimeout(DEADLINE),
         ..Options::default()

@@ -32,8 +32,13 @@ pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
 
 /// Return the counters as OpenMetrics text.
 #[pyfunction]
-pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
-    report::metrics_text(py, python, pools)
+pub fn metrics_text(
+    py: Python<'_>,
+    python: &str,
+    pools: Vec<(String, Bound<'_, PoolCore>)>,
+    deferred: Vec<(String, u64)>,
+) -> PyResult<String> {
+    report::metrics_text(py, python, pools, &deferred)
 }
 
 /// Return how many records of dead processes this process delivered, and how many it dropped.
@@ -53,6 +58,19 @@ pub fn counter_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(signature = (folder=None, paths=None))]
 pub fn recover(py: Python<'_>, folder: Option<PathBuf>, paths: Option<Vec<PathBuf>>) -> PyResult<Bound<'_, PyDict>> {
     report::recover(py, folder, paths)
+}
+
+/// Return the queues of running processes in `folder`, this process excluded, one dict each. Changes nothing.
+#[pyfunction]
+#[pyo3(signature = (folder=None))]
+pub fn running(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
+    report::running(py, folder)
+}
+
+/// Return the counters of the segment in a file, or None if the file is no segment.
+#[pyfunction]
+pub fn segment_counters(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyDict>>> {
+    report::segment_counters(py, path)
 }
 
 /// Return the queues that dead processes left in `folder`, one dict each. Changes nothing.

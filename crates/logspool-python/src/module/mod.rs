@@ -25,7 +25,7 @@ mod native {
     #[pymodule_export]
     use super::asking::{
         counter_names, exception_texts, metrics_text, missing_calls, orphans, paths, plans_made, recover,
-        recovery_counts, sidecars, snapshot,
+        recovery_counts, running, segment_counters, sidecars, snapshot,
     };
     #[pymodule_export]
     use super::connecting::{

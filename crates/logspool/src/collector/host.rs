@@ -25,6 +25,9 @@ pub trait CollectorHost {
     /// Records refused because the queue was full, since the pipeline began.
     fn refusals(&self) -> u64;
 
+    /// Bytes that wait for outputs, in the overflow and in the fullest spool, and their limit.
+    fn depth(&self) -> (u64, u64);
+
     /// Starts a thread that writes the records of an outlet. The outlet must be marked as running.
     fn start_writer(&self, outlet: Arc<Outlet>);
 

@@ -40,6 +40,17 @@ impl CollectorHost for Pipeline {
         self.refusals.load(Ordering::Relaxed)
     }
 
+    fn depth(&self) -> (u64, u64) {
+        let (used, limit) = (self.budget.used(), self.budget.limit());
+        let Some(spooler) = self.spooler.as_ref().filter(|_| used > 0) else { return (used, limit) };
+        // A spool takes the records over, so the overflow is often half full while there is room. The fullest spool
+        // counts; one that takes no records gives no room.
+        let outlets = self.outlets();
+        let spools = outlets.iter().flatten().map(|outlet| outlet.spool_bytes(spooler.home.max_bytes));
+        let (spooled, room) = spools.max_by_key(|(bytes, _)| *bytes).unwrap_or_default();
+        (used + spooled, limit + room)
+    }
+
     fn start_writer(&self, outlet: Arc<Outlet>) {
         self.start_writer(outlet);
     }

@@ -9,7 +9,7 @@ use super::settings::{options, queue_folder};
 use super::slot::existing;
 use super::truncated::deliver_to;
 use crate::copies;
-use crate::recover::{self, FileAction, Orphan, RecoverOptions, Report, Retention, Undeliverable};
+use crate::recover::{self, FileAction, Orphan, RecoverOptions, Report, Retention, RunningQueue, Undeliverable};
 use crate::sidecar;
 
 fn run(folder: &Path, is_wanted: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
@@ -84,6 +84,17 @@ pub(super) fn recover_target(folder: &Path, target: &Path) {
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
     copies::check()?;
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
+}
+
+/// Lists the queues of running processes in `folder`, this process excluded. `None` is this process's queue folder.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
+/// process.
+pub fn running(folder: Option<&Path>) -> io::Result<Vec<RunningQueue>> {
+    copies::check()?;
+    recover::running(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
 /// Lists the sidecars of log files in `folder` that are in use or hold an unfinished append, and removes all other

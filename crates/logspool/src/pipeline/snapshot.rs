@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use logspool_lanes::queue::reader::LaneReader;
+use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::level_class;
 use logspool_sys::clock;
 use logspool_sys::published::Published;
@@ -37,12 +38,19 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         *total = stats::read(counters);
     }
     let mut in_lanes = PerLevel::default();
+    let mut lane_bytes = 0;
+    let mut oldest_ticks = None;
     let lanes = header.lanes.observe();
     for index in 0..lanes as usize {
         for (total, counters) in refused.iter_mut().zip(&segment.lane(index).refused) {
             stats::add(total, stats::read(counters));
         }
-        let Some(mut reader) = LaneReader::new(segment, index) else { continue };
+        let (lane, reader) = (segment.lane(index), LaneReader::new(segment, index));
+        lane_bytes += lane.producer.published().saturating_sub(lane.consumer.released());
+        let Some(mut reader) = reader else { continue };
+        // The records of a lane are in the order of their stamps.
+        let first = reader.peek().map(|peeked| peeked.head.ticks);
+        oldest_ticks = [oldest_ticks, first].into_iter().flatten().min();
         while let Some(peeked) = reader.peek() {
             in_lanes[level_class(peeked.head.level)] += 1;
             reader.move_past(peeked.head);
@@ -72,8 +80,11 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         accepted,
         refused,
         in_lanes,
+        lane_bytes,
+        oldest_in_lanes_seconds: oldest_ticks.map_or(0.0, |ticks| age_seconds(segment, ticks)),
         not_durable: pipeline.pending_sync().map_or_else(Default::default, |pending_sync| pending_sync.not_durable()),
         late_records: header.late_records.load(Ordering::Relaxed),
+        heartbeat: header.heartbeat.load(Ordering::Relaxed),
         batches: header.batch.load(Ordering::Relaxed),
         lanes,
         ring_bytes: segment.ring_bytes(),
@@ -88,6 +99,13 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         place_reason: pipeline.place.reason.clone(),
         sinks,
     }
+}
+
+/// Age of a record with the stamp `ticks`, in seconds.
+fn age_seconds(segment: &Segment, ticks: u64) -> f64 {
+    let point = segment.last_point();
+    let age = point.wall_ns_at(clock::ticks()) - point.wall_ns_at(ticks);
+    age.max(0) as f64 / 1e9
 }
 
 impl Pipeline {

@@ -57,6 +57,9 @@ const REST_PIECE_BYTES: usize = 16 * 1024;
 /// Chosen: it holds the longest record for four files. Doubling it takes more memory than a small machine has.
 const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
 
+/// Stands for a message that the dead process has sent about its queue.
+const REPEATED_MESSAGE: &str = "the queue filled up, or records dropped: the queue was full";
+
 /// A sink whose undelivered records are delivered.
 #[derive(Debug)]
 pub struct DeliveryOutput {
@@ -277,15 +280,15 @@ impl<'a> Delivery<'a> {
         outputs.iter_mut().filter(lacks).for_each(|output| output.stop(error));
     }
 
-    /// Adds a message that reports dropped records after the current batch, if the dead process may have sent one
-    /// there. The number of dropped records was lost with the process.
+    /// Adds a message about the queue after the current batch, if the dead process may have sent one
+    /// there. Its text was lost with the process.
     fn repeat_message(&mut self, at: usize) {
         let Self { outputs, progress, decoded, claim, batch, .. } = self;
         let output = &mut outputs[at];
         let has_message = output.numbering.is_some_and(|numbering| numbering.message_batch == *batch);
         if has_message && output.error.is_none() && progress.lacks(output.sink, *batch, &decoded.spilled) {
             let format = FormatSpec::entry(claim.leftover.pid());
-            render::tell(&mut output.chunk, &format, "records dropped: the queue was full", clock::wall_ns());
+            render::tell(&mut output.chunk, &format, REPEATED_MESSAGE, clock::wall_ns());
         }
     }
 

@@ -83,6 +83,23 @@ impl Image {
     /// Returns the reason if no part of the segment can be read.
     pub fn copy(file: &File) -> Result<Self, UnreadableSegment> {
         let broken = |error: io::Error| UnreadableSegment::Broken(error.to_string());
+        let mut image = Self::copy_fixed_part(file)?;
+        image.read_points()?;
+        let status = file.metadata().map_err(broken)?;
+        // Rings are allocated when they are created. But a copied segment file may have holes in their place.
+        let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
+        image.copy_lanes(&mut RingCopier::new(file, status.len(), limit)).map_err(broken)?;
+        image.damage.records += image.header(offset_of!(Header, unreadable));
+        Ok(image)
+    }
+
+    /// Copies the segment in `file` without its rings and without its clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if no part of the segment can be read.
+    pub fn copy_fixed_part(file: &File) -> Result<Self, UnreadableSegment> {
+        let broken = |error: io::Error| UnreadableSegment::Broken(error.to_string());
         let status = file.metadata().map_err(broken)?;
         let mut fixed = vec![0; RINGS.min(status.len()) as usize];
         copy_sparse(file, &mut fixed).map_err(broken)?;
@@ -100,7 +117,7 @@ impl Image {
         if fixed.len() < size_of::<Header>() {
             return Err(UnreadableSegment::Broken("it is cut short".to_owned()));
         }
-        let mut image = Self { fixed, points: Vec::new(), lanes: Vec::new(), damage: Damage::default() };
+        let image = Self { fixed, points: Vec::new(), lanes: Vec::new(), damage: Damage::default() };
         let major = image.word32(offset_of!(Header, major) as u64);
         if major != MAJOR {
             return Err(UnreadableSegment::OtherVersion(major));
@@ -108,11 +125,6 @@ impl Image {
         if (image.fixed.len() as u64) < RINGS {
             return Err(UnreadableSegment::Broken("it is cut short".to_owned()));
         }
-        image.read_points()?;
-        // Rings are allocated when they are created. But a copied segment file may have holes in their place.
-        let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
-        image.copy_lanes(&mut RingCopier::new(file, status.len(), limit)).map_err(broken)?;
-        image.damage.records += image.header(offset_of!(Header, unreadable));
         Ok(image)
     }
 

@@ -561,8 +561,8 @@ pub fn check_with_cuts(task: Task, file: &str, witnessed: &HashMap<u32, u32>, cu
     let mut steps_back = [0_u32; THREADS as usize];
     for line in file.split_inclusive('\n') {
         checked.lines += 1;
-        if line.ends_with("records dropped: the queue was full\n") {
-            // Refused on a busy machine; the child logged it again.
+        if line.ends_with("records dropped: the queue was full\n") || line.starts_with("the queue is ") {
+            // Refused on a busy machine, where the child logged it again, or a warning that the queue fills up.
             continue;
         }
         let words: Vec<u32> = line.split(' ').take(2).filter_map(|word| word.parse().ok()).collect();
