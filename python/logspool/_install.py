@@ -19,6 +19,7 @@ from logspool import (
     _adapters,
     _adopt,
     _bind,
+    _configuration,
     _endings,
     _formatting,
     _install_options,
@@ -55,6 +56,7 @@ _hooks: dict[tuple[type, str], Any] = {}
 
 
 # `make generated` writes the signature and the Args from the core's table of options.
+@_configuration.completed
 @_options.known_only
 def install(
     *,
@@ -85,7 +87,8 @@ def install(
     write to a file or a console keep being the same objects, but their output goes through a queue in shared memory
     and is written by a thread that never takes the interpreter's lock. What is customised goes on working as it
     did. Call it before or after `basicConfig` or `dictConfig`; again with the same options it does nothing.
-    `LOGSPOOL=off` in the environment makes it do nothing. Thread-safe.
+    `LOGSPOOL=off` in the environment makes it do nothing. An option that is not passed comes from the environment
+    variable of its name, as `LOGSPOOL_QUEUE_BYTES`, or from a file: see docs/how-to/configure.md. Thread-safe.
 
     Args:
         durability: How safe the record of a returned call is. `"memory"`: queued on the heap. `"process"`: on tmpfs,
@@ -134,7 +137,7 @@ def install(
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
-        ValueError: a value out of range, or one that another option rules out.
+        ValueError: a value out of range, or one that another option rules out; a variable or a file that is wrong.
         RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
             this process has its queue.
     """
@@ -264,7 +267,9 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
     global _alone, _own_made
     owner = handler.__name__
     check_names(handler, options)
-    checked = _install_options.checked(options)
+    settings = _configuration.in_force(options)
+    wanted = {**{name: setting.value for name, setting in settings.items()}, **options}
+    checked = _install_options.checked(wanted)
     with _adopt.installing:
         in_force = _in_force or _alone
         if in_force is not None:
@@ -275,11 +280,10 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
                     "give them to install() or to the first handler"
                 )
         connect()
-        if options.get("keeper"):
+        if wanted.get("keeper"):
             _start_keeper(checked)
         if in_force is None:
-            # The environment may set a folder for the queue, too.
-            if options or checked["queue_dir"] is not None:
+            if wanted:
                 _native.configure(checked)
             _alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
@@ -287,9 +291,9 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         _watch()
         _endings.begin_alone()
         # Without `install()`, logspool changes signal handlers only if the option requests it.
-        if options.get("crash_signals"):
+        if wanted.get("crash_signals"):
             _endings.watch_crashes()
-        if options.get("uncaught"):
+        if wanted.get("uncaught"):
             _endings.watch_uncaught()
 
 
