@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 _USAGE = """\
 usage: python -m logspool run [--report] [-m MODULE | SCRIPT | -- COMMAND] [ARGS...]
        python -m logspool config show | check [FILE]
+       python -m logspool preset [NAME]
        python -m logspool recover [DIR]
        python -m logspool doctor [DIR]
        python -m logspool COMMAND --help
 
   run      run a program with logspool installed, in its Python children too
   config   show the options that variables and files set, or check them
+  preset   print the configuration of a framework: uvicorn, gunicorn, vllm, sglang, ray, django, celery
   recover  write the records of killed processes from shared memory to their files
   doctor   list problems of this machine: tmpfs, leftovers of dead processes
 
@@ -56,6 +58,20 @@ that variable the file is pyproject.toml in the current folder, with the table [
 comes first, then the variable, then the file.
 
 exit status: 0 no fault, 1 faults (on stderr), 2 usage
+""",
+    "preset": """\
+usage: python -m logspool preset
+       python -m logspool preset NAME [--file PATH] [--json] [--level LEVEL]
+
+Print the configuration of a framework for logging.config.dictConfig as JSON, or list the frameworks and how each of
+them loads it: `python -m logspool preset vllm > logging.json`. With it the framework runs with logspool installed and
+writes the lines that it writes without.
+
+  --file PATH              write to this file instead of the console
+  --json                   write a JSON object per line instead of the framework's format
+  --level LEVEL            level of the framework's loggers, by default INFO
+
+exit status: 0 printed, 2 usage
 """,
     "recover": """\
 usage: python -m logspool recover [DIR]
@@ -109,6 +125,10 @@ def main(arguments: Sequence[str]) -> int:
         from logspool import _config
 
         return _config.main(rest)
+    if command == "preset":
+        from logspool import _preset
+
+        return _preset.main(rest)
     if command == "doctor":
         from logspool import _doctor
 

@@ -35,7 +35,7 @@ def test_help_is_no_mistake(command):
     assert outcome.out.startswith(b"usage: python -m logspool run")
 
 
-@pytest.mark.parametrize("name", ["run", "config", "recover", "doctor"])
+@pytest.mark.parametrize("name", ["run", "config", "preset", "recover", "doctor"])
 def test_every_command_has_its_help(command, name):
     outcome = command(name, "--help")
 
