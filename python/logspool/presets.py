@@ -65,11 +65,11 @@ def uvicorn(*, level: str = "INFO", file: _Path | None = None, json: bool = Fals
 def gunicorn(*, level: str = "INFO", file: _Path | None = None, json: bool = False) -> dict[str, Any]:
     """Return the configuration of gunicorn, for its setting `logconfig_dict`, or `logconfig_json` with a file.
 
-    Access lines are written, too. gunicorn's own configuration writes each of its lines twice, by the root logger, too;
-    this one does not. The root logger has gunicorn's format.
+    Access lines are written, too. With a configuration of its own, gunicorn writes each line twice, because it also
+    configures the root logger; here the root logger stays as the application configures it.
 
     Args:
-        level: of all loggers.
+        level: of gunicorn's loggers.
         file: write everything to this file instead of the console.
         json: write a JSON object per line instead of gunicorn's format.
     """
@@ -88,7 +88,8 @@ def gunicorn(*, level: str = "INFO", file: _Path | None = None, json: bool = Fal
             "gunicorn.error": {"handlers": ["error_console"], "level": level, "propagate": False},
             "gunicorn.access": {"handlers": ["console"], "level": level, "propagate": False},
         },
-        root={"handlers": ["error_console"], "level": level},
+        # gunicorn adds its own configuration of the root logger where there is none.
+        root={},
     )
 
 
