@@ -61,8 +61,15 @@ class Recipe:
 
     def run(self, start: str) -> str:
         """Run the command of the page that begins so and ends by itself; return its output."""
+        return self._run(["bash", "-c", self.command(start)])
+
+    def call(self, arguments: "list[str]") -> str:
+        """Run the interpreter in the folder; return its output."""
+        return self._run([sys.executable, *arguments])
+
+    def _run(self, words: "list[str]") -> str:
         done = subprocess.run(
-            ["bash", "-c", self.command(start)],
+            words,
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
