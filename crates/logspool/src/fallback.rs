@@ -8,7 +8,7 @@
 mod printer;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::format::entry;
@@ -25,6 +25,18 @@ static PRINTED: AtomicU64 = AtomicU64::new(0);
 /// Number of records printed so far.
 pub fn printed() -> u64 {
     PRINTED.load(Ordering::Relaxed)
+}
+
+/// The descriptor of standard error. It is another one while lines that are written to descriptor 2 become records.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(2);
+
+/// Prints to this descriptor from now on. It stays open as long as the process lives.
+pub fn use_descriptor(descriptor: i32) {
+    DESCRIPTOR.store(descriptor, Ordering::Relaxed);
+}
+
+fn descriptor() -> i32 {
+    DESCRIPTOR.load(Ordering::Relaxed)
 }
 
 /// Maximum number of lines in a second.
@@ -54,7 +66,7 @@ static RATE: ForkSafeLock<RateLimit> = ForkSafeLock::new(RateLimit { second: 0, 
 
 /// Whether the outlet writes to standard error itself.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
-    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(2)
+    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(descriptor())
 }
 
 /// Whether a line may be printed now. If not, the line counts as withheld.
@@ -104,14 +116,14 @@ fn print(line: &[u8]) -> bool {
     if is_file() {
         return printer::print(part);
     }
-    let mut poll = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let mut poll = libc::pollfd { fd: descriptor(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one valid pollfd; pointer and length are of one slice.
-    unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(poll.fd, part.as_ptr().cast(), part.len()) > 0 }
 }
 
 /// Whether standard error has a file position, as files do. Unlike fstat(2), this never waits for a disk or file
 /// server.
 fn is_file() -> bool {
     // SAFETY: this call changes nothing, and the kernel checks the descriptor.
-    unsafe { libc::lseek(2, 0, libc::SEEK_CUR) >= 0 }
+    unsafe { libc::lseek(descriptor(), 0, libc::SEEK_CUR) >= 0 }
 }

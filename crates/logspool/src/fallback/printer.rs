@@ -58,7 +58,7 @@ fn run() {
         let mut left = text.as_slice();
         while !left.is_empty() {
             // SAFETY: pointer and length are of one slice.
-            let count = unsafe { libc::write(2, left.as_ptr().cast(), left.len()) };
+            let count = unsafe { libc::write(super::descriptor(), left.as_ptr().cast(), left.len()) };
             // If the file does not accept the text, the text is lost: no other output is left to try.
             let Ok(count @ 1..) = usize::try_from(count) else { break };
             left = &left[count..];
