@@ -8,7 +8,7 @@
 mod printer;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::level_class;
 use logspool_record::format::entry;
@@ -18,25 +18,14 @@ use logspool_sys::fork_safe_lock::ForkSafeLock;
 use crate::chunk::Chunk;
 use crate::sinks::{self, Place, SinkInput};
 use crate::writer::Outlet;
-pub use printer::finish;
+use printer::descriptor;
+pub use printer::{finish, use_descriptor};
 
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
 /// Number of records printed so far.
 pub fn printed() -> u64 {
     PRINTED.load(Ordering::Relaxed)
-}
-
-/// The descriptor of standard error. It is another one while lines that are written to descriptor 2 become records.
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(2);
-
-/// Prints to this descriptor from now on. It stays open as long as the process lives.
-pub fn use_descriptor(descriptor: i32) {
-    DESCRIPTOR.store(descriptor, Ordering::Relaxed);
-}
-
-fn descriptor() -> i32 {
-    DESCRIPTOR.load(Ordering::Relaxed)
 }
 
 /// Maximum number of lines in a second.

@@ -86,7 +86,9 @@ class Recipe:
         while re.fullmatch(r"\w+=.*", words[0]):
             name, _, value = words.pop(0).partition("=")
             variables[name] = value
-        program = Path(sys.executable).with_name(words[0])
+        # A stand-in of a program is in the folder.
+        own = self.folder / "bin" / words[0]
+        program = own if own.exists() else Path(sys.executable).with_name(words[0])
         with open(self.folder / "out.txt", "wb") as out, open(self.folder / "err.txt", "wb") as err:
             process = subprocess.Popen(
                 [program, *words[1:]], cwd=self.folder, env=variables, stdout=out, stderr=err, start_new_session=True

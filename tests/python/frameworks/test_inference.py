@@ -5,10 +5,12 @@ The stand-ins are for packages that are in no registry, or that are larger than 
 
 import importlib.util
 import re
+import sys
 
 import pytest
 
 from frameworks import recipes
+from frameworks.test_presets import STAND_IN_OF_VLLM
 
 pytestmark = pytest.mark.real
 
@@ -289,3 +291,64 @@ def test_lines_of_onnx_runtime_are_records(tmp_path, queue_dir):
     assert set(levels) <= {("WARNING", "W"), ("INFO", "I"), ("DEBUG", "V")}
     assert 1 == len(re.findall(r"unused", text))
     assert "no session" not in text
+
+
+#: Loads the file and spawns processes that load it, too, as vLLM and SGLang do.
+ENGINE = """\
+import json
+import logging.config
+import multiprocessing
+import os
+import sys
+
+VARIABLE = {variable!r}
+NAME = {name!r}
+
+
+def configure():
+    with open(os.environ[VARIABLE]) as file:
+        logging.config.dictConfig(json.load(file))
+
+
+def engine(numbers):
+    configure()
+    log = logging.getLogger(NAME + ".engine")
+    for number in numbers:
+        log.info("order %d", number)
+    log.debug("too low")
+
+
+if __name__ == "__main__":
+    configure()
+    logging.getLogger(NAME).info("started")
+    spawn = multiprocessing.get_context("spawn")
+    engines = [spawn.Process(target=engine, args=(range(start, start + 20),)) for start in (0, 20)]
+    for each in engines:
+        each.start()
+    for each in engines:
+        each.join()
+    sys.exit(max(abs(each.exitcode) for each in engines))
+"""
+
+
+@pytest.mark.parametrize(("name", "output"), [("vllm", "out.txt"), ("sglang", "sglang.log")])
+def test_vllm_and_sglang_load_the_file_in_each_process(tmp_path, queue_dir, name, output):
+    recipe = recipes.Recipe("vllm.md", tmp_path, queue_dir, PYTHONPATH=str(tmp_path))
+    recipe.write("vllm/__init__.py", "")
+    recipe.write("vllm/logging_utils.py", STAND_IN_OF_VLLM)
+    recipe.write("sglang/__init__.py", "")
+    engine = ENGINE.format(variable=f"{name.upper()}_LOGGING_CONFIG_PATH", name=name)
+    recipe.write("sglang/launch_server.py", engine)
+    recipe.write("bin/vllm", f"#!{sys.executable}\n{engine}")
+    (tmp_path / "bin" / "vllm").chmod(0o755)
+    preset = "python -m logspool preset vllm > " if name == "vllm" else "python -m logspool preset sglang"
+    recipe.run(preset)
+    start = "VLLM_LOGGING_CONFIG_PATH" if name == "vllm" else "SGLANG_LOGGING_CONFIG_PATH"
+    with recipe.serving(start, has_port=False) as server:
+        assert server.process.wait(recipes.SECONDS) == 0, server.text("err.txt")
+    text = server.text(output)
+
+    assert list(range(40)) == recipes.numbers(text)
+    assert 1 == text.count("started")
+    assert 41 == text.count("\n")
+    assert "" == server.text("err.txt")
