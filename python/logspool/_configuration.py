@@ -74,6 +74,7 @@ class Configuration:
         settings: the usable settings by the name of the option.
         faults: everything that cannot be used.
         file: the path of the file; None if there is none.
+        is_set_by_file: whether the file sets an option, perhaps one that a variable overrides.
         note: why a file is not read; empty if there is no such file.
     """
 
@@ -81,6 +82,7 @@ class Configuration:
         self.settings: dict[str, Setting] = {}
         self.faults: list[Fault] = []
         self.file: str | None = None
+        self.is_set_by_file = False
         self.note = ""
 
     def check(self) -> None:
@@ -257,7 +259,7 @@ def _read_file(configuration: Configuration, path: str, source: str) -> None:
     if is_project and b"logspool" not in data:
         return
     try:
-        table = _parsed(data, path, is_project=is_project)
+        table = dict(_parsed(data, is_project=is_project))
     except ValueError as error:
         configuration.faults.append(Fault(f"{path}: {error}", "repair the file: https://toml.io describes its form"))
         return
@@ -271,7 +273,8 @@ def _read_file(configuration: Configuration, path: str, source: str) -> None:
         _read_entry(configuration, path, lines, name, value, is_project=is_project)
 
 
-def _parsed(data: bytes, path: str, *, is_project: bool) -> dict[str, Any]:
+@functools.lru_cache(maxsize=4)
+def _parsed(data: bytes, *, is_project: bool) -> dict[str, Any]:
     """Return the table with the options.
 
     Raises:
@@ -316,6 +319,7 @@ def _read_entry(
         elif value == "none" and _row(name)["optional"]:
             value = None
     configuration.settings[name] = Setting(name, value, place, is_variable=False)
+    configuration.is_set_by_file = True
 
 
 def _line_of(lines: list[str], name: str, *, is_project: bool) -> int:

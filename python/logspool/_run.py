@@ -106,10 +106,10 @@ def _install_below(environment: dict[str, str], *, reports: bool) -> int:
     if sys.flags.ignore_environment or sys.flags.no_site:
         return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (fix: omit them)")
     prepare(environment)
-    file = _configuration.read().file
-    if file is not None:
+    configuration = _configuration.read()
+    if configuration.file is not None and configuration.is_set_by_file:
         # Children may have another current folder.
-        environment[_configuration.FILE_VARIABLE] = file
+        environment[_configuration.FILE_VARIABLE] = configuration.file
     if reports:
         # The program keeps the id of this process; its children have others, and report nothing.
         environment["LOGSPOOL_REPORT"] = str(os.getpid())
