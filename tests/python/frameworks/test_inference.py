@@ -1,4 +1,4 @@
-"""Recipes for inference: transformers and ONNX Runtime as they are; Triton, Ray, BentoML and accelerate by stand-ins.
+"""Recipes for inference: ONNX Runtime as it is; transformers, vLLM, Triton, Ray, BentoML and accelerate by stand-ins.
 
 The stand-ins are for packages that are in no registry, or that are larger than 200 MB with their requirements.
 """
@@ -21,13 +21,58 @@ def needs(*names):
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
-@needs("transformers")
+#: transformers is 200 MB with its requirements; where it is installed, the test uses it. It makes its handler so, with
+#: the flush of the stream, and its method for warnings that are logged once.
+TRANSFORMERS = """\
+import functools
+import logging
+import sys
+
+_root = logging.getLogger("transformers")
+_handler = logging.StreamHandler()
+_handler.flush = sys.stderr.flush
+_handler.setFormatter(logging.Formatter("[transformers] %(message)s"))
+_root.addHandler(_handler)
+_root.setLevel(logging.WARNING)
+_root.propagate = False
+
+
+@functools.lru_cache(None)
+def warning_once(self, *args, **kwargs):
+    self.warning(*args, **kwargs)
+
+
+logging.Logger.warning_once = warning_once
+get_logger = logging.getLogger
+
+
+def set_verbosity_info():
+    _root.setLevel(logging.INFO)
+
+
+def enable_explicit_format():
+    _handler.setFormatter(logging.Formatter("[%(levelname)s|%(filename)s:%(lineno)s] %(asctime)s >> %(message)s"))
+
+
+def disable_default_handler():
+    _root.removeHandler(_handler)
+
+
+def enable_propagation():
+    _root.propagate = True
+"""
+
+
 def test_lines_of_transformers_are_those_of_stock_logging(tmp_path, queue_dir):
     found = {}
     for side, variables in (("stock", {"LOGSPOOL": "off"}), ("own", {})):
         folder = tmp_path / side
         folder.mkdir()
         recipe = recipes.Recipe("transformers.md", folder, queue_dir, **variables)
+        if importlib.util.find_spec("transformers") is None:
+            recipe.write("transformers/__init__.py", "")
+            recipe.write("transformers/utils/__init__.py", "")
+            recipe.write("transformers/utils/logging.py", TRANSFORMERS)
         show = "\nif logspool.stats().installed:\n    print(logspool.stats().loggers['transformers.trainer'])\n"
         recipe.write("train.py", (folder / "train.py").read_text() + show)
         with recipe.serving("python train.py", has_port=False) as server:

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from logspool import _native
+import logspool
+from logspool import _config, _native
 from suite import programs
 
 pytestmark = pytest.mark.real
@@ -172,20 +173,46 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("variable", WRONG)
-def test_a_wrong_variable_is_an_error_with_its_name_and_a_repair(run, tmp_path, variable):
-    text, fault, fix = WRONG[variable]
-    installed = run("show.py", "{}", **{variable: text})
-    checked = run("-m", "logspool", "config", "check", **{variable: text})
-    below = run("-m", "logspool", "run", "show.py", "{}", **{variable: text})
-    off = run("show.py", "{}", LOGSPOOL="off", **{variable: text})
+@pytest.fixture
+def here(tmp_path, queue_dir, monkeypatch, capsys):
+    """Give a function that sets variables in this process and in an empty folder, and checks them.
 
-    assert [1, 1, 1, 0] == [each.status for each in (installed, checked, below, off)]
-    for outcome in (installed, checked, below):
-        assert fault in outcome.err.decode()
-        assert fix in outcome.err.decode()
-    assert b"ValueError: " in installed.err
-    assert b"Traceback" not in checked.err + below.err
+    It returns the error of `install()`, the exit code of `config check`, and its output on standard error.
+    """
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LOGSPOOL")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("LOGSPOOL_QUEUE_DIR", str(queue_dir))
+
+    def check(*arguments, **variables):
+        for name, text in variables.items():
+            monkeypatch.setenv(name, text)
+        with pytest.raises(ValueError) as raised:
+            logspool.install()
+        code = _config.main(["check", *arguments])
+        return str(raised.value), code, capsys.readouterr().err
+
+    return check
+
+
+@pytest.mark.parametrize("variable", WRONG)
+def test_a_wrong_variable_is_an_error_with_its_name_and_a_repair(here, variable):
+    text, fault, fix = WRONG[variable]
+    error, code, checked = here(**{variable: text})
+
+    assert 1 == code
+    for shown in (error, checked):
+        assert fault in shown
+        assert fix in shown
+
+
+def test_run_refuses_a_wrong_variable_and_off_reads_none(run):
+    below = run("-m", "logspool", "run", "show.py", "{}", LOGSPOOL_QUEUE_BYTES="5")
+    off = run("show.py", "{}", LOGSPOOL="off", LOGSPOOL_QUEUE_BYTES="5")
+
+    assert (1, 0) == (below.status, off.status)
+    assert below.err.startswith(b"python -m logspool run: cannot install: LOGSPOOL_QUEUE_BYTES must be ")
+    assert b"Traceback" not in below.err
 
 
 def test_variables_of_other_purposes_are_no_fault(in_force):
@@ -204,17 +231,16 @@ FILES = {
 
 @toml
 @pytest.mark.parametrize("name", FILES)
-def test_a_fault_in_a_file_names_its_line_and_a_repair(run, tmp_path, name):
+def test_a_fault_in_a_file_names_its_line_and_a_repair(here, tmp_path, name):
     text, fault = FILES[name]
     path = tmp_path / "own.toml"
     path.write_text(text)
-    checked = run("-m", "logspool", "config", "check", "own.toml")
-    installed = run("show.py", "{}", LOGSPOOL_CONFIG="own.toml", LOGSPOOL_KEEPER=None)
+    error, code, checked = here("own.toml", LOGSPOOL_CONFIG="own.toml")
 
-    assert (1, 1) == (checked.status, installed.status)
-    for outcome in (checked, installed):
-        assert f"{path}{fault}" in outcome.err.decode()
-        assert "(fix: " in outcome.err.decode()
+    assert 1 == code
+    for shown in (error, checked):
+        assert f"{path}{fault}" in shown
+        assert "(fix: " in shown
 
 
 @toml
