@@ -53,8 +53,8 @@ def _check(path: str | None) -> int:
     if not configuration.faults:
         number = _messages.counted(len(configuration.settings), "option")
         where = "in the environment and no file" if configuration.file is None else f"with {configuration.file}"
-        where = configuration.file if path is not None else where
-        print(f"{_messages.coloured('ok', 'green', sys.stdout)}: {number} set {'in ' if path else ''}{where}")
+        where = f"in {configuration.file}" if path is not None else where
+        print(f"{_messages.coloured('ok', 'green', sys.stdout)}: {number} set {where}")
     return _report(configuration)
 
 

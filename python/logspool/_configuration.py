@@ -273,6 +273,18 @@ def _read_file(configuration: Configuration, path: str, source: str) -> None:
         _read_entry(configuration, path, lines, name, value, is_project=is_project)
 
 
+def _parser() -> Any:
+    """Return the module that parses TOML; None if this Python has none."""
+    import importlib
+
+    for name in ("tomllib", "tomli"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None
+
+
 @functools.lru_cache(maxsize=4)
 def _parsed(data: bytes, *, is_project: bool) -> dict[str, Any]:
     """Return the table with the options.
@@ -281,17 +293,13 @@ def _parsed(data: bytes, *, is_project: bool) -> dict[str, Any]:
         ImportError: no parser is installed.
         ValueError: the file is no TOML, or the table is no table.
     """
-    try:
-        import tomllib
-    except ImportError:
-        try:
-            import tomli as tomllib  # type: ignore[no-redef]
-        except ImportError:
-            if is_project and not re.search(rb"^\s*\[\s*tool\s*\.\s*logspool\b", data, re.MULTILINE):
-                # It only names logspool, for example as a dependency.
-                return {}
-            raise
-    table: Any = tomllib.loads(data.decode("utf-8"))
+    parser = _parser()
+    if parser is None:
+        if is_project and not re.search(rb"^\s*\[\s*tool\s*\.\s*logspool\b", data, re.MULTILINE):
+            # It only names logspool, for example as a dependency.
+            return {}
+        raise ImportError
+    table: Any = parser.loads(data.decode("utf-8"))
     for name in ("tool", "logspool") if is_project else ():
         table = table.get(name, {})
         if not isinstance(table, dict):

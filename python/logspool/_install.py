@@ -142,7 +142,7 @@ def install(
             this process has its queue.
     """
     options = _install_options.checked(dict(locals()))
-    if os.environ.get("LOGSPOOL") == "off":
+    if is_off():
         return
     with _adopt.installing:
         _install(options)
@@ -255,10 +255,16 @@ _alone_given: dict[str, Any] = {}
 _own_made = False
 
 
-def stand_alone(handler: type, options: dict[str, Any]) -> None:
+def is_off() -> bool:
+    """Return whether the environment turns logspool off."""
+    return os.environ.get("LOGSPOOL") == "off"
+
+
+def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = False) -> None:
     """Let one of logspool's own handlers use the queue without `install()`. Called when the handler is made.
 
-    A process has one queue. The first handler, or `install()`, determines the options of the queue.
+    A process has one queue. The first handler, or `install()`, determines the options of the queue. With `LOGSPOOL=off`
+    a handler that is a stock one otherwise (`has_stock`) has no queue.
 
     Raises:
         TypeError, ValueError: as `install()`.
@@ -267,6 +273,9 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
     global _alone, _own_made
     owner = handler.__name__
     check_names(handler, options)
+    if has_stock and is_off():
+        _install_options.checked(options)
+        return
     settings = _configuration.in_force(options)
     wanted = {**{name: setting.value for name, setting in settings.items()}, **options}
     checked = _install_options.checked(wanted)

@@ -15,6 +15,7 @@ from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "AccessLog",
+    "CapturedLines",
     "Completions",
     "EventLoop",
     "EventRenderer",
@@ -86,6 +87,7 @@ __all__ = [
     "set_keeper_command",
     "set_own_classes",
     "set_queue_prepare",
+    "set_standard_error",
     "set_stock_formatting",
     "set_stream_offsets",
     "set_traceback",

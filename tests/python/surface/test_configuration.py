@@ -350,3 +350,31 @@ def test_the_queue_folder_of_the_file_is_that_of_recover_and_doctor(run, tmp_pat
 
     assert -9 == killed.status
     assert os.fsencode(queue_dir) in doctor.out
+
+
+OFF = """\
+import logging, os, sys
+import logspool
+logging.getLogger().handlers = [logspool.FileHandler("own.log", flush_records=5), logspool.StreamHandler()]
+logspool.install()
+for number in range(100):
+    logging.warning("line %d", number)
+    assert open("own.log").read().endswith(f"line {number}\\n")
+logging.getLogger().handlers[0].close()
+print(len(os.listdir("/proc/self/task")), os.listdir(os.environ["LOGSPOOL_QUEUE_DIR"]))
+try:
+    logspool.FileHandler("own.log", flush_recods=5)
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_off_it_is_stock_logging_for_plain_handlers_too(run, tmp_path):
+    (tmp_path / "off.py").write_text(OFF)
+    outcome = run("off.py", LOGSPOOL="off").expect_success()
+
+    assert outcome.out.decode().splitlines() == [
+        "1 []",
+        "FileHandler has no option 'flush_recods'; the nearest one is 'flush_records'",
+    ]
+    assert "".join(f"line {number}\n" for number in range(100)) == outcome.err.decode()
