@@ -10,6 +10,9 @@ use pyo3::types::PyBytes;
 use crate::interpreter::leaving::detached;
 use crate::options::timeout;
 
+/// Lines with the numbers of bytes that were cut off, and whether they are the last ones.
+type Taken<'py> = (Vec<(Bound<'py, PyBytes>, usize)>, bool);
+
 /// Reads the pipe that is in place of a descriptor, on a native thread.
 #[pyclass(frozen, name = "CapturedLines", module = "logspool._native")]
 pub struct PyCapturedLines(CapturedLines);
@@ -32,7 +35,7 @@ impl PyCapturedLines {
     /// Wait for lines, at most for `seconds`. Return them, each with the number of bytes that were cut off, and whether
     /// they are the last ones.
     #[pyo3(signature = (seconds, /))]
-    fn take<'py>(&self, py: Python<'py>, seconds: f64) -> PyResult<(Vec<(Bound<'py, PyBytes>, usize)>, bool)> {
+    fn take<'py>(&self, py: Python<'py>, seconds: f64) -> PyResult<Taken<'py>> {
         let patience = timeout(seconds)?;
         let (lines, is_over) = detached(py, || self.0.take(patience));
         Ok((lines.into_iter().map(|line| (PyBytes::new(py, &line.bytes), line.cut)).collect(), is_over))
