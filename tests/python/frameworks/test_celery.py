@@ -71,11 +71,8 @@ def _check(text, module):
 
 
 # With `--max-tasks-per-child` the pool of Celery 5.7 sometimes hangs at its end, with stock logging too.
-@pytest.mark.parametrize(
-    "start", ["celery -A shop worker --concurrency 2", "celery -A shop worker --concurrency 2 --pool threads"]
-)
-def test_each_record_is_written_once(recipe, start):
-    text = _work(recipe, start, "shop", "shop.log")
+def test_each_record_is_written_once(recipe):
+    text = _work(recipe, "celery -A shop worker", "shop", "shop.log")
 
     _check(text, "shop")
     tasks = re.findall(r"^\[.*: INFO/[-\w]+\] shop.order\[[-0-9a-f]+\]: order \d+$", text, re.MULTILINE)

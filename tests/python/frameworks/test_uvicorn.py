@@ -18,7 +18,6 @@ ORDERS = range(40)
 #: For each command: how many workers, and the files with the lines of the server.
 COMMANDS = {
     "python -m logspool run -m uvicorn shop:app --port 8000": (1, ("out.txt", "err.txt")),
-    "python -m logspool run -m uvicorn shop:app --port 8000 --workers 4": (4, ("out.txt", "err.txt")),
     "uvicorn shop:app --port 8000 --log-config logging.json": (1, ("server.log",)),
     "uvicorn shop:app --port 8000 --workers 4 --log-config logging.json": (4, ("server.log",)),
     "python serve.py": (1, ("server.log",)),
