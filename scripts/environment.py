@@ -180,9 +180,11 @@ def ensure_for_tests(
         environment.install("test", extras("test"))
         if not libraries:
             return environment.build_extension(profile)
-        wanted = read_requirements(REQUIREMENTS / "libraries.txt")
-        # Some of them take minutes to build from source, and then mostly fail.
-        failed = environment.install_what_can_be("libraries", wanted, wheels_only=True)
+        failed: dict[str, str] = {}
+        for group in ("libraries", "frameworks"):
+            wanted = read_requirements(REQUIREMENTS / f"{group}.txt")
+            # Some of them take minutes to build from source, and then mostly fail.
+            failed |= environment.install_what_can_be(group, wanted, wheels_only=True)
         for requirement, reason in failed.items():
             terminal.note(terminal.paint(f"not installable on {interpreter.tag}: {requirement}: {reason}", "yellow"))
         if failed and interpreter.tag in ("3.10", "3.11", "3.12", "3.13"):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from logspool._bind import bind
+    from logspool._capture import Capture, capture_fd
     from logspool._deferring import deferred
     from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from logspool._thread_handler import ThreadHandler, ThreadHandlerStats
 
 __all__ = [
+    "Capture",
     "DeferredStats",
     "FileHandler",
     "Health",
@@ -57,6 +59,7 @@ __all__ = [
     "ThreadHandlerStats",
     "TimedRotatingFileHandler",
     "bind",
+    "capture_fd",
     "deferred",
     "flush",
     "health",
@@ -68,6 +71,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Capture": "_capture",
     "DeferredStats": "_stats",
     "FileHandler": "_handlers",
     "Health": "_health",
@@ -87,6 +91,7 @@ _HOMES = {
     "ThreadHandlerStats": "_thread_handler",
     "TimedRotatingFileHandler": "_rotating_handlers",
     "bind": "_bind",
+    "capture_fd": "_capture",
     "deferred": "_deferring",
     "flush": "_install",
     "health": "_health",

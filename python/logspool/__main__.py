@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _USAGE = """\
-usage: python -m logspool run [--report] [-m MODULE | SCRIPT] [ARGS...]
+usage: python -m logspool run [--report] [-m MODULE | SCRIPT | -- COMMAND] [ARGS...]
+       python -m logspool config show | check [FILE]
+       python -m logspool preset [NAME]
        python -m logspool recover [DIR]
        python -m logspool doctor [DIR]
        python -m logspool top [--pid PID | --name TEXT] [--once]
        python -m logspool COMMAND --help
 
   run      run a program with logspool installed, in its Python children too
+  config   show the options that variables and files set, or check them
+  preset   print the configuration of a framework: uvicorn, gunicorn, vllm, sglang, ray, django, celery
   recover  write the records of killed processes from shared memory to their files
   doctor   list problems of this machine: tmpfs, leftovers of dead processes
   top      show the queues, outputs and rates of running processes
@@ -28,10 +32,10 @@ The commands of the service (serve, query, tail, stats, check-config) run the pr
 
 _HELP = {
     "run": """\
-usage: python -m logspool run [--report] [-m MODULE | SCRIPT] [ARGS...]
+usage: python -m logspool run [--report] [-m MODULE | SCRIPT | -- COMMAND] [ARGS...]
 
-Run `python SCRIPT ARGS...` or `python -m MODULE ARGS...` in this process, with logspool installed before its first
-line. Options of the interpreter come first: `python -X dev -m logspool run SCRIPT`.
+Run `python SCRIPT ARGS...`, `python -m MODULE ARGS...` or any command in this process, with logspool installed before
+the first line of Python. Options of the interpreter come first: `python -X dev -m logspool run SCRIPT`.
 
 Children get logspool too, also through multiprocessing and subprocess: LOGSPOOL_INSTALL=1 and a folder at the front
 of PYTHONPATH are set in the environment. A program that calls logspool.install() itself gets its own options.
@@ -42,6 +46,34 @@ of PYTHONPATH are set in the environment. A program that calls logspool.install(
 environment:
   LOGSPOOL=off             run the program without logspool
   LOGSPOOL_QUEUE_DIR=DIR   folder of the queue, by default one of this user in /dev/shm
+  LOGSPOOL_...             any other option of install(): see `python -m logspool config --help`
+""",
+    "config": """\
+usage: python -m logspool config show
+       python -m logspool config check [FILE]
+
+show   list each option of logspool.install() with its value for a program that starts here, and where it is set
+check  list each fault of the variables and the file, or of FILE, with its repair
+
+An option is a variable, as LOGSPOOL_QUEUE_BYTES=65536, or a key in the TOML file that LOGSPOOL_CONFIG names. Without
+that variable the file is pyproject.toml in the current folder, with the table [tool.logspool]. An argument of install()
+comes first, then the variable, then the file.
+
+exit status: 0 no fault, 1 faults (on stderr), 2 usage
+""",
+    "preset": """\
+usage: python -m logspool preset
+       python -m logspool preset NAME [--file PATH] [--json] [--level LEVEL]
+
+Print the configuration of a framework for logging.config.dictConfig as JSON, or list the frameworks and how each of
+them loads it: `python -m logspool preset vllm > logging.json`. With it the framework runs with logspool installed and
+writes the lines that it writes without.
+
+  --file PATH              write to this file instead of the console
+  --json                   write a JSON object per line instead of the framework's format
+  --level LEVEL            level of the framework's loggers, by default INFO
+
+exit status: 0 printed, 2 usage
 """,
     "recover": """\
 usage: python -m logspool recover [DIR]
@@ -109,6 +141,14 @@ def main(arguments: Sequence[str]) -> int:
         from logspool import _run
 
         return _run.main(rest)
+    if command == "config":
+        from logspool import _config
+
+        return _config.main(rest)
+    if command == "preset":
+        from logspool import _preset
+
+        return _preset.main(rest)
     if command == "doctor":
         from logspool import _doctor
 

@@ -15,6 +15,7 @@ import os
 import stat
 import sys
 import threading
+import types
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -96,13 +97,30 @@ class Refusal(NamedTuple):
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     """Return the method that is replaced on the handler itself, or say that its lock has another type; None if
     neither."""
-    name = first_in(vars(handler), called)
+    own = vars(handler)
+    if _is_flush_of_stream(handler, own.get("flush")):
+        called = tuple(name for name in called if name != "flush")
+    name = first_in(own, called)
     if name is not None:
         return f"{name} is replaced on the handler"
     # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
     if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
         return f"its lock is a {type(handler.lock).__qualname__}"
     return None
+
+
+def _is_flush_of_stream(handler: Any, flush: Any) -> bool:
+    """Return whether a handler got its stream's own method `flush`, as by transformers and other libraries.
+
+    It does what the handler's method does, and the queue needs neither.
+    """
+    stream = getattr(handler, "stream", None)
+    return (
+        type(stream) is io.TextIOWrapper
+        and type(flush) is types.BuiltinMethodType
+        and flush.__self__ is stream
+        and flush.__name__ == "flush"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _advice, _keeper, _messages, _native, _options, _stats
+from logspool import _advice, _configuration, _keeper, _messages, _native, _options, _stats
 
 # `typing` is slow to import; type checkers recognise this name by its spelling.
 TYPE_CHECKING = False
@@ -101,7 +101,7 @@ def queue_dir() -> str:
 
 def _chosen() -> str | None:
     options = _stats.options_in_force()
-    return options["queue_dir"] if options is not None else os.environ.get("LOGSPOOL_QUEUE_DIR")
+    return options["queue_dir"] if options is not None else _configuration.text_of("queue_dir")
 
 
 def _is_named() -> bool:

@@ -26,7 +26,7 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """
 
     def __init__(self, stream: Any = None, **options: Any) -> None:
-        _install.stand_alone(StreamHandler, options)
+        _install.stand_alone(StreamHandler, options, has_stock=True)
         super().__init__(stream)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -59,7 +59,7 @@ class FileHandler(logging.FileHandler):
         errors: str | None = None,
         **options: Any,
     ) -> None:
-        _install.stand_alone(FileHandler, options)
+        _install.stand_alone(FileHandler, options, has_stock=True)
         super().__init__(filename, mode, encoding, delay, errors)
 
 
@@ -204,8 +204,10 @@ STREAM_METHODS = {
     "handleError": "Handler",
 }
 
-make_native(FileHandler, {**STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
-make_native(StreamHandler, {**STREAM_METHODS, "close": "Handler"})
+# For a comparison with stock logging these two are their stock classes. The others do what no stock class does.
+if not _install.is_off():
+    make_native(FileHandler, {**STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
+    make_native(StreamHandler, {**STREAM_METHODS, "close": "Handler"})
 make_native(
     SinkHandler,
     {"emit": "SinkHandler", "flush": "SinkHandler", "close": "Handler", "handleError": "Handler"},

@@ -19,6 +19,7 @@ from logspool import (
     _adapters,
     _adopt,
     _bind,
+    _configuration,
     _endings,
     _formatting,
     _install_options,
@@ -55,6 +56,7 @@ _hooks: dict[tuple[type, str], Any] = {}
 
 
 # `make generated` writes the signature and the Args from the core's table of options.
+@_configuration.completed
 @_options.known_only
 def install(
     *,
@@ -85,7 +87,8 @@ def install(
     write to a file or a console keep being the same objects, but their output goes through a queue in shared memory
     and is written by a thread that never takes the interpreter's lock. What is customised goes on working as it
     did. Call it before or after `basicConfig` or `dictConfig`; again with the same options it does nothing.
-    `LOGSPOOL=off` in the environment makes it do nothing. Thread-safe.
+    `LOGSPOOL=off` in the environment makes it do nothing. An option that is not passed comes from the environment
+    variable of its name, as `LOGSPOOL_QUEUE_BYTES`, or from a file: see docs/how-to/configure.md. Thread-safe.
 
     Args:
         durability: How safe the record of a returned call is. `"memory"`: queued on the heap. `"process"`: on tmpfs,
@@ -134,12 +137,12 @@ def install(
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
-        ValueError: a value out of range, or one that another option rules out.
+        ValueError: a value out of range, or one that another option rules out; a variable or a file that is wrong.
         RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
             this process has its queue.
     """
     options = _install_options.checked(dict(locals()))
-    if os.environ.get("LOGSPOOL") == "off":
+    if is_off():
         return
     with _adopt.installing:
         _install(options)
@@ -252,10 +255,16 @@ _alone_given: dict[str, Any] = {}
 _own_made = False
 
 
-def stand_alone(handler: type, options: dict[str, Any]) -> None:
+def is_off() -> bool:
+    """Return whether the environment turns logspool off."""
+    return os.environ.get("LOGSPOOL") == "off"
+
+
+def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = False) -> None:
     """Let one of logspool's own handlers use the queue without `install()`. Called when the handler is made.
 
-    A process has one queue. The first handler, or `install()`, determines the options of the queue.
+    A process has one queue. The first handler, or `install()`, determines the options of the queue. With `LOGSPOOL=off`
+    a handler that is a stock one otherwise (`has_stock`) has no queue.
 
     Raises:
         TypeError, ValueError: as `install()`.
@@ -264,7 +273,12 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
     global _alone, _own_made
     owner = handler.__name__
     check_names(handler, options)
-    checked = _install_options.checked(options)
+    if has_stock and is_off():
+        _install_options.checked(options)
+        return
+    settings = _configuration.in_force(options)
+    wanted = {**{name: setting.value for name, setting in settings.items()}, **options}
+    checked = _install_options.checked(wanted)
     with _adopt.installing:
         in_force = _in_force or _alone
         if in_force is not None:
@@ -275,11 +289,10 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
                     "give them to install() or to the first handler"
                 )
         connect()
-        if options.get("keeper"):
+        if wanted.get("keeper"):
             _start_keeper(checked)
         if in_force is None:
-            # The environment may set a folder for the queue, too.
-            if options or checked["queue_dir"] is not None:
+            if wanted:
                 _native.configure(checked)
             _alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
@@ -287,9 +300,9 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         _watch()
         _endings.begin_alone()
         # Without `install()`, logspool changes signal handlers only if the option requests it.
-        if options.get("crash_signals"):
+        if wanted.get("crash_signals"):
             _endings.watch_crashes()
-        if options.get("uncaught"):
+        if wanted.get("uncaught"):
             _endings.watch_uncaught()
 
 

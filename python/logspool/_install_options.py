@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 
 @functools.cache
+def rows() -> list[dict[str, Any]]:
+    """Return the core's row of each option of `install()`."""
+    return _native.install_options()
+
+
+@functools.cache
 def shapes() -> dict[str, str]:
     """Return a dict from each option of `install()` to the shape of its values."""
-    return {row["name"]: row["shape"] for row in _native.install_options()}
+    return {row["name"]: row["shape"] for row in rows()}
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:

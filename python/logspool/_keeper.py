@@ -21,9 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Name of an environment variable. Its value is "off", or names the process and the folder for which
-#: `python -m logspool run` has started a keeper.
+#: The variable of the option `keeper`. "off" also overrides the argument `keeper=True`.
 VARIABLE = "LOGSPOOL_KEEPER"
+
+#: A variable that names the process and the folder for which `python -m logspool run` has started a keeper.
+KEPT = "LOGSPOOL_KEPT"
 
 #: The Python program of the keeper. It imports only frozen modules, so the only file that it reads is the native
 #: module.
@@ -52,8 +54,7 @@ def is_off() -> bool:
 
 def below_run() -> bool:
     """Return whether this process itself, not its parent, was started by `run` with a keeper."""
-    word = os.environ.get(VARIABLE, "off")
-    return word != "off" and word.startswith(f"{_identity()}:")
+    return not is_off() and os.environ.get(KEPT, "").startswith(f"{_identity()}:")
 
 
 def ensure(folder: str) -> None:
@@ -63,7 +64,7 @@ def ensure(folder: str) -> None:
         OSError: no keeper can be started; `strerror` says why.
     """
     word = f"{_identity()}:{os.path.abspath(folder)}"
-    if is_off() or word in _started or os.environ.get(VARIABLE) == word:
+    if is_off() or word in _started or os.environ.get(KEPT) == word:
         return
     _start(os.path.abspath(folder))
     _started.add(word)
@@ -71,7 +72,7 @@ def ensure(folder: str) -> None:
 
 def note(environment: dict[str, str], folder: str) -> None:
     """Set the variable, so that the program that this process executes knows of its keeper for this folder."""
-    environment[VARIABLE] = f"{_identity()}:{os.path.abspath(folder)}"
+    environment[KEPT] = f"{_identity()}:{os.path.abspath(folder)}"
 
 
 def command() -> tuple[tuple[list[bytes], list[bytes]] | None, str]:

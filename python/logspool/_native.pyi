@@ -15,6 +15,7 @@ from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "AccessLog",
+    "CapturedLines",
     "Completions",
     "EventLoop",
     "EventRenderer",
@@ -88,6 +89,7 @@ __all__ = [
     "set_keeper_command",
     "set_own_classes",
     "set_queue_prepare",
+    "set_standard_error",
     "set_stock_formatting",
     "set_stream_offsets",
     "set_traceback",
@@ -124,6 +126,7 @@ def set_adapter_classes(is_plain: Callable[[type], bool], logger: type) -> None:
 def set_catch_up(function: Callable[[Any], None]) -> None: ...
 def set_drain(function: Callable[[float | None], bool]) -> None: ...
 def set_follow(function: Callable[[Any], bool]) -> None: ...
+def set_standard_error(descriptor: int, /) -> None: ...
 def set_stock_formatting(functions: dict[str, Any], time: ModuleType, logging: dict[str, Any], /) -> None: ...
 def set_queue_prepare(
     describe: Callable[[], tuple[bool, bool, list[Any], list[Any]]],
@@ -334,6 +337,14 @@ class AccessLog:
 
     def __new__(cls, describe: Callable[[Any], tuple[Any, ...]], /) -> Self: ...
     def write(self, logger: Any, resp: Any, req: Any, environ: Any, request_time: Any, /) -> bool: ...
+
+@final
+class CapturedLines:
+    """Reads the pipe that is in place of a descriptor, on a native thread."""
+
+    def __new__(cls, pipe: int, restored: int, original: int, max_line_bytes: int, /) -> Self: ...
+    def take(self, seconds: float, /) -> tuple[list[tuple[bytes, int]], bool]: ...
+    def dropped(self) -> int: ...
 
 @disjoint_base
 class IsoStamper:

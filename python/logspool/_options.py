@@ -147,23 +147,19 @@ def absolute(name: str, value: Any) -> str:
 
 
 def queue_dir(value: Any) -> str | None:
-    """Return the checked folder of the queue, from the option or the environment; None means the default folder."""
-    source = "queue_dir"
-    if value is None:
-        value = os.environ.get("LOGSPOOL_QUEUE_DIR") or None
-        source = "LOGSPOOL_QUEUE_DIR"
+    """Return the checked folder of the queue; None means the default folder."""
     if value is None:
         return None
-    path = absolute(source, value)
+    path = absolute("queue_dir", value)
     parent = path if os.path.isdir(path) else os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
-        raise ValueError(f"{source}={path!r} is no folder")
+        raise ValueError(f"queue_dir={path!r} is no folder")
     if not os.path.isdir(parent):
-        raise ValueError(f"{source}={path!r}: the folder {parent!r} does not exist")
+        raise ValueError(f"queue_dir={path!r}: the folder {parent!r} does not exist")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"{source}={path!r}: {parent!r} cannot be written to")
+        raise ValueError(f"queue_dir={path!r}: {parent!r} cannot be written to")
     if parent == path:
         status = os.stat(path)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise ValueError(f"{source}={path!r} must be this user's own with mode 0700: it holds records (chmod 700)")
+            raise ValueError(f"queue_dir={path!r} must be this user's own with mode 0700: it holds records (chmod 700)")
     return path

@@ -27,39 +27,96 @@ def main(arguments: Sequence[str]) -> int:
     """Run the program in this process. Returns the exit code only if that fails."""
     reports = list(arguments[:1]) == ["--report"]
     arguments = arguments[1:] if reports else arguments
-    if not arguments or list(arguments) == ["-m"]:
-        return _messages.usage("run", "name a script, or -m and a module (fix: --help)")
+    is_command = list(arguments[:1]) == ["--"]
+    if not arguments or list(arguments) in (["-m"], ["--"]):
+        return _messages.usage("run", "name a script, -m and a module, or -- and a command (fix: --help)")
     first = arguments[0]
-    if first != "-m":
+    if first not in ("-m", "--"):
         if first.startswith("-"):
             return _messages.usage(
                 "run",
-                f"no option is named {first!r}; there are --report and -m MODULE (fix: options of the interpreter go "
-                "before -m logspool, those of the program after its name)",
+                f"no option is named {first!r}; there are --report, -m MODULE and -- COMMAND (fix: options of the "
+                "interpreter go before -m logspool, those of the program after its name)",
             )
         if not os.path.exists(first):
-            return _messages.usage("run", f"cannot open {first!r}: no such file (fix: name a script, or -m MODULE)")
+            return _messages.usage("run", f"cannot open {first!r}: no such file ({_fix(first)})")
     options = interpreter_options(sys.orig_argv, len(sys.argv) - 1)
+    program = _command(arguments[1]) if is_command else sys.executable
+    if program is None:
+        return _messages.usage(
+            "run",
+            f"no command is named {arguments[1]!r}, neither beside this Python nor on the PATH (fix: install it into "
+            "this environment, or name its path)",
+        )
+    if is_command and options:
+        return _messages.usage(
+            "run",
+            f"the interpreter's options {' '.join(options)} do not reach a command (fix: omit them, or use -m MODULE)",
+        )
     environment = dict(os.environ)
     if environment.get("LOGSPOOL") != "off":
-        from logspool import _options
-
-        try:
-            _options.queue_dir(None)
-        except ValueError as error:
-            return _messages.failed("run", f"cannot install: {error}")
-        if sys.flags.ignore_environment or sys.flags.no_site:
-            return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (fix: omit them)")
-        prepare(environment)
-        if reports:
-            # The program keeps the id of this process; its children have others, and report nothing.
-            environment["LOGSPOOL_REPORT"] = str(os.getpid())
-        _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
-    if not sys.executable:
+        code = _install_below(environment, reports=reports)
+        if code:
+            return code
+    if not program:
         return _messages.failed("run", "this interpreter does not know its own program file (fix: use its full path)")
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, *options, *arguments], environment)
+    words = [*arguments[1:]] if is_command else [program, *options, *arguments]
+    try:
+        os.execve(program, words, environment)
+    except OSError as error:
+        return _messages.failed("run", f"cannot run {program!r}: {error.strerror} (fix: {_not_run(error)})")
+
+
+def _fix(name: str) -> str:
+    """Return what to type if no file has the name of the script."""
+    if _command(name) is not None:
+        return f"fix: python -m logspool run -- {name}"
+    return "fix: name a script, -m MODULE, or -- COMMAND"
+
+
+def _command(name: str) -> str | None:
+    """Return the path of a command: first from the environment of this Python, then from the PATH."""
+    import shutil
+
+    if os.sep in name:
+        return name
+    return shutil.which(name, path=os.path.dirname(sys.executable)) or shutil.which(name)
+
+
+def _not_run(error: OSError) -> str:
+    import errno
+
+    if error.errno == errno.EACCES:
+        return "make it executable by chmod +x, or name it without --"
+    if error.errno == errno.ENOEXEC:
+        return "begin it with a line such as #!/usr/bin/env python3, or name it without --"
+    return "name a command that exists"
+
+
+def _install_below(environment: dict[str, str], *, reports: bool) -> int:
+    """Let the program with this environment, and its children, install logspool. Returns an exit code; 0: done."""
+    from logspool import _configuration, _options
+
+    try:
+        settings = _configuration.in_force()
+    except ValueError as error:
+        return _messages.failed("run", f"cannot install: {error}")
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        return _messages.usage("run", "the interpreter's options -E, -I and -S keep logspool out (fix: omit them)")
+    prepare(environment)
+    configuration = _configuration.read()
+    if configuration.file is not None and configuration.is_set_by_file:
+        # Children may have another current folder.
+        environment[_configuration.FILE_VARIABLE] = configuration.file
+    if reports:
+        # The program keeps the id of this process; its children have others, and report nothing.
+        environment["LOGSPOOL_REPORT"] = str(os.getpid())
+    queue_dir = settings.get("queue_dir")
+    folder = None if queue_dir is None else _options.queue_dir(queue_dir.value)
+    _keep(environment, folder or _options.default_queue_dir())
+    return 0
 
 
 def _keep(environment: dict[str, str], folder: str) -> None:

@@ -412,5 +412,7 @@ def recover(path: str | os.PathLike[str] | None = None) -> Report:
         path = os.fspath(path)
         os.stat(path)
     elif options_in_force() is None:
-        path = os.environ.get("LOGSPOOL_QUEUE_DIR") or None
+        from logspool import _configuration
+
+        path = _configuration.text_of("queue_dir")
     return Report(**_native.recover(folder=path))

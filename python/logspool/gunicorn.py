@@ -3,7 +3,8 @@
     gunicorn --logger-class logspool.gunicorn.Logger --access-logfile access.log shop:app
 
 The class is gunicorn's own `Logger` with another `access`: native code reads only the values that `access_log_format`
-shows, and queues the line. The bytes are those of gunicorn. It calls `logspool.install()` unless the program has.
+shows, and queues the line. The bytes are those of gunicorn. It calls `logspool.install()` unless the program has, and
+on SIGUSR1 it also opens the files of the root logger again.
 
 gunicorn's own method makes the line if a subclass changes how, if a handler or a filter sees the record, for a release
 that is not known, for a format with widths or flags, and for a request with values of other types.
@@ -59,6 +60,18 @@ class Logger(glogging.Logger):
             self.error(traceback.format_exc())
             return
         super().access(resp, req, environ, request_time)
+
+    def reopen_files(self) -> None:
+        """Open all files of `logging.FileHandler` again, as on SIGUSR1; gunicorn leaves out the root logger's."""
+        super().reopen_files()
+        for handler in logging.root.handlers:
+            if isinstance(handler, logging.FileHandler) and handler.stream:
+                handler.acquire()
+                try:
+                    handler.close()
+                    handler.stream = handler._open()
+                finally:
+                    handler.release()
 
 
 #: Why gunicorn's own method makes the lines, in words; empty if native code does.

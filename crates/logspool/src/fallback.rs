@@ -18,7 +18,8 @@ use logspool_sys::fork_safe_lock::ForkSafeLock;
 use crate::chunk::Chunk;
 use crate::sinks::{self, Place, SinkInput};
 use crate::writer::Outlet;
-pub use printer::finish;
+use printer::descriptor;
+pub use printer::{finish, use_descriptor};
 
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
@@ -54,7 +55,7 @@ static RATE: ForkSafeLock<RateLimit> = ForkSafeLock::new(RateLimit { second: 0, 
 
 /// Whether the outlet writes to standard error itself.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
-    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(2)
+    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(descriptor())
 }
 
 /// Whether a line may be printed now. If not, the line counts as withheld.
@@ -104,14 +105,14 @@ fn print(line: &[u8]) -> bool {
     if is_file() {
         return printer::print(part);
     }
-    let mut poll = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let mut poll = libc::pollfd { fd: descriptor(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one valid pollfd; pointer and length are of one slice.
-    unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(poll.fd, part.as_ptr().cast(), part.len()) > 0 }
 }
 
 /// Whether standard error has a file position, as files do. Unlike fstat(2), this never waits for a disk or file
 /// server.
 fn is_file() -> bool {
     // SAFETY: this call changes nothing, and the kernel checks the descriptor.
-    unsafe { libc::lseek(2, 0, libc::SEEK_CUR) >= 0 }
+    unsafe { libc::lseek(descriptor(), 0, libc::SEEK_CUR) >= 0 }
 }

@@ -45,7 +45,7 @@ class Block:
     @property
     def is_run(self) -> bool:
         """Whether it is to be run at all."""
-        return self.language in ("python", "console")
+        return self.language in ("python", "console") or self.value("file") is not None
 
     def value(self, name: str) -> "str | None":
         """Return the value of its marker of that name."""

@@ -35,7 +35,7 @@ def test_help_is_no_mistake(command):
     assert outcome.out.startswith(b"usage: python -m logspool run")
 
 
-@pytest.mark.parametrize("name", ["run", "recover", "doctor"])
+@pytest.mark.parametrize("name", ["run", "config", "preset", "recover", "doctor"])
 def test_every_command_has_its_help(command, name):
     outcome = command(name, "--help")
 
@@ -56,7 +56,10 @@ def test_a_command_of_the_service_names_what_is_missing(command, tmp_path):
     [
         (["rnu"], b"no command is named 'rnu'; the nearest one is 'run'"),
         (["xyzzy"], b"no command is named 'xyzzy'; there are "),
-        (["run"], b"name a script, or -m and a module"),
+        (["run"], b"name a script, -m and a module, or -- and a command"),
+        (["run", "--"], b"name a script, -m and a module, or -- and a command"),
+        (["run", "--", "no-such-command"], b"no command is named 'no-such-command'"),
+        (["run", "pip"], b"cannot open 'pip': no such file (fix: python -m logspool run -- pip)"),
         (["run", "--fast", "x.py"], b"no option is named '--fast'"),
         (["run", "nowhere.py"], b"cannot open 'nowhere.py': no such file"),
         (["recover", "a", "b"], b"takes one folder at most"),

@@ -254,3 +254,69 @@ def test_children_report_nothing(both, tmp_path):
     _, below = both("--report", "program.py")
 
     assert 1 == below.err.count(b"logspool: ")
+
+
+def _script(path, text):
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(0o755)
+
+
+def test_a_command_gets_it_before_its_first_line(both, tmp_path):
+    _script(tmp_path / "serve", _WHETHER + "import sys\nprint(sys.argv)\n")
+    _, below = both("--", "./serve", "--port", "80")
+
+    assert b"installed\n['./serve', '--port', '80']\n" == below.out, below.err
+
+
+def test_a_command_is_found_on_the_path_and_keeps_its_exit_status(both, tmp_path):
+    _script(tmp_path / "serve-it", _WHETHER + "raise SystemExit(7)\n")
+    _, below = both("--", "serve-it", PATH=f"{tmp_path}:/usr/bin:/bin")
+
+    assert (7, b"installed\n") == (below.status, below.out), below.err
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_workers_of_a_command_get_it_too(both, tmp_path, method):
+    (tmp_path / "worker.py").write_text(f"def child():\n{''.join(f'    {line}' for line in _WHETHER.splitlines(True))}")
+    _script(
+        tmp_path / "serve",
+        "import multiprocessing, worker\nif __name__ == '__main__':\n"
+        f"    process = multiprocessing.get_context({method!r}).Process(target=worker.child)\n"
+        "    process.start()\n    process.join()\n    raise SystemExit(process.exitcode)\n",
+    )
+    _, below = both("--", "./serve")
+
+    assert (0, b"installed\n") == (below.status, below.out), below.err
+
+
+def test_a_shell_script_passes_it_on(both, tmp_path):
+    (tmp_path / "child.py").write_text(_WHETHER)
+    (tmp_path / "start.sh").write_text(f"#!/bin/sh\nexec {sys.executable} child.py\n")
+    (tmp_path / "start.sh").chmod(0o755)
+    _, below = both("--", "./start.sh")
+
+    assert (0, b"installed\n") == (below.status, below.out), below.err
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "expected"),
+    [
+        (0o644, "#!/bin/sh\n", b"cannot run './serve': Permission denied (fix: make it executable"),
+        (0o755, "no script\n", b"cannot run './serve': Exec format error (fix: begin it with a line such as #!"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_an_error_with_its_repair(both, tmp_path, mode, text, expected):
+    (tmp_path / "serve").write_text(text)
+    (tmp_path / "serve").chmod(mode)
+    _, below = both("--", "./serve")
+
+    assert 1 == below.status
+    assert expected in below.err
+
+
+def test_options_of_the_interpreter_do_not_reach_a_command(both, tmp_path):
+    _script(tmp_path / "serve", "")
+    _, below = both("--", "./serve", options=("-X", "dev"))
+
+    assert 2 == below.status
+    assert b"the interpreter's options -X dev do not reach a command" in below.err

@@ -98,6 +98,26 @@ def test_a_file_read_right_after_the_call_may_lack_the_line(told, run_program):
     assert {"missing": 0} == json.loads(outcome.expect_success().out)
 
 
+_OWN_FLUSH = """
+stream = open("app.log", "a")
+configure(stream=stream)
+handler = logging.root.handlers[0]
+handler.flush = stream.flush
+file = open("app.log")
+missing = 0
+for number in range(300):
+    log.info("line %d", number)
+    handler.flush()
+    missing += f"line {number}\\n" not in file.read()
+tell(missing=missing)
+"""
+
+
+def test_a_flush_of_the_stream_in_place_of_the_handlers_does_not_wait(told):
+    assert {"missing": 0} == told(_OWN_FLUSH, "stock")
+    assert 0 < told(_OWN_FLUSH, "installed")["missing"]
+
+
 def test_a_message_object_is_turned_into_text_once(told):
     body = """
 class Message:

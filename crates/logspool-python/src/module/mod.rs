@@ -1,6 +1,7 @@
 //! The functions of `logspool._native` that `python/logspool/` calls. They are not on the hot path.
 
 mod asking;
+mod capturing;
 mod connecting;
 mod keeping;
 mod pools;
@@ -27,6 +28,8 @@ mod native {
         counter_names, exception_texts, metrics_text, missing_calls, orphans, paths, plans_made, recover,
         recovery_counts, running, segment_counters, sidecars, snapshot,
     };
+    #[pymodule_export]
+    use super::capturing::{PyCapturedLines, set_standard_error};
     #[pymodule_export]
     use super::connecting::{
         attribute_hook, birth_second, check_sink, connect, dict_state_offset, forget_dead, frame_self_check,

@@ -3,11 +3,25 @@
 //!
 //! The thread starts with the first line and ends when all lines are printed. A forked child starts with no lines.
 
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::sleep::sleep_interruptibly;
 use logspool_sys::threads::spawn;
+
+/// The descriptor of standard error. It is another one while lines that are written to descriptor 2 become records.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(2);
+
+/// Prints to this descriptor from now on. It stays open as long as the process lives.
+pub fn use_descriptor(descriptor: i32) {
+    DESCRIPTOR.store(descriptor, Ordering::Relaxed);
+}
+
+/// Returns the descriptor to print to.
+pub fn descriptor() -> i32 {
+    DESCRIPTOR.load(Ordering::Relaxed)
+}
 
 /// Maximum bytes of waiting lines.
 ///
@@ -58,7 +72,7 @@ fn run() {
         let mut left = text.as_slice();
         while !left.is_empty() {
             // SAFETY: pointer and length are of one slice.
-            let count = unsafe { libc::write(2, left.as_ptr().cast(), left.len()) };
+            let count = unsafe { libc::write(descriptor(), left.as_ptr().cast(), left.len()) };
             // If the file does not accept the text, the text is lost: no other output is left to try.
             let Ok(count @ 1..) = usize::try_from(count) else { break };
             left = &left[count..];

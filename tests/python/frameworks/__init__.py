@@ -1,0 +1,1 @@
+"""Frameworks with logspool in them: recipes of the pages, run with the real packages."""
