@@ -445,7 +445,6 @@ impl DescribedFormatter<'_> {
                 self.reading.asctime(py, time).ok()?
             }
         };
-        drop(attributes);
         let Part { own, .. } = part;
         dict::set(own.bind(py), &names().message, &message).ok()?;
         if let Some(asctime) = asctime {
