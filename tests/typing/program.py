@@ -1,10 +1,12 @@
 """A program that uses every exported name, for two type checkers. It is never run."""
 
 import logging
+import logging.config
 import pathlib
 
 import logspool
 import logspool.asgi
+import logspool.presets
 import logspool.wsgi
 from logspool.pool import BrokenPool, Future, Pool, PoolStats, Results, Schedule, Semaphore, Timer, as_completed
 
@@ -116,8 +118,13 @@ async def wait_for(some: Pool) -> int:
     return await some.run(double, 4)
 
 
+with logspool.capture_fd(2, logger=logging.getLogger("c"), level=lambda line: "ERROR" if line else 20) as capture:
+    captured: int = capture.lines + capture.cut + capture.dropped
+logging.config.dictConfig(logspool.presets.uvicorn(file=pathlib.Path("server.log"), json=True))
+
 # What must be an error; strict checkers complain about an ignore that is not needed.
 logspool.install(que_bytes=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 logspool.flush("soon")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+logspool.capture_fd(2, level=1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 double("two")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 pool.submit_later("soon", double, 2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
