@@ -55,7 +55,7 @@ class bind:
 
     @_by_name
     def __init__(self, /, **values: Any) -> None:
-        taken = _reserved().intersection(values)
+        taken = reserved_names().intersection(values)
         if taken:
             names = ", ".join(sorted(taken))
             raise ValueError(f"bind: {names}: LogRecord has an attribute of that name; give the field another one")
@@ -118,7 +118,8 @@ def _snapshot(value: Any) -> Any:
 _reserved_names: frozenset[str] = frozenset()
 
 
-def _reserved() -> frozenset[str]:
+def reserved_names() -> frozenset[str]:
+    """Return the names of the attributes that a LogRecord has itself, or gets from a formatter."""
     global _reserved_names
     if not _reserved_names:
         import logging

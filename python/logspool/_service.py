@@ -79,7 +79,7 @@ def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:
     """Return the entry of a record."""
     default = logging._defaultFormatter  # type: ignore[attr-defined]
-    own = _bind._reserved()
+    own = _bind.reserved_names()
     if record.exc_info and not record.exc_text:
         record.exc_text = getattr(formatter, "formatException", default.formatException)(record.exc_info)
     stack = record.stack_info

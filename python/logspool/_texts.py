@@ -57,4 +57,4 @@ class MadeText:
 
 def record_names() -> frozenset[str]:
     """Return the names that fields of `extra` may not have, including `taskName` in every version of Python."""
-    return frozenset({*_bind._reserved(), "taskName"})
+    return frozenset({*_bind.reserved_names(), "taskName"})
