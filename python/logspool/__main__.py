@@ -178,5 +178,17 @@ def main(arguments: Sequence[str]) -> int:
     return _messages.usage("", f"no command is named {command!r}; {known} (fix: --help)")
 
 
+def _main_for_a_pipe(arguments: Sequence[str]) -> int:
+    """Run `main` for a reader of the output that may have enough before its end, such as `head`."""
+    try:
+        code = main(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Python's own flush at the end must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main_for_a_pipe(sys.argv[1:]))

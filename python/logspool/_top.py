@@ -208,10 +208,6 @@ def main(arguments: Sequence[str]) -> int:
         return _messages.failed("top", str(error))
     except KeyboardInterrupt:
         return 0
-    except BrokenPipeError:
-        # The reader has enough. Python's own flush at the end must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _print_tables(view: View, options: Options) -> int:

@@ -1,5 +1,9 @@
 """`python -m logspool`: exit codes, errors and help."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from suite import programs
@@ -94,3 +98,20 @@ def test_colours_are_for_terminals_that_want_them(command):
 
     assert b"\x1b[32mok\x1b[0m" in coloured.out
     assert b"\x1b" not in plain.out
+
+
+@pytest.mark.parametrize("arguments", [["config", "show"], ["preset", "vllm"], ["doctor"], ["--help"]])
+def test_a_reader_that_has_enough_is_no_error(arguments, tmp_path, queue_dir):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "logspool", *arguments],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        cwd=tmp_path,
+        timeout=60,
+    )
+    os.close(writer)
+
+    assert (0, b"") == (done.returncode, done.stderr)
