@@ -1,4 +1,6 @@
-"""Every row of the page of guarantees and every cell of its appendix links a test, and each linked test exists."""
+"""The pages of promises link their proofs: each row of the guarantees, each cell of their appendix, each advice on
+inference services; and each linked test and section exists.
+"""
 
 import re
 from pathlib import Path
@@ -9,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EXPLAIN = ROOT / "docs" / "explain"
 ANSWERS = EXPLAIN / "guarantees.md"
 DETAIL = EXPLAIN / "guarantees-in-detail.md"
+ADVICE = EXPLAIN / "inference.md"
 
 _NUMBER = re.compile(r"\[(\d+)\]")
 _PLACE = re.compile(r"^\[(?P<number>\d+)\]: (?P<path>[^#\n]+)#(?P<name>\w+)$", re.MULTILINE)
@@ -29,7 +32,7 @@ def _is_defined(path, name):
     return path.is_file() and re.search(rf"^\s*{keyword} {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "pattern", "most"), [(ANSWERS, _LINK, 30), (DETAIL, _PLACE, 80)])
+@pytest.mark.parametrize(("page", "pattern", "most"), [(ANSWERS, _LINK, 30), (DETAIL, _PLACE, 80), (ADVICE, _LINK, 40)])
 def test_every_linked_test_exists(page, pattern, most):
     places = [(found["path"], found["name"]) for found in pattern.finditer(page.read_text(encoding="utf-8"))]
     missing = [f"{path}#{name}" for path, name in places if not _is_defined((page.parent / path).resolve(), name)]
@@ -55,6 +58,19 @@ def test_every_cell_of_the_appendix_has_a_test():
     assert [] == [row[0] for row in rows if len(row) != 6]
     assert [] == [cell for cell in cells if not _NUMBER.search(cell)]
     assert used == numbers
+
+
+def test_every_advice_has_a_proof_and_a_reason_where_it_is_wrong():
+    text = ADVICE.read_text(encoding="utf-8")
+    rows = [row for row in _rows(ADVICE) if len(row) == 5]
+    sections = {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in re.findall("^#+ (.+)$", text, re.M)}
+    figures = re.findall(r"\[figure\]\(([^)]+)\)", text)
+
+    assert [int(row[0]) for row in rows] == list(range(1, 39))
+    assert [] == [row[0] for row in rows if not re.search(r"\[(?:test|figure|how)\]\(", row[-1])]
+    assert [] == [name for name in re.findall(r"\]\(#([^)]+)\)", text) if name not in sections]
+    assert [] == [name for name in figures if "/bench/runs/" not in name or not (EXPLAIN / name).is_file()]
+    assert len(figures) > 10
 
 
 def test_the_page_of_answers_stays_short():
