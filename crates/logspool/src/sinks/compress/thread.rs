@@ -203,9 +203,23 @@ impl CompressionWork {
         Ok(None)
     }
 
-    /// Cleans up after dead processes: removes `.part` files without a backup, and plain files with a compressed copy.
+    /// Cleans up after dead processes: removes plain files with a compressed copy, and `.part` files without a backup.
     /// Returns false if the lock of the live file was not available.
     fn sweep(&self) -> io::Result<bool> {
+        let has_both = |path: &Path| path.to_str().is_some_and(forms::any_exists);
+        if scan::look(&self.task)?.plain.iter().any(|backup| has_both(&backup.path)) {
+            let settled = while_nobody_rotates(&self.task, &is_asked_to_leave, || {
+                scan::look(&self.task)?
+                    .plain
+                    .iter()
+                    .filter_map(|backup| backup.path.to_str())
+                    .try_for_each(forms::settle)
+            })?;
+            if settled.is_none() {
+                return Ok(false);
+            }
+        }
+        // Only now: a process may have begun to compress a plain file of which there was a copy already.
         let found = scan::look(&self.task)?;
         for (path, inode) in &found.begun {
             let is_to_come = found.plain.iter().any(|backup| backup.inode == *inode)
@@ -214,13 +228,6 @@ impl CompressionWork {
                 job::remove_dead(path)?;
             }
         }
-        let has_both = |path: &Path| path.to_str().is_some_and(forms::any_exists);
-        if !found.plain.iter().any(|backup| has_both(&backup.path)) {
-            return Ok(true);
-        }
-        let settled = while_nobody_rotates(&self.task, &is_asked_to_leave, || {
-            scan::look(&self.task)?.plain.iter().filter_map(|backup| backup.path.to_str()).try_for_each(forms::settle)
-        })?;
-        Ok(settled.is_some())
+        Ok(true)
     }
 }
