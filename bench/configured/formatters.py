@@ -27,7 +27,7 @@ class LocalTime(logging.Formatter):
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         """Return the time of the record."""
-        return datetime.fromtimestamp(record.created).isoformat()
+        return datetime.fromtimestamp(record.created).isoformat(timespec="microseconds")
 
 
 class OneLineException(logging.Formatter):
