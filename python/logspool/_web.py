@@ -103,6 +103,42 @@ class RequestLog:
         )
 
 
+class Middleware:
+    """The options that the middlewares for ASGI and WSGI share."""
+
+    #: The name in messages.
+    _NAME = ""
+
+    def __init__(
+        self,
+        app: Any,
+        *,
+        logger: str | logging.Logger = "logspool.access",
+        request_id_header: str | None = "X-Request-ID",
+        trust_request_id: bool = True,
+        headers: Iterable[str] = (),
+        response_headers: Iterable[str] = (),
+        reveal: Iterable[str] = (),
+        replace_server_log: bool = False,
+    ) -> None:
+        self._log = RequestLog(
+            self._NAME,
+            app,
+            logger=logger,
+            request_id_header=request_id_header,
+            trust_request_id=trust_request_id,
+            headers=headers,
+            response_headers=response_headers,
+            reveal=reveal,
+            replace_server_log=replace_server_log,
+        )
+        self.app = app
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what each request needs of the options."""
+
+
 class WebRequest:
     """One request from its first to its last byte. Used by one thread or task at a time."""
 

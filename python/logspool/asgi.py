@@ -10,8 +10,6 @@ Works with every framework and server of ASGI 3, and imports no framework.
 
 from __future__ import annotations
 
-import logging
-
 from logspool import _monitor, _web
 from logspool._web import django_route, request_id, set_route
 
@@ -19,7 +17,6 @@ from logspool._web import django_route, request_id, set_route
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 __all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route"]
@@ -27,7 +24,7 @@ __all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route
 _RESPONSE_ENDS = ("http.response.pathsend", "http.response.zerocopysend")
 
 
-class Middleware:
+class Middleware(_web.Middleware):
     """Bind the fields of a request to all of its records, and log one access record for it.
 
     Each record in a request carries `request_id`, `method`, `route`, `client`, and with a `traceparent` header or a
@@ -50,30 +47,9 @@ class Middleware:
         TypeError, ValueError: an argument has a wrong type or value; the text says what to write instead.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        *,
-        logger: str | logging.Logger = "logspool.access",
-        request_id_header: str | None = "X-Request-ID",
-        trust_request_id: bool = True,
-        headers: Iterable[str] = (),
-        response_headers: Iterable[str] = (),
-        reveal: Iterable[str] = (),
-        replace_server_log: bool = False,
-    ) -> None:
-        self._log = _web.RequestLog(
-            "logspool.asgi.Middleware",
-            app,
-            logger=logger,
-            request_id_header=request_id_header,
-            trust_request_id=trust_request_id,
-            headers=headers,
-            response_headers=response_headers,
-            reveal=reveal,
-            replace_server_log=replace_server_log,
-        )
-        self.app = app
+    _NAME = "logspool.asgi.Middleware"
+
+    def _prepare(self) -> None:
         self._read = {name.encode("ascii"): name for name in self._log.read}
         self._id_header = self._log.id_header.encode("ascii")
         self._id_header_name = self._log.id_header_name.encode("ascii")

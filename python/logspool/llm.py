@@ -33,7 +33,7 @@ __all__ = ["Request", "request"]
 #: are of its first tokens.
 MAX_TIMES = 65_536
 
-#: The fields of a record, and what it has besides them.
+#: Names of the fields that a record has by itself.
 _OWN = (
     "model",
     "outcome",

@@ -10,7 +10,6 @@ Works with every framework and server of WSGI (PEP 3333), and imports no framewo
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from logspool import _monitor, _web
@@ -20,7 +19,7 @@ from logspool._web import django_route, request_id, set_route
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
 __all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route"]
@@ -29,7 +28,7 @@ __all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route
 _WITHOUT_BODY = (204, 304)
 
 
-class Middleware:
+class Middleware(_web.Middleware):
     """Bind the fields of a request to all of its records, and log one access record for it.
 
     Each record in a request carries `request_id`, `method`, `route`, `client`, and with a `traceparent` header or a
@@ -52,32 +51,11 @@ class Middleware:
         TypeError, ValueError: an argument has a wrong type or value; the text says what to write instead.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        *,
-        logger: str | logging.Logger = "logspool.access",
-        request_id_header: str | None = "X-Request-ID",
-        trust_request_id: bool = True,
-        headers: Iterable[str] = (),
-        response_headers: Iterable[str] = (),
-        reveal: Iterable[str] = (),
-        replace_server_log: bool = False,
-    ) -> None:
-        self._log = _web.RequestLog(
-            "logspool.wsgi.Middleware",
-            app,
-            logger=logger,
-            request_id_header=request_id_header,
-            trust_request_id=trust_request_id,
-            headers=headers,
-            response_headers=response_headers,
-            reveal=reveal,
-            replace_server_log=replace_server_log,
-        )
-        self.app = app
+    _NAME = "logspool.wsgi.Middleware"
+
+    def _prepare(self) -> None:
         self._read = [(name, _environ_key(name)) for name in self._log.read]
-        _follow_flask(app)
+        _follow_flask(self.app)
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         """Serve one request. Called by the server."""

@@ -5,7 +5,7 @@
 //! takes them. After the end of the capture, processes that inherited the pipe may still write to it: the thread copies
 //! these bytes to the original descriptor.
 //!
-//! A forked child has no such thread, and so must not use what it inherited.
+//! A forked child does not have this thread. It must not use an inherited [`CapturedLines`].
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,4 +1,4 @@
-"""The middlewares for ASGI and WSGI keep what they promise, called without a framework or a server."""
+"""The middlewares for ASGI and WSGI, called directly, without a framework or a server."""
 
 import pytest
 

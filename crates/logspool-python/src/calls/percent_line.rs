@@ -5,7 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::calls::pieces::small_int;
 use crate::interpreter::dict;
@@ -84,7 +85,7 @@ fn find(format: Object<'_, '_>) -> Option<Arc<PercentFormat>> {
             return Some(known.clone());
         }
     }
-    let parts = object::utf8(format).and_then(|text| parse(std::str::from_utf8(text).ok()?));
+    let parts = object::utf8(format).and_then(|text| parse(format.py(), std::str::from_utf8(text).ok()?));
     let made = Arc::new(PercentFormat { format: Owned::of(&format), parts });
     // Dropped after the lock is released.
     let _gone = {
@@ -97,7 +98,7 @@ fn find(format: Object<'_, '_>) -> Option<Arc<PercentFormat>> {
 }
 
 /// Reads a format; `None` if it has a placeholder of another kind.
-fn parse(format: &str) -> Option<Vec<PercentPart>> {
+fn parse(py: Python<'_>, format: &str) -> Option<Vec<PercentPart>> {
     let mut parts = Vec::new();
     let mut rest = format;
     while let Some((text, after)) = rest.split_once('%') {
@@ -126,25 +127,18 @@ fn parse(format: &str) -> Option<Vec<PercentPart>> {
             b'd' => true,
             _ => return None,
         };
-        parts.push(PercentPart::Value(Placeholder { name: interned(name)?, is_number, width, is_left }));
+        parts.push(PercentPart::Value(Placeholder {
+            name: Owned::of(&PyString::intern(py, name)),
+            is_number,
+            width,
+            is_left,
+        }));
         rest = &after[1..];
     }
     if !rest.is_empty() {
         parts.push(PercentPart::Text(rest.to_owned()));
     }
     Some(parts)
-}
-
-/// The interned `str` of a name.
-fn interned(name: &str) -> Option<Owned> {
-    let name = std::ffi::CString::new(name).ok()?;
-    // SAFETY: a NUL-terminated text; `find` is called by attached threads. A new reference or null with an error set.
-    let made = unsafe { Owned::steal(ffi::PyUnicode_InternFromString(name.as_ptr())) };
-    if made.is_none() {
-        // SAFETY: the thread is attached, as above.
-        unsafe { ffi::PyErr_Clear() };
-    }
-    made
 }
 
 impl Placeholder {

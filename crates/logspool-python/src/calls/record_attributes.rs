@@ -55,7 +55,7 @@ impl RecordAttributes<'_, '_> {
     /// True if an attribute has the value at this address.
     #[inline]
     pub fn is_at(&self, name: &Owned, address: usize) -> bool {
-        dict::get(self.own, name).is_some_and(|found| found.as_ptr() as usize == address)
+        dict::has_at(self.own, name, address)
     }
 
     /// An attribute whose value is an exact `str`.

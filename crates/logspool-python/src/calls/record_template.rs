@@ -117,8 +117,7 @@ impl RecordTemplate {
     pub fn has_place_of(&self, attributes: Object<'_, '_>, shows_file: bool) -> bool {
         let compared = if shows_file { self.place.len() } else { INDEPENDENT };
         let mut places = place_names().into_iter().zip(self.place).take(compared);
-        places
-            .all(|(name, address)| dict::get(attributes, name).is_some_and(|found| found.as_ptr() as usize == address))
+        places.all(|(name, address)| dict::has_at(attributes, name, address))
     }
 }
 

@@ -56,6 +56,12 @@ pub fn get(dict: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     found
 }
 
+/// True if a dict whose keys are `str` has the object at this address as the value of a name.
+#[inline]
+pub fn has_at(dict: Object<'_, '_>, name: &Owned, address: usize) -> bool {
+    get(dict, name).is_some_and(|found| found.as_ptr() as usize == address)
+}
+
 /// Sets the value of a name in a dict whose keys are `str`.
 ///
 /// # Errors
