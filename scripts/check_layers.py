@@ -22,10 +22,11 @@ MAY_USE = {
     "logspool_lanes": {"logspool_sys", "logspool_record"},
     "logspool_spool": {"logspool_sys"},
     "logspool_pool": {"logspool_sys"},
+    "logspool_rules": {"logspool_record"},
     "logspool": BELOW_THE_CORE,
     "logspool_abi": {"logspool", *BELOW_THE_CORE},
     "logspool_c": {"logspool_abi"},
-    "logspool_python": {"logspool", "logspool_abi", *BELOW_THE_CORE},
+    "logspool_python": {"logspool", "logspool_abi", "logspool_rules", *BELOW_THE_CORE},
     "logspool_decode": {"logspool_record"},
     "logspool_server": {"logspool", "logspool_decode", *BELOW_THE_CORE},
 }

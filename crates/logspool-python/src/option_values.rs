@@ -39,6 +39,7 @@ fn read(row: &OptionRow, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
         OptionShape::Text | OptionShape::Choice(_) if is_text => OptionValue::Text(value.extract()?),
         OptionShape::Path if is_text => OptionValue::Path(value.extract()?),
         OptionShape::Levels if value.is_instance_of::<PyList>() => OptionValue::Levels(value.extract()?),
+        OptionShape::Texts if value.is_instance_of::<PyList>() => OptionValue::Texts(value.extract()?),
         shape => {
             // Quotes a text in the same way as the core does.
             let shown = match value.extract::<String>() {
@@ -67,6 +68,7 @@ pub fn shown<'py>(py: Python<'py>, value: OptionValue) -> PyResult<Bound<'py, Py
         OptionValue::Text(value) => PyString::new(py, &value).into_any(),
         OptionValue::Path(value) => value.as_os_str().into_pyobject(py)?.into_any(),
         OptionValue::Levels(value) => PyList::new(py, value)?.into_any(),
+        OptionValue::Texts(value) => PyList::new(py, value)?.into_any(),
     })
 }
 
@@ -95,6 +97,7 @@ pub fn rows<'py>(py: Python<'py>, rows: &[OptionRow]) -> PyResult<Bound<'py, PyL
             OptionShape::Whole => ("whole", &[]),
             OptionShape::Seconds => ("seconds", &[]),
             OptionShape::Levels => ("levels", &[]),
+            OptionShape::Texts => ("texts", &[]),
             OptionShape::Choice(words) => ("choice", words),
         };
         dict.set_item("shape", shape)?;

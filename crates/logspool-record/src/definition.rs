@@ -120,6 +120,8 @@ pub enum OptionValue {
     Path(PathBuf),
     /// Numbers of levels.
     Levels(Vec<u16>),
+    /// Several texts.
+    Texts(Vec<String>),
 }
 
 impl std::fmt::Display for OptionValue {
@@ -132,6 +134,7 @@ impl std::fmt::Display for OptionValue {
             Self::Text(text) => write!(formatter, "{text:?}"),
             Self::Path(path) => write!(formatter, "{path:?}"),
             Self::Levels(levels) => write!(formatter, "{levels:?}"),
+            Self::Texts(texts) => write!(formatter, "{texts:?}"),
         }
     }
 }

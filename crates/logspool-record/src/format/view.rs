@@ -195,6 +195,11 @@ impl<'a> ParsedRecord<'a> {
         self.time_ns
     }
 
+    /// The formatted traceback.
+    pub const fn exception(&self) -> Option<&'a str> {
+        self.exception
+    }
+
     /// The call site, if the record names one.
     pub fn site(&self) -> Option<&CompiledSite> {
         self.inline_site.as_deref().or(self.site)

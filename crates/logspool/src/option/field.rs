@@ -146,6 +146,24 @@ impl OptionField for Vec<u16> {
     }
 }
 
+/// Texts. An absent value means none.
+impl OptionField for Vec<String> {
+    const SHAPE: OptionShape = OptionShape::Texts;
+    const IS_OPTIONAL: bool = true;
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        match value {
+            OptionValue::Nothing => Ok(Self::new()),
+            OptionValue::Texts(texts) => Ok(texts.clone()),
+            other => Err(format!("{other} is no collection of texts")),
+        }
+    }
+
+    fn to_value(&self) -> OptionValue {
+        OptionValue::Texts(self.clone())
+    }
+}
+
 impl<T: OptionField> OptionField for Option<T> {
     const SHAPE: OptionShape = T::SHAPE;
     const IS_OPTIONAL: bool = true;

@@ -39,6 +39,8 @@ pub enum OptionShape {
     Seconds,
     /// Levels, by number or name.
     Levels,
+    /// Several texts.
+    Texts,
     /// One word of this list.
     Choice(&'static [&'static str]),
 }
@@ -148,6 +150,7 @@ impl OptionRow {
             (OptionShape::Path, OptionValue::Text(_) | OptionValue::Path(_)) => Ok(()),
             (OptionShape::Switch, OptionValue::Switch(_)) => Ok(()),
             (OptionShape::Levels, OptionValue::Levels(_)) => Ok(()),
+            (OptionShape::Texts, OptionValue::Texts(_)) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) if words.contains(&word.as_str()) => Ok(()),
             (OptionShape::Choice(words), OptionValue::Text(word)) => {
                 Err(OptionError::Value(match nearest(word, words.iter().copied()) {
@@ -193,6 +196,7 @@ impl OptionRow {
             OptionShape::Whole => &format!("a whole number{unit}{}", self.unit),
             OptionShape::Seconds => &format!("a number{unit}{}", self.unit),
             OptionShape::Levels => "a collection of levels",
+            OptionShape::Texts => "a collection of texts",
         };
         OptionError::Type(format!("{name} must be {wanted}, not {value}"))
     }

@@ -1,8 +1,8 @@
 //! The options of `install()`, and their rows.
 //!
 //! Each option needs only its row. The signature of `logspool.install`, its docstring, its checks and its reference
-//! page are generated from the rows (`make generated`). The bindings read `keeper`, `crash_signals`, `uncaught` and
-//! `defer_formatting`. Nothing reads `flush_interval` and `flush_records`: the collector looks for records so often that
+//! page are generated from the rows (`make generated`). The bindings read `keeper`, `crash_signals`, `uncaught`,
+//! `defer_formatting` and the options of the rules (`redact_keys` and those after it). Nothing reads `flush_interval` and `flush_records`: the collector looks for records so often that
 //! every allowed value is met.
 
 use std::path::PathBuf;
@@ -71,6 +71,24 @@ crate::options! {
         /// Run formatters that only Python can run on a thread, not in the call: see `logspool.deferred`. A kill loses
         /// the records that wait for it.
         pub defer_formatting: bool = Switch(false),
+        /// Names of fields whose values become `[REDACTED]` before the record is queued, also as `key=value` in texts. A
+        /// name is also the end of a longer one: `token` is in `access_token`. `"default"` stands for ten usual names.
+        pub redact_keys: Vec<String> = Nothing,
+        /// Regular expressions of texts that become `[REDACTED]`: their groups, or all of a match. `"default"` stands
+        /// for five usual ones. Look-around and references to groups are refused, because they can take exponential time.
+        pub redact_patterns: Vec<String> = Nothing,
+        /// Show control characters of messages and fields as `\n`, `\x1b`, so that no text can forge a line or control a
+        /// terminal. Lines of formatters that only Python can run stay as they are.
+        pub escape_control: bool = Switch(false),
+        // Chosen: longer windows than an hour would hide for how long a fault has lasted.
+        /// Leave out a record for this long if its place, level, message and traceback equal an earlier one; then a record
+        /// says how many. 0: keep all.
+        pub deduplicate: Duration [seconds 0.0..=3600.0] = Seconds(0.0),
+        /// Records per second below ERROR that one place in the program may log; then a record says how many were left
+        /// out. 0: no limit.
+        pub rate_limit: u32 ["records a second", 0..=1000000000] = Whole(0),
+        /// Rules of sampling, as `"0.1 logger=uvicorn.access keep=status>=400"`: see docs/how-to/keep-logs-clean.md.
+        pub sample: Vec<String> = Nothing,
         ;
         /// Maximum bytes of the overflow files of stalled sinks. `None`: the lesser of 256 MiB and 1/4 of the free
         /// tmpfs.
@@ -101,6 +119,12 @@ const CHANGEABLE: &[&str] = &[
     "crash_signals",
     "uncaught",
     "defer_formatting",
+    "redact_keys",
+    "redact_patterns",
+    "escape_control",
+    "deduplicate",
+    "rate_limit",
+    "sample",
 ];
 
 /// How long records of ERROR and above, or of the chosen levels, may wait for room. If no value is given, the default
