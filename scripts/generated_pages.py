@@ -11,7 +11,15 @@ from logspool import _native
 
 ROOT = Path(__file__).resolve().parent.parent
 
-TYPES = {"text": "text", "path": "path", "switch": "bool", "whole": "int", "seconds": "float", "levels": "levels"}
+TYPES = {
+    "text": "text",
+    "path": "path",
+    "switch": "bool",
+    "whole": "int",
+    "seconds": "float",
+    "levels": "levels",
+    "texts": "texts",
+}
 
 #: The types as a checker of types reads them.
 ANNOTATIONS = {
@@ -22,6 +30,7 @@ ANNOTATIONS = {
     "whole": "int",
     "seconds": "float",
     "levels": "Collection[int | str]",
+    "texts": "Collection[str]",
 }
 
 TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|---|\n"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from logspool._install import flush, install, uninstall
     from logspool._json import JSONFormatter
     from logspool._native import __version__ as __version__
+    from logspool._once import debug_once, error_once, info_once, log_once, warning_once
     from logspool._rotating_handlers import RotatingFileHandler, TimedRotatingFileHandler
     from logspool._stats import (
         DeferredStats,
@@ -60,14 +61,19 @@ __all__ = [
     "TimedRotatingFileHandler",
     "bind",
     "capture_fd",
+    "debug_once",
     "deferred",
+    "error_once",
     "flush",
     "health",
+    "info_once",
     "install",
+    "log_once",
     "metrics_text",
     "recover",
     "stats",
     "uninstall",
+    "warning_once",
 ]
 
 _HOMES = {
@@ -92,14 +98,19 @@ _HOMES = {
     "TimedRotatingFileHandler": "_rotating_handlers",
     "bind": "_bind",
     "capture_fd": "_capture",
+    "debug_once": "_once",
     "deferred": "_deferring",
+    "error_once": "_once",
     "flush": "_install",
     "health": "_health",
+    "info_once": "_once",
     "install": "_install",
+    "log_once": "_once",
     "metrics_text": "_stats",
     "recover": "_stats",
     "stats": "_stats",
     "uninstall": "_install",
+    "warning_once": "_once",
 }
 
 

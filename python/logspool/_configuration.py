@@ -232,6 +232,8 @@ def _from_text(name: str, shape: str, text: str) -> Any:
         return _SWITCHES[text.lower()]
     if shape == "levels":
         return _levels(text.split(","))
+    if shape == "texts":
+        return _texts(text)
     kind = {"whole": (int, "a whole number"), "seconds": (float, "a number of seconds")}.get(shape)
     if kind is None:
         return text
@@ -239,6 +241,21 @@ def _from_text(name: str, shape: str, text: str) -> Any:
         return kind[0](text)
     except ValueError:
         raise ValueError(f"must be {kind[1]}, not {text!r}") from None
+
+
+def _texts(text: str) -> list[str]:
+    """Return the texts of a JSON list, or those between semicolons."""
+    if text.lstrip().startswith("["):
+        import json
+
+        try:
+            texts = json.loads(text)
+        except ValueError:
+            # A regular expression may begin with a bracket, too.
+            texts = None
+        if isinstance(texts, list):
+            return texts
+    return [part for part in map(str.strip, text.split(";")) if part]
 
 
 def _levels(words: list[str]) -> list[int | str]:

@@ -80,6 +80,12 @@ def install(
     crash_signals: bool = True,
     uncaught: bool = False,
     defer_formatting: bool = False,
+    redact_keys: Collection[str] | None = None,
+    redact_patterns: Collection[str] | None = None,
+    escape_control: bool = False,
+    deduplicate: float = 0.0,
+    rate_limit: int = 0,
+    sample: Collection[str] | None = None,
 ) -> None:
     """Take every logger of this process off the hot path, in place.
 
@@ -134,6 +140,20 @@ def install(
             was set before.
         defer_formatting: Run formatters that only Python can run on a thread, not in the call: see `logspool.deferred`.
             A kill loses the records that wait for it.
+        redact_keys: Names of fields whose values become `[REDACTED]` before the record is queued, also as `key=value`
+            in texts. A name is also the end of a longer one: `token` is in `access_token`. `"default"` stands for ten
+            usual names.
+        redact_patterns: Regular expressions of texts that become `[REDACTED]`: their groups, or all of a match.
+            `"default"` stands for five usual ones. Look-around and references to groups are refused, because they can
+            take exponential time.
+        escape_control: Show control characters of messages and fields as `\n`, `\x1b`, so that no text can forge a line
+            or control a terminal. Lines of formatters that only Python can run stay as they are.
+        deduplicate: Leave out a record for this long if its place, level, message and traceback equal an earlier one;
+            then a record says how many. 0: keep all. Allowed: 0 to 3,600 seconds.
+        rate_limit: Records per second below ERROR that one place in the program may log; then a record says how many
+            were left out. 0: no limit. Allowed: 0 to 1,000,000,000 records a second.
+        sample: Rules of sampling, as `"0.1 logger=uvicorn.access keep=status>=400"`: see
+            docs/how-to/keep-logs-clean.md.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.

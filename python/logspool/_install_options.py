@@ -52,6 +52,8 @@ def read(name: str, shape: str, value: Any) -> Any:
         return None
     if shape == "levels":
         return _levels(name, value)
+    if shape == "texts":
+        return _texts(name, value)
     return _options.absolute(name, value) if shape == "path" else value
 
 
@@ -63,6 +65,16 @@ def _check_spool_dir(path: str) -> None:
         raise ValueError(f"spool_dir={path!r}: {there!r} is no folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(f"spool_dir={path!r}: {there!r} cannot be written to")
+
+
+def _texts(option: str, value: Any) -> list[str]:
+    if isinstance(value, str):
+        raise TypeError(f"{option} must be a collection of texts, not {value!r}; write [{value!r}]")
+    texts = list(value)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{option} must be a collection of texts, not one with {text!r}")
+    return texts
 
 
 def _levels(option: str, value: Any) -> list[int]:

@@ -67,6 +67,7 @@ __all__ = [
     "native_method",
     "native_methods",
     "note_bound_fields",
+    "note_once",
     "object_words",
     "opened_anew",
     "orphans",
@@ -78,6 +79,7 @@ __all__ = [
     "recovery_counts",
     "register_exit_drain",
     "remove_crash_drain",
+    "rule_counts",
     "run_timers",
     "running",
     "segment_counters",
@@ -193,6 +195,8 @@ def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 # Functions that write Python's records with the formats of the core.
 
 def json_object(members: list[tuple[Any, Any]], /) -> str: ...
+def note_once() -> None: ...
+def rule_counts() -> dict[str, int]: ...
 def queue_formatted(handler: logging.Handler, formatter: Any, record: logging.LogRecord, /) -> bool: ...
 def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes: ...
 

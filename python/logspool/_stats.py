@@ -211,6 +211,9 @@ class Stats:
         deferred: records of handlers whose formatter runs on a thread.
         exceptions: texts of exceptions by who made them: "native" code, from the kept texts of the frames, or "python",
             whose `traceback` makes those that native code may not read.
+        rules: records that the rules of `install()` have changed ("rewritten": secrets replaced or control characters
+            escaped) or left out ("sampled", "repeated", "over_rate"), and calls of the `..._once` functions that logged
+            nothing ("once"). A record that is left out is not offered, so no other counter has it.
     """
 
     installed: bool
@@ -225,6 +228,7 @@ class Stats:
     recovery_discarded: int
     deferred: DeferredStats = DeferredStats()
     exceptions: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
@@ -251,6 +255,8 @@ class Stats:
             rows.append(f"deferred: {self.deferred.formatted} formatted, {self.deferred.waiting} waiting{lost}")
         if any(self.exceptions.values()):
             rows.append("exceptions: {native} texts by native code, {python} by Python".format(**self.exceptions))
+        if any(self.rules.values()):
+            rows.append(f"rules: {', '.join(f'{number} {what}' for what, number in self.rules.items() if number)}")
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
         return "\n".join(rows)
@@ -359,6 +365,7 @@ def stats() -> Stats:
         recovery_discarded=discarded,
         deferred=DeferredStats() if deferring is None else DeferredStats(*deferring.counts()),
         exceptions=dict(zip(("native", "python"), _native.exception_texts())),
+        rules=_native.rule_counts(),
     )
 
 

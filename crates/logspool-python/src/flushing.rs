@@ -7,13 +7,9 @@ use std::time::Duration;
 use logspool::pipeline::{Flush, SyncWait};
 use pyo3::prelude::*;
 
+use crate::calls::rules;
 use crate::interpreter::leaving::detached;
-use crate::interpreter::waiting::{self, Deadline};
-
-/// Maximum length of a single wait.
-///
-/// Chosen: users do not notice a delay of a tenth of a second after Ctrl-C, and ten wake-ups a second cost nothing.
-pub const SHARE: Duration = Duration::from_millis(100);
+use crate::interpreter::waiting::{self, Deadline, SHARE};
 
 /// Waits until everything queued before is written to `sink`, or with `None` to all sinks. Returns `false` if it is not
 /// written within `timeout`. Without a timeout the wait is unlimited.
@@ -22,6 +18,7 @@ pub const SHARE: Duration = Duration::from_millis(100);
 ///
 /// The error that a signal handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
+    rules::push_summaries(py, false);
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_timeout(timeout);
@@ -51,6 +48,7 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 ///
 /// The errors of [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
+    rules::push_summaries(py, false);
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
     Ok(begun.is_none_or(|(_, done)| done))
 }
@@ -61,6 +59,7 @@ pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
 ///
 /// The errors of [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+    rules::push_summaries(py, false);
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
     if begun.is_some_and(|(_, done)| !done) {

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::calls::rules;
 use crate::option_values::{given, refused, rows, shown};
 
 /// Converts a timeout in seconds to a duration; negative values become zero.
@@ -39,6 +40,7 @@ pub fn table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 pub fn checked<'py>(values: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let options = read(values)?;
     options.validate().map_err(exception)?;
+    rules::check(&options).map_err(PyValueError::new_err)?;
     let dict = PyDict::new(values.py());
     for (row, value) in Options::ROWS.iter().zip(options.values()) {
         dict.set_item(row.name, shown(values.py(), value)?)?;
@@ -52,7 +54,10 @@ pub fn checked<'py>(values: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>>
 ///
 /// The core rejects a value.
 pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
-    pipeline::configure(read(values)?).map_err(exception)
+    let options = read(values)?;
+    let rules = options.clone();
+    pipeline::configure(options).map_err(exception)?;
+    rules::set(values.py(), &rules).map_err(PyValueError::new_err)
 }
 
 fn read(values: &Bound<'_, PyDict>) -> PyResult<Options> {

@@ -24,7 +24,14 @@ static REPEATED: AtomicU64 = AtomicU64::new(0);
 static OVER_RATE: AtomicU64 = AtomicU64::new(0);
 static ONCE: AtomicU64 = AtomicU64::new(0);
 
-/// The counts of this process. A forked child begins with the counts of its parent.
+/// Sets all counts to zero. For a forked child.
+pub fn reset_counts() {
+    for count in [&REWRITTEN, &SAMPLED, &REPEATED, &OVER_RATE, &ONCE] {
+        count.store(0, Relaxed);
+    }
+}
+
+/// The counts of this process.
 pub fn counts() -> RuleCounts {
     RuleCounts {
         rewritten: REWRITTEN.load(Relaxed),

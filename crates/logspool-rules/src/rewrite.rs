@@ -112,7 +112,7 @@ impl Rewriter<'_> {
     }
 
     /// The text with its secrets replaced and its control characters escaped.
-    fn changed(&self, shown: &str, line_ends: LineEnds, text: &mut Vec<u8>) -> String {
+    pub fn changed(&self, shown: &str, line_ends: LineEnds, text: &mut Vec<u8>) -> String {
         let mut changed = shown.to_owned();
         if let Some(redaction) = self.redaction
             && redaction.replace(shown.as_bytes(), text)

@@ -8,8 +8,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use logspool_record::format::ParsedRecord;
 
-use crate::OfferedRecord;
 use crate::condition::{Condition, text_of};
+use crate::offered::OfferedRecord;
 
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]

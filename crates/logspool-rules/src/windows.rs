@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use logspool_record::{Context, Encoder, Entry, Head, Values, flags, tag};
 
-use crate::{OfferedRecord, rewrite};
+use crate::offered::OfferedRecord;
+use crate::rewrite;
 
 /// Maximum number of open windows.
 ///
@@ -79,6 +80,11 @@ impl Windows {
     pub fn new(reason: Reason, length: Duration, most: u32) -> Self {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         Self { reason, length_ns, most, next_end_ns: AtomicU64::new(u64::MAX), open: Mutex::default() }
+    }
+
+    /// Windows of the same length, none of them open.
+    pub fn renewed(&self) -> Self {
+        Self::new(self.reason, Duration::from_nanos(self.length_ns), self.most)
     }
 
     /// Counts a record in its window. `values` are those that would be queued, and `message` is its message, unless
@@ -216,12 +222,11 @@ fn push_without_message(values: &[u8], message: &[u8], out: &mut Vec<u8>) -> Str
 }
 
 /// Identifies the place of a call, together with its destination and level.
+///
+/// A place may have several site ids over time, so its file and line count.
 pub fn place_key(record: &OfferedRecord<'_>) -> u64 {
-    let site = record.site.map(|site| {
-        let definition = site.definition();
-        (&definition.file, definition.line)
-    });
-    hash((record.head.route, record.head.level, record.head.flags, record.head.site, site, record.place))
+    let place = record.site.map(|site| (site.definition().file.as_str(), site.definition().line));
+    hash((record.sinks, record.logger, record.head.level, record.head.flags & flags::TEXT, place, record.place))
 }
 
 /// Identifies a message of a place.

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::calls::keywords::{self, Keywords};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
+use crate::calls::rules::{self, LineOrigin};
 use crate::calls::stock::{Method, call_stock, call_stock_with};
 use crate::calls::{context, fields, message, record_call, site};
 use crate::interpreter::failure::Failure;
@@ -325,7 +326,7 @@ fn queue_call(
         return Err(Failure::Stock);
     }
     let head = Head { len: 0, site, route: id, level, flags: 0, ticks: 0 };
-    match pieces::queue(py, head, route.made_under, &pieces) {
+    match rules::queue(py, head, route.made_under, &pieces, LineOrigin::NONE) {
         QueueOutcome::Done => {
             if let Some(terminal) = route.terminal {
                 pieces::wait_for_terminal(py, terminal);

@@ -20,6 +20,7 @@ use crate::calls::filtering::{self, FilterAnswer};
 use crate::calls::formatting::{self, DescribedFormatter, FormatOutcome};
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
 use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
+use crate::calls::rules::{self, LineOrigin};
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
 use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
@@ -433,7 +434,13 @@ fn queue_known(
     if !made_under.may_push() && adoption.takes_entries() {
         return LineOutcome::Again;
     }
-    match queue_finished(py, adoption, sink, made_under, level, bytes) {
+    let name = rules::need_origin().then(|| object::attribute(record, &names().name)).flatten();
+    let origin = LineOrigin {
+        logger: name.as_ref().and_then(|name| object::text(name.bind(py))).unwrap_or_default(),
+        place: if name.is_some() { rules::place_of(record) } else { 0 },
+        is_entry: adoption.takes_entries(),
+    };
+    match queue_finished(py, adoption, sink, made_under, level, bytes, origin) {
         Some(QueueOutcome::Done) => LineOutcome::Queued,
         Some(QueueOutcome::Raised) => LineOutcome::Raised,
         // The handler changed, or the process forked. Everything queued before is written first, then this line.
@@ -456,13 +463,14 @@ pub fn queue_finished(
     made_under: IdValidity,
     level: u16,
     line: &[u8],
+    origin: LineOrigin<'_>,
 ) -> Option<QueueOutcome> {
     let mut pieces = Pieces::new();
     if !pieces.bytes(tag::BYTES, line) || !made_under.may_push() {
         return None;
     }
     let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
-    let outcome = pieces::queue(py, head, made_under, &pieces);
+    let outcome = rules::queue(py, head, made_under, &pieces, origin);
     if matches!(outcome, QueueOutcome::Done) && adoption.interactive {
         pieces::wait_for_terminal(py, sink);
     }

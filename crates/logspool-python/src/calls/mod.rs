@@ -38,6 +38,7 @@ pub mod record_init;
 pub mod record_site;
 pub mod record_template;
 pub mod record_texts;
+pub mod rules;
 pub mod site;
 pub mod stock;
 pub mod template;

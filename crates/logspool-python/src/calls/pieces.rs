@@ -13,11 +13,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::template::Kind;
-use crate::flushing::SHARE;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::interpreter::running_loop::has_running_loop;
+use crate::interpreter::waiting::SHARE;
 use crate::plans::environment::IdValidity;
 
 /// One value, or a part of a value.
@@ -194,13 +194,20 @@ impl<'a> Pieces<'a> {
 
     /// Returns all values in one buffer, in order.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.bytes);
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes);
+        bytes
+    }
+
+    /// Writes all values to `out`, in place of what it holds.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.reserve(self.bytes);
         // SAFETY: there is room for `len` bytes, and `write` writes exactly that many.
         unsafe {
-            self.write(bytes.as_mut_ptr());
-            bytes.set_len(self.bytes);
+            self.write(out.as_mut_ptr());
+            out.set_len(self.bytes);
         }
-        bytes
     }
 
     /// Writes all values at `to`.
@@ -315,9 +322,9 @@ pub enum QueueOutcome {
     Raised,
 }
 
-/// Queues one record. The ids in its head stay valid until a sink is closed or the id epoch changes.
+/// Pushes one record into the queue. The ids in its head stay valid until a sink is closed or the id epoch changes.
 #[inline(always)]
-pub fn queue(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
+pub fn push(py: Python<'_>, head: Head, made_under: IdValidity, pieces: &Pieces<'_>) -> QueueOutcome {
     // SAFETY: the lane provides exactly the number of bytes requested.
     match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
         Push::Accepted => QueueOutcome::Done,

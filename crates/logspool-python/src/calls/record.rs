@@ -15,10 +15,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
+use crate::calls::pieces::{Pieces, QueueOutcome, small_int};
 use crate::calls::record_attributes::{RecordAttributes, RecordTime};
 use crate::calls::record_template::RecordTemplate;
 use crate::calls::record_texts::AppendedParts;
+use crate::calls::rules::{self, LineOrigin};
 use crate::calls::site::Site;
 use crate::calls::{context, fields, message, record_class};
 use crate::interpreter::dict::{self, DictWalk};
@@ -224,7 +225,7 @@ fn read(
         return Ok(ByValueOutcome::No);
     }
     let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
-    Ok(match pieces::queue(py, head, made_under, &pieces) {
+    Ok(match rules::queue(py, head, made_under, &pieces, LineOrigin::of_place(record)) {
         QueueOutcome::Done => ByValueOutcome::Done,
         QueueOutcome::Stale => ByValueOutcome::No,
         QueueOutcome::Raised => ByValueOutcome::Raised,

@@ -9,6 +9,7 @@ use pyo3::Python;
 
 use crate::calls::emit::{self, LineOutcome, queue_finished};
 use crate::calls::pieces::{QueueOutcome, bytes_of};
+use crate::calls::rules::LineOrigin;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::{self, Object};
 use crate::plans::adoption::{HandlerState, HandlerVerdict};
@@ -73,7 +74,7 @@ pub fn queue(last: &LastSink, handler: Object<'_, '_>, level: u16, text: Object<
     let mut line = Vec::with_capacity(bytes.len() + adoption.terminator.len());
     line.extend_from_slice(bytes);
     line.extend_from_slice(adoption.terminator.as_bytes());
-    match queue_finished(py, adoption, sink, made_under, level, &line) {
+    match queue_finished(py, adoption, sink, made_under, level, &line, LineOrigin::NONE) {
         Some(QueueOutcome::Done) => LineOutcome::Queued,
         Some(QueueOutcome::Raised) => LineOutcome::Raised,
         Some(QueueOutcome::Stale) | None => LineOutcome::Again,

@@ -52,7 +52,7 @@ mod native {
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use super::writing::{entry, json_object, queue_formatted};
+    use super::writing::{entry, json_object, note_once, queue_formatted, rule_counts};
     #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]

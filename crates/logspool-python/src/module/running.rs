@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::calls::keywords;
+use crate::calls::{keywords, rules};
 use crate::interpreter::leaving::{self, detached};
 use crate::plans::{adoption, callbacks, environment, table};
 use crate::{flushing, options, report};
@@ -48,6 +48,7 @@ pub fn start() {
 /// logspool's own handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
+    rules::push_summaries(py, true);
     callbacks::set_installed(false);
     // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
@@ -86,6 +87,7 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
+    rules::push_summaries(py, true);
     Ok(detached(py, || pipeline::empty(timeout)))
 }
 
@@ -94,6 +96,7 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
+    rules::push_summaries(py, true);
     detached(py, || report::report_unwritten(pipeline::end(timeout), timeout));
     Ok(())
 }
@@ -131,6 +134,7 @@ pub fn after_fork_in_child() {
     pipeline::after_fork_in_child();
     leaving::reset_after_fork();
     keywords::reset_after_fork();
+    rules::after_fork_in_child();
     environment::make_all_stale();
 }
 

@@ -2,11 +2,13 @@
 
 use logspool_record::format::{entry as parts_of_record, json};
 use logspool_record::{Value, msgpack};
+use logspool_rules::{REPLACEMENT, Rules};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::calls::emit;
 use crate::calls::pieces::{kind_of, small_int};
+use crate::calls::rules;
 use crate::calls::template::Kind;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -67,6 +69,29 @@ fn push_json(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// Return how many records the rules of `install()` have changed or left out, as a dict.
+#[pyfunction]
+pub fn rule_counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let counts = logspool_rules::counts();
+    let dict = PyDict::new(py);
+    for (name, count) in [
+        ("rewritten", counts.rewritten),
+        ("sampled", counts.sampled),
+        ("repeated", counts.repeated),
+        ("over_rate", counts.over_rate),
+        ("once", counts.once),
+    ] {
+        dict.set_item(name, count)?;
+    }
+    Ok(dict)
+}
+
+/// Count a call of a `..._once` function that logs nothing.
+#[pyfunction]
+pub fn note_once() {
+    logspool_rules::note_once();
+}
+
 /// Return the entry of a record, with the time `created` and `parts` in their order.
 #[pyfunction]
 #[pyo3(signature = (created, parts, /))]
@@ -78,11 +103,11 @@ pub fn entry<'py>(
     let time_ns = if created >= 0.0 { (created * 1e9).round_ties_even() as i64 } else { 0 };
     let written = parts.len().min(usize::from(parts_of_record::MAX_PARTS));
     let left_out = parts.len() - written;
-    let mut packed = Packed { bytes: Vec::new(), values_left: MAX_VALUES };
+    let mut packed = Packed { bytes: Vec::new(), values_left: MAX_VALUES, rules: rules::current() };
     parts_of_record::push_head(&mut packed.bytes, time_ns, written as u16 + u16::from(left_out > 0));
     for (name, value) in &parts[..written] {
         packed.push_name(name)?;
-        packed.push_field(value)?;
+        packed.push_part(name, value)?;
     }
     if left_out > 0 {
         parts_of_record::push_left_out(&mut packed.bytes, left_out as i64);
@@ -93,16 +118,45 @@ pub fn entry<'py>(
 struct Packed {
     bytes: Vec<u8>,
     values_left: usize,
+    rules: Option<&'static Rules>,
 }
 
 impl Packed {
+    /// Appends the value of a part, as the rules of `install()` leave it.
+    fn push_part(&mut self, name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = if self.rules.is_some() { name.extract::<String>().unwrap_or_default() } else { String::new() };
+        if self.push_secret(&name, value) {
+            return Ok(());
+        }
+        if let Some(rules) = self.rules
+            && let Ok(text) = value.extract::<String>()
+        {
+            let cleaned = rules.cleaned(&name, &text);
+            parts_of_record::push_bounded(&mut self.bytes, 0, cleaned.unwrap_or(text).as_bytes());
+            return Ok(());
+        }
+        self.push_field(value)
+    }
+
+    /// Appends the replacement of a secret, if the field has the name of one.
+    fn push_secret(&mut self, name: &str, value: &Bound<'_, PyAny>) -> bool {
+        let is_secret = !value.is_none() && self.rules.is_some_and(|rules| rules.is_secret(name));
+        if is_secret {
+            parts_of_record::push_bounded(&mut self.bytes, 0, REPLACEMENT.as_bytes());
+        }
+        is_secret
+    }
+
     fn push_name(&mut self, name: &Bound<'_, PyAny>) -> PyResult<()> {
         parts_of_record::push_name(&mut self.bytes, &encoded(name, "backslashreplace")?);
         Ok(())
     }
 
     fn push_text(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        parts_of_record::push_bounded(&mut self.bytes, 0, &encoded(value, "backslashreplace")?);
+        let text = encoded(value, "backslashreplace")?;
+        let cleaned = self.rules.and_then(|rules| rules.cleaned("", std::str::from_utf8(&text).unwrap_or_default()));
+        let shown = cleaned.as_deref().map_or(text.as_slice(), str::as_bytes);
+        parts_of_record::push_bounded(&mut self.bytes, 0, shown);
         Ok(())
     }
 
@@ -135,7 +189,9 @@ impl Packed {
             for item in items {
                 let (key, item) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
                 self.push_name(&key)?;
-                if !self.push(&item, depth + 1)? {
+                let is_secret =
+                    self.rules.is_some() && key.extract::<String>().is_ok_and(|name| self.push_secret(&name, &item));
+                if !is_secret && !self.push(&item, depth + 1)? {
                     return Ok(false);
                 }
             }

@@ -26,6 +26,16 @@ pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
+/// The definition of a call site of this process. `None` if there is no such id.
+pub fn site_definition(id: u32) -> Option<SiteDefinition> {
+    SiteDefinition::decode(existing()?.segment.definition(Table::Sites, id)?)
+}
+
+/// The definition of a route of this process. `None` if there is no such id.
+pub fn route_definition(id: u32) -> Option<RouteDefinition> {
+    RouteDefinition::decode(existing()?.segment.definition(Table::Routes, id)?)
+}
+
 /// Defines a route. Returns `None` if the table is full, or if a target does not belong to this process's queue. The
 /// caller then uses Python's own logging.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use super::state::{HandlerState, HandlerVerdict, is_current};
 use super::table::{known, take, with_table};
+use crate::calls::rules;
 use crate::flushing;
 use crate::interpreter::leaving::detached;
 use crate::interpreter::object::{self, Owned, SavedError};
@@ -124,6 +125,7 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
+    rules::push_summaries(reference.py(), true);
     // This call also begins a new epoch. A plan keeps the handler's stream, and so its descriptor, alive until the plan
     // is made again.
     leave_to_writer(sink);
@@ -152,9 +154,11 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 ///
 /// The error of a signal handler that ran during the wait. The writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
+    rules::push_summaries(py, true);
     // A thread that reads the new stop number no longer finds the sink in the state. A thread that read an older stop
     // number notices the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
+    rules::forget_summaries();
     let Some((_, id)) = sink.filter(is_current) else { return Ok(()) };
     if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
         leave_to_writer(sink);
