@@ -23,12 +23,20 @@ _COLOURS = (
     (0, _DIM),
 )
 
+#: Control characters but tab and line end, as `logspool_record::format::control` defines them, and what is shown.
+_ESCAPES = {number: f"\\x{number:02x}" for number in (*range(9), *range(11, 32), *range(127, 160))}
+_ESCAPES[ord("\r")] = "\\r"
+_ESCAPES |= {number: f"\\u{number:04x}" for number in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_ALL_ESCAPES = {**_ESCAPES, ord("\n"): "\\n"}
+
 #: Level names are padded to this width, the length of CRITICAL.
 _WIDTH = 8
 
 
 class TerminalFormatter(logging.Formatter):
     """Show the time of day, level, logger and message, followed by exception and stack as in every formatter.
+
+    Control characters of message, exception and stack are escaped, so that no text of a record controls the terminal.
 
     Args:
         colours: whether level and logger are coloured and the time dimmed.
@@ -39,7 +47,7 @@ class TerminalFormatter(logging.Formatter):
 
     def __init__(self, colours: bool) -> None:
         dim, name, off = (_DIM, _NAME, _OFF) if colours else ("", "", "")
-        super().__init__(f"{dim}%(asctime)s{off} %(levelname)s {name}%(name)s{off} %(message)s")
+        super().__init__(f"{dim}%(asctime)s{off} %(levelname)s {name}%(name)s{off} %(escaped)s")
         self._colours = colours
 
     def formatMessage(self, record: logging.LogRecord) -> str:
@@ -47,7 +55,16 @@ class TerminalFormatter(logging.Formatter):
         level = record.levelname
         if record.levelno in logging._levelToName:
             level = self._shown(record.levelno, level)
-        return str(self._fmt % {**record.__dict__, "levelname": level})  # type: ignore[operator]
+        escaped = record.message.translate(_ALL_ESCAPES)
+        return str(self._fmt % {**record.__dict__, "levelname": level, "escaped": escaped})  # type: ignore[operator]
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the whole text of a record."""
+        text = super().format(record)
+        if not (record.exc_text or record.stack_info):
+            return text
+        first = len(self.formatMessage(record))
+        return text[:first] + text[first:].translate(_ESCAPES)
 
     def _shown(self, number: int, name: str) -> str:
         text = name.ljust(_WIDTH)
@@ -58,6 +75,8 @@ class TerminalFormatter(logging.Formatter):
 
     def _native_formatting(self, formatting: Any, utc: bool) -> Any:
         """Describe this formatter to native code; called by `_adopt`."""
+        from logspool.known._styled import Derived, Styled
+
         names = [
             (number, self._shown(number, name))
             for number, name in list(logging._levelToName.items())
@@ -73,6 +92,7 @@ class TerminalFormatter(logging.Formatter):
             [],
             False,
             sorted(names),
+            Styled([("escaped", Derived("escaped message"))]),
         )
 
 

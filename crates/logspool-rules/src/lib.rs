@@ -10,7 +10,6 @@
 //! `regex`, which has no backtracking.
 
 mod condition;
-mod control;
 mod counters;
 mod offered;
 mod redaction;

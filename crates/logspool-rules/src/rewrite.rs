@@ -2,9 +2,9 @@
 
 use logspool_record::{Context, Encoder, Entry, Value, Values, tag};
 
-use crate::control::{self, LineEnds};
 use crate::counters;
 use crate::redaction::{REPLACEMENT, Redaction};
+use logspool_record::format::control::{self, LineEnds};
 
 /// What to change in a record.
 pub struct Rewriter<'a> {

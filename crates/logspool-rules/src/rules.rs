@@ -6,13 +6,13 @@ use std::time::Duration;
 use logspool_record::format::{ParsedRecord, RecordView};
 use logspool_record::{Values, flags};
 
-use crate::control::LineEnds;
 use crate::counters;
 use crate::offered::OfferedRecord;
 use crate::redaction::Redaction;
 use crate::rewrite::{self, Rewriter};
 use crate::sampling::SamplingRule;
 use crate::windows::{self, Offer, Reason, Summary, Windows};
+use logspool_record::format::control::LineEnds;
 
 /// The rules as the user gives them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -426,6 +426,7 @@ mod tests {
         let head = Head { len: 0, site: 0, route: 1, level: 20, flags: flags::TEXT, ticks: 0 };
         let offered = OfferedRecord {
             head,
+            sinks: 1,
             logger: "",
             site: None,
             place: 9,

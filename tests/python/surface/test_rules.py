@@ -209,11 +209,14 @@ print(logspool.stats().rules["sampled"])
 def test_a_fork_sums_up_its_own_records(lines):
     written, _ = lines("""
 begin(deduplicate=3600.0)
-for number in range(10):
-    log.warning("same")
+
+def work(times):
+    for number in range(times):
+        log.warning("same")
+
+work(10)
 pid = os.fork()
-for number in range(5):
-    log.warning("same")
+work(5)
 if pid:
     assert os.waitpid(pid, 0)[1] == 0
 else:

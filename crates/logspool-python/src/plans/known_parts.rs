@@ -89,6 +89,7 @@ fn read_derived(described: &Bound<'_, PyAny>) -> PyResult<DerivedAttribute> {
         "field" => DerivedAttribute::OfField(field()?, read_texts(described)?),
         "field or time" => DerivedAttribute::FieldOrTime(field()?),
         "message by field" => DerivedAttribute::MessageBy(field()?, read_texts(described)?),
+        "escaped message" => DerivedAttribute::EscapedMessage,
         "joined" => {
             let part = |(is_field, text)| if is_field { Part::Field(text) } else { Part::Literal(text) };
             DerivedAttribute::Joined(get("parts")?.extract::<Vec<(bool, String)>>()?.into_iter().map(part).collect())

@@ -5,10 +5,12 @@
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
+use super::control::{self, LineEnds};
 use super::malformed::{MARKER, Malformed};
 use super::pattern::{AttributeStyle, FieldConversion, Piece};
 use super::render_state::{RenderError, RenderState};
 use super::repr::{NonAscii, push_repr, push_str};
+use super::styled_spec::DerivedAttribute;
 use super::view::{ParsedRecord, RecordView};
 use crate::record::Value;
 
@@ -105,7 +107,11 @@ impl Format {
         if !end.is_empty() && !out[start..].ends_with(end) {
             out.extend_from_slice(end);
         }
+        let end = out.len();
         record.push_attachments(start, out);
+        if out.len() > end && pieces.iter().any(shows_escaped) {
+            control::escape_from(end, LineEnds::Keep, out);
+        }
         result
     }
 
@@ -158,4 +164,8 @@ impl AttributeStyle {
         let text = String::from_utf8_lossy(scratch);
         spec.render(Value::Str(&text), out).map_err(|Malformed| RenderError::WrongType)
     }
+}
+
+fn shows_escaped(piece: &Piece) -> bool {
+    matches!(piece, Piece::Show(Attribute::Derived(derived), _) if **derived == DerivedAttribute::EscapedMessage)
 }

@@ -21,6 +21,7 @@ mod check;
 mod codec_items;
 mod compile;
 mod constant;
+pub mod control;
 mod directive;
 pub mod entry;
 mod float;

@@ -189,6 +189,7 @@ mod tests {
             DerivedAttribute::Joined(vec![Part::Literal("[".to_owned()), Part::Field(field())]),
             DerivedAttribute::FieldOrTime(field()),
             DerivedAttribute::MessageBy(field(), texts()),
+            DerivedAttribute::EscapedMessage,
         ];
         StyledSpec {
             style: Style::Brace,

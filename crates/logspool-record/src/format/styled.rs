@@ -4,6 +4,7 @@
 
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
+use super::control::{self, LineEnds};
 use super::directive::{ArgumentKind, RenderedBy};
 use super::integer::push_signed;
 use super::render_state::{RenderError, RenderState};
@@ -32,7 +33,7 @@ impl DerivedAttribute {
     /// The names of the extra fields from which the value is made.
     pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
         let (own, parts): (Option<&str>, &[Part]) = match self {
-            Self::OfLevel(_) => (None, &[]),
+            Self::OfLevel(_) | Self::EscapedMessage => (None, &[]),
             Self::OfField(field, _) | Self::FieldOrTime(field) | Self::MessageBy(field, _) => (Some(field), &[]),
             Self::Joined(parts) => (None, parts),
         };
@@ -50,7 +51,7 @@ impl DerivedAttribute {
     /// Returns which side renders a field of type `kind` from which the value is made.
     pub(super) fn accepts(&self, kind: ArgumentKind) -> RenderedBy {
         let fits = match self {
-            Self::OfLevel(_) => true,
+            Self::OfLevel(_) | Self::EscapedMessage => true,
             Self::OfField(..) => kind == ArgumentKind::Int,
             Self::Joined(_) | Self::FieldOrTime(_) => kind != ArgumentKind::Other,
             Self::MessageBy(..) => matches!(kind, ArgumentKind::Int | ArgumentKind::None),
@@ -79,6 +80,12 @@ impl DerivedAttribute {
                         Part::Field(name) => push_str(out, record.field(name).ok_or(RenderError::MissingField)?),
                     }
                 }
+            }
+            Self::EscapedMessage => {
+                let start = out.len();
+                let pushed = values.push_plain(&Attribute::Message, record, state, out);
+                control::escape_from(start, LineEnds::Escape, out);
+                return pushed;
             }
             Self::FieldOrTime(field) => match record.field(field) {
                 Some(value) => push_str(out, value),

@@ -19,6 +19,8 @@ pub enum DerivedAttribute {
     /// The message, between two texts that depend on an extra field. The message alone if the record does not have the
     /// field, if it is None, or if it is 0.
     MessageBy(String, NumberTexts),
+    /// The message, with its control characters escaped. Those of exception and stack are then escaped, too.
+    EscapedMessage,
 }
 
 /// A part of a [`DerivedAttribute::Joined`].
@@ -118,6 +120,7 @@ impl DerivedAttribute {
             Self::Joined(_) => (2, "", None),
             Self::FieldOrTime(field) => (3, field.as_str(), None),
             Self::MessageBy(field, texts) => (4, field.as_str(), Some(texts)),
+            Self::EscapedMessage => (5, "", None),
         };
         encoder.int(kind).str(field);
         texts.unwrap_or(&NumberTexts::default()).encode(encoder);
@@ -144,6 +147,7 @@ impl DerivedAttribute {
             }
             3 => Self::FieldOrTime(field),
             4 => Self::MessageBy(field, texts),
+            5 => Self::EscapedMessage,
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! Escapes control characters, so that a record's text can neither begin a new line nor control a terminal.
 
-/// The escapes that a text needs.
+/// What happens to the line ends of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnds {
     /// Line ends are escaped too: messages and fields.
@@ -37,6 +37,15 @@ pub fn escape(text: &str, line_ends: LineEnds, out: &mut Vec<u8>) -> bool {
         }
     }
     true
+}
+
+/// Escapes the control characters of what `out` holds from `start` on.
+pub fn escape_from(start: usize, line_ends: LineEnds, out: &mut Vec<u8>) {
+    let mut escaped = Vec::new();
+    if escape(&String::from_utf8_lossy(&out[start..]), line_ends, &mut escaped) {
+        out.truncate(start);
+        out.extend_from_slice(&escaped);
+    }
 }
 
 /// Whether a control character may begin with this byte of UTF-8.
