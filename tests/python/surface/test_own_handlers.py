@@ -71,6 +71,28 @@ def test_levels_are_coloured_and_aligned_on_a_terminal(run_program):
     assert lines[-1] == "ZeroDivisionError: division by zero"
 
 
+HOSTILE = """
+log.info("user %s", "eve\\x1b[2J\\nINFO forged")
+try:
+    raise ValueError("bad\\x07\\u202e")
+except ValueError:
+    log.exception("failed")
+handler.flush()
+"""
+
+
+@pytest.mark.parametrize("mode", ["alone", "formatted"])
+def test_no_text_of_a_record_controls_the_terminal(run_program, mode):
+    outcome, folder = run_program(PRETTY.replace("handler.flush()\n", HOSTILE), mode, terminal=True, NO_COLOR="1")
+
+    lines = _lines(outcome.expect_success())
+    assert "user eve\\x1b[2J\\nINFO forged\n" in lines
+    assert lines.endswith("ValueError: bad\\x07\\u202e\n")
+    assert "\x1b" not in lines
+    if mode == "formatted":
+        assert "".join(json.loads((folder / "texts.json").read_text())["texts"]) == lines
+
+
 def test_without_colours_the_lines_are_plain(run_program):
     outcome, _ = run_program(PRETTY, "alone", terminal=True, NO_COLOR="1")
 
