@@ -5,8 +5,8 @@
 //! statistics, recovery, the contract tests, `logspool.SinkHandler` in Python, and the reference page.
 //!
 //! The other files of this folder are not sinks. `declared` has the declarations, and `lookup` finds the row of a
-//! definition. `place` has destinations, `query` has options as text, and `duplicates` has duplicates of the program's
-//! descriptors.
+//! definition. `place` has destinations, `query` has options as text, `parts` has the parts of an entry, and
+//! `duplicates` has duplicates of the program's descriptors.
 //!
 //! The file sinks share these files: `named` (a file and its path), `torn` (writes that end inside a record),
 //! `unsynced` (records that are not durable yet), `rotated` (a file that a rule rotates), and `compress` (backups).
@@ -20,6 +20,7 @@ pub(crate) mod duplicates;
 mod expired;
 mod lookup;
 mod named;
+mod parts;
 mod place;
 mod query;
 mod rotated;

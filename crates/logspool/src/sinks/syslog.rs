@@ -319,6 +319,7 @@ mod tests {
 
     use super::*;
     use crate::sink::Mark;
+    use crate::sinks::parts::tests::entry;
 
     fn sink(address: &str, max_bytes: u32) -> Box<dyn Sink> {
         let address = SyslogAddress::from_value(&OptionValue::Text(address.to_owned())).unwrap();
@@ -360,10 +361,10 @@ mod tests {
     fn a_message_cut_by_the_end_of_its_connection_is_sent_whole_over_the_next() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sink = sink(&format!("tcp://{}", listener.local_addr().unwrap()), 1 << 20);
-        let entry = |letter: &str| message::tests::entry(&[("message", &letter.repeat(500_000))]);
+        let long = |letter: &str| entry(&[("message", &letter.repeat(500_000))]);
         // Write until the socket buffers are full, so that the last message is sent only in part over the first
         // connection.
-        let (mut before, mut count) = (entry("a"), 0);
+        let (mut before, mut count) = (long("a"), 0);
         while write(sink.as_mut(), &before).is_ok() {
             count += 1;
         }
@@ -378,7 +379,7 @@ mod tests {
             text
         });
         write_all(sink.as_mut(), &before);
-        before = entry("b");
+        before = long("b");
         write_all(sink.as_mut(), &before);
         drop(sink);
         let text = reader.join().unwrap();
@@ -396,7 +397,7 @@ mod tests {
     fn a_connection_that_the_receiver_has_closed_takes_no_message() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sink = sink(&format!("tcp://{}", listener.local_addr().unwrap()), 8192);
-        let entry = message::tests::entry(&[("message", "one")]);
+        let entry = entry(&[("message", "one")]);
         write_all(sink.as_mut(), &entry);
         drop(listener.accept().unwrap());
         // On loopback, the end of the connection arrives at once.
@@ -415,7 +416,7 @@ mod tests {
         let path = folder.path().join("log");
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let mut sink = sink(&format!("unix://{}", path.display()), 8192);
-        write_all(sink.as_mut(), &message::tests::entry(&[("message", "two\nlines")]));
+        write_all(sink.as_mut(), &entry(&[("message", "two\nlines")]));
         drop(sink);
         let mut text = String::new();
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
