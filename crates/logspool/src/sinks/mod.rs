@@ -8,6 +8,8 @@
 //! definition. `place` has destinations, `query` has options as text, `parts` has the parts of an entry, and
 //! `duplicates` has duplicates of the program's descriptors.
 //!
+//! `http` has what the sinks that send over HTTP share: their client, and the batches on their way.
+//!
 //! The file sinks share these files: `named` (a file and its path), `torn` (writes that end inside a record),
 //! `unsynced` (records that are not durable yet), `rotated` (a file that a rule rotates), and `compress` (backups).
 //! `rotation`, `schedule`, `calendar` and `expired` define by which rules and when a file is rotated, and which backups
@@ -18,6 +20,8 @@ pub(crate) mod compress;
 mod declared;
 pub(crate) mod duplicates;
 mod expired;
+#[cfg(feature = "http")]
+mod http;
 mod lookup;
 mod named;
 mod parts;
@@ -36,20 +40,28 @@ pub use rotation::{Compression, RotationRules};
 
 /// Declares the module of each sink, and adds its row to the table.
 macro_rules! sinks {
-    ($(mod $module:ident; pub use $home:ident::$options:ident;)+) => {
-        $(pub(crate) mod $module; pub use $home::$options;)+
+    ($($(#[$gate:meta])? mod $module:ident; pub use $home:ident::$options:ident;)+) => {
+        $($(#[$gate])? pub(crate) mod $module; $(#[$gate])? pub use $home::$options;)+
 
         /// Every kind of sink.
-        pub static TABLE: &[SinkRow] = &[$(SinkRow::of::<$options>()),+];
+        pub static TABLE: &[SinkRow] = &[$($(#[$gate])? SinkRow::of::<$options>()),+];
     };
 }
 
 sinks! {
     mod console; pub use console::ConsoleOptions;
+    #[cfg(feature = "http")]
+    mod elasticsearch; pub use elasticsearch::ElasticsearchOptions;
     mod file; pub use file::FileOptions;
+    #[cfg(feature = "http")]
+    mod loki; pub use loki::LokiOptions;
     mod null; pub use null::NullOptions;
+    #[cfg(feature = "http")]
+    mod otlp; pub use otlp::OtlpOptions;
     mod rotating; pub use rotating::RotatingFileOptions;
     mod service; pub use service::ServiceOptions;
+    #[cfg(feature = "sqlite")]
+    mod sqlite; pub use sqlite::SqliteOptions;
     mod syslog; pub use syslog::SyslogOptions;
     mod timed; pub use timed::TimedRotatingFileOptions;
     mod watched; pub use watched::WatchedFileOptions;

@@ -311,7 +311,7 @@ impl Courier for ServiceSink {
     }
 
     fn carry(&mut self, pace: Pace) -> CarryOutcome {
-        let mut carried = CarryOutcome { arrived: 0, error: None, next: NextCarry::Idle };
+        let mut carried = CarryOutcome { arrived: 0, error: None, refused: Vec::new(), next: NextCarry::Idle };
         loop {
             self.close_if_due(pace);
             if self.window.is_empty() {
@@ -389,7 +389,7 @@ impl Drop for ServiceSink {
 }
 
 /// Random bytes from the kernel.
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: pointer and length belong to one array. The kernel fills requests of up to 256 bytes completely.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
