@@ -12,6 +12,8 @@
 //! `unsynced` (records that are not durable yet), `rotated` (a file that a rule rotates), and `compress` (backups).
 //! `rotation`, `schedule`, `calendar` and `expired` define by which rules and when a file is rotated, and which backups
 //! are then removed.
+//!
+//! `transport` has what the sinks share that send over sockets.
 
 mod calendar;
 pub(crate) mod compress;
@@ -27,6 +29,7 @@ mod rotated;
 mod rotation;
 mod schedule;
 mod torn;
+mod transport;
 mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
