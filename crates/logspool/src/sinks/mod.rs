@@ -50,9 +50,12 @@ macro_rules! sinks {
 sinks! {
     mod console; pub use console::ConsoleOptions;
     mod file; pub use file::FileOptions;
+    mod gelf; pub use gelf::GelfOptions;
+    mod journald; pub use journald::JournaldOptions;
     mod null; pub use null::NullOptions;
     mod rotating; pub use rotating::RotatingFileOptions;
     mod service; pub use service::ServiceOptions;
+    mod socket; pub use socket::SocketOptions;
     mod syslog; pub use syslog::SyslogOptions;
     mod timed; pub use timed::TimedRotatingFileOptions;
     mod watched; pub use watched::WatchedFileOptions;
