@@ -145,6 +145,11 @@ pub trait Sink: Send {
         0
     }
 
+    /// Number of written records that were cut, because the destination accepts no longer ones.
+    fn cut_count(&self) -> u64 {
+        0
+    }
+
     /// Returns and clears an error that did not come from a write and affects no records.
     fn trouble(&mut self) -> Option<io::Error> {
         None

@@ -14,6 +14,8 @@ mod format;
 mod headers;
 mod parcel;
 pub mod shapes;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

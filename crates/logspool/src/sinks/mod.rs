@@ -14,6 +14,8 @@
 //! `unsynced` (records that are not durable yet), `rotated` (a file that a rule rotates), and `compress` (backups).
 //! `rotation`, `schedule`, `calendar` and `expired` define by which rules and when a file is rotated, and which backups
 //! are then removed.
+//!
+//! `transport` has what the sinks share that send over sockets.
 
 mod calendar;
 pub(crate) mod compress;
@@ -31,6 +33,7 @@ mod rotated;
 mod rotation;
 mod schedule;
 mod torn;
+mod transport;
 mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
@@ -53,6 +56,8 @@ sinks! {
     #[cfg(feature = "http")]
     mod elasticsearch; pub use elasticsearch::ElasticsearchOptions;
     mod file; pub use file::FileOptions;
+    mod gelf; pub use gelf::GelfOptions;
+    mod journald; pub use journald::JournaldOptions;
     #[cfg(feature = "http")]
     mod loki; pub use loki::LokiOptions;
     mod null; pub use null::NullOptions;
@@ -60,6 +65,7 @@ sinks! {
     mod otlp; pub use otlp::OtlpOptions;
     mod rotating; pub use rotating::RotatingFileOptions;
     mod service; pub use service::ServiceOptions;
+    mod socket; pub use socket::SocketOptions;
     #[cfg(feature = "sqlite")]
     mod sqlite; pub use sqlite::SqliteOptions;
     mod syslog; pub use syslog::SyslogOptions;

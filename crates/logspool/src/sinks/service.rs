@@ -8,7 +8,7 @@
 //! process, with the numbers that its records had or would have had. It does not end the stream: the service must know
 //! it as long as records of the dead process may still be in transit.
 //!
-//! With TLS the same bytes are sent, after the service is authenticated (`service/tls.rs`). A build without the feature
+//! With TLS the same bytes are sent, after the service is authenticated (`transport/tls.rs`). A build without the feature
 //! `tls` has no TLS.
 //!
 //! Entries are compressed by gzip only if the service is on another machine. Measured on entries of 290 bytes: a sixth
@@ -16,9 +16,6 @@
 
 mod chunk;
 mod connection;
-mod socket;
-#[cfg_attr(not(feature = "tls"), path = "service/no_tls.rs")]
-mod tls;
 
 use std::collections::VecDeque;
 use std::io;

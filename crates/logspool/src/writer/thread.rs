@@ -222,6 +222,7 @@ impl Outlet {
                 Ok(count) => {
                     written += count;
                     self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
+                    self.meters.cut_records.store(sink.cut_count(), Ordering::Relaxed);
                     if let Some(error) = sink.trouble() {
                         self.note(&error);
                     }

@@ -60,9 +60,8 @@ impl Header {
         Self { facility, app_name, sd_id: name(sd_id) }
     }
 
-    /// Appends the message of an entry. The message has at most `most` bytes.
-    pub fn push_message(&self, out: &mut Vec<u8>, entry: &[u8], most: usize) {
-        let parts = RecordParts::read(entry);
+    /// The message of a record, with at most `most` bytes. Also returns whether the record was cut.
+    pub fn message(&self, parts: &RecordParts<'_>, most: usize) -> (String, bool) {
         let mut text = String::new();
         let priority = u16::from(self.facility.0) * 8 + u16::from(severity(parts.level));
         let _ = write!(text, "<{priority}>1 ");
@@ -79,15 +78,16 @@ impl Header {
         }
         let fields = structured(&parts.fields);
         // The brackets, a space and some text must fit, too. Otherwise the fields are omitted.
-        if fields.is_empty() || text.len() + self.sd_id.len() + fields.len() + 4 + CUT_MARK.len() > most {
+        let is_long = text.len() + self.sd_id.len() + fields.len() + 4 + CUT_MARK.len() > most;
+        if fields.is_empty() || is_long {
             text.push_str(" -");
         } else {
             let _ = write!(text, " [{}{fields}]", self.sd_id);
         }
         text.push(' ');
         text.push_str(&parts.full_message());
-        cut(&mut text, most);
-        out.extend_from_slice(text.as_bytes());
+        let is_cut = cut(&mut text, most);
+        (text, is_cut || (is_long && !fields.is_empty()))
     }
 }
 
@@ -170,9 +170,7 @@ mod tests {
     use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_nil, push_text};
 
     fn message(app_name: Option<&str>, entry: &[u8], most: usize) -> String {
-        let mut out = Vec::new();
-        Header::new(Facility::default(), app_name, "logspool@32473").push_message(&mut out, entry, most);
-        String::from_utf8(out).unwrap()
+        Header::new(Facility::default(), app_name, "logspool@32473").message(&RecordParts::read(entry), most).0
     }
 
     #[test]
