@@ -12,6 +12,8 @@
 
 mod database;
 mod progress;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -74,14 +76,7 @@ impl SinkOptions for SqliteOptions {
 
     fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
         check(Path::new(&self.path))?;
-        Ok(Box::new(SqliteSink {
-            options: self.clone(),
-            database: None,
-            origin: None,
-            batch: 0,
-            base: 0,
-            busy_since: None,
-        }))
+        Ok(Box::new(SqliteSink::of(self.clone())))
     }
 
     fn place(&self) -> Place {
@@ -128,6 +123,10 @@ pub struct SqliteSink {
 }
 
 impl SqliteSink {
+    fn of(options: SqliteOptions) -> Self {
+        Self { options, database: None, origin: None, batch: 0, base: 0, busy_since: None }
+    }
+
     fn store(&mut self, lines: &Lines<'_>) -> Result<(), DatabaseError> {
         if self.database.as_ref().is_some_and(|database| !database.is_own()) {
             // A fork copied it. SQLite forbids any use in the child, even to close it.

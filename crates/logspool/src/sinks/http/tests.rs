@@ -397,7 +397,8 @@ fn a_receiver_with_tls_is_trusted_by_its_authority_only() {
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let session = rustls::ServerConnection::new(config.clone()).unwrap();
-            serve(rustls::StreamOwned::<_, TcpStream>::new(session, stream), &|_, _| ok(), &kept);
+            let (stream, kept) = (rustls::StreamOwned::<_, TcpStream>::new(session, stream), kept.clone());
+            std::thread::spawn(move || serve(stream, &|_, _| ok(), &kept));
         }
     });
 

@@ -89,6 +89,12 @@ impl Database {
         self.process == std::process::id()
     }
 
+    /// Limits the size of the database, as a full disk does.
+    #[cfg(test)]
+    pub fn limit_pages(&self, pages: u32) {
+        self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    }
+
     /// Stores all records of `lines`, except those that an earlier write of the same place has stored.
     ///
     /// # Errors
