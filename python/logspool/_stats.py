@@ -93,6 +93,7 @@ class SinkStats(Mapping[str, SinkCount]):
             nothing for 5 s.
         closed: whether the sink is closed, so that nothing is written to it any more.
         syncs: number of syncs of the sink.
+        cut: written records that were cut because the destination takes no longer ones.
         overflow_bytes: bytes that wait on tmpfs because the sink is slow or unreachable.
         spool_bytes: size of the sink's spool files on disk, in bytes.
         spool_error: why the spool accepts no records; empty if it accepts them.
@@ -108,6 +109,7 @@ class SinkStats(Mapping[str, SinkCount]):
     stuck: bool
     closed: bool
     syncs: int
+    cut: int
     overflow_bytes: int
     spool_bytes: int
     spool_error: str

@@ -70,6 +70,7 @@ fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
     for (total, more) in total.reading.errors.iter_mut().zip(more.reading.errors) {
         *total += more;
     }
+    total.reading.cut_records += more.reading.cut_records;
     total.reading.last_write_seconds = total.reading.last_write_seconds.max(more.reading.last_write_seconds);
     total.reading.oldest_age_seconds = total.reading.oldest_age_seconds.max(more.reading.oldest_age_seconds);
     if !more.sync_error.is_empty() {
@@ -141,6 +142,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
         dict.set_item("dropped", per_reason(py, &DROP_REASONS, &sink.counts.dropped)?)?;
         dict.set_item("not_durable", per_level(py, sink.reading.not_durable)?)?;
         dict.set_item("syncs", sink.reading.sync_seconds.count)?;
+        dict.set_item("cut", sink.reading.cut_records)?;
         dict.set_item("bytes_written", sink.counts.bytes_written)?;
         dict.set_item("errors", sink.counts.errors)?;
         dict.set_item("overflow_bytes", sink.counts.overflow_bytes)?;

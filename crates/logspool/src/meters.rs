@@ -65,6 +65,8 @@ pub struct SinkMeters {
     pub batch_records: Histogram<{ BATCH_RECORDS.len() }>,
     /// Failed writes, per [`ErrorClass`].
     pub errors: [AtomicU64; ERROR_CLASSES.len()],
+    /// Written records that were cut.
+    pub cut_records: AtomicU64,
     /// Wall time of the last successful write, in nanoseconds since the epoch; 0 before the first.
     pub last_write_ns: AtomicU64,
 }
@@ -82,6 +84,8 @@ pub struct SinkReading {
     pub batch_records: HistogramCounts,
     /// Failed writes, per [`ErrorClass`].
     pub errors: [u64; ERROR_CLASSES.len()],
+    /// Written records that were cut, because the destination accepts no longer ones.
+    pub cut_records: u64,
     /// Time of the last successful write, in seconds since the epoch; 0 before the first.
     pub last_write_seconds: f64,
     /// Age of the oldest unwritten chunk, in seconds.
@@ -97,6 +101,7 @@ impl SinkMeters {
             not_durable: read(&self.not_durable),
             batch_records: self.batch_records.counts(&BATCH_RECORDS),
             errors: std::array::from_fn(|class| self.errors[class].load(Ordering::Relaxed)),
+            cut_records: self.cut_records.load(Ordering::Relaxed),
             last_write_seconds: self.last_write_ns.load(Ordering::Relaxed) as f64 / 1e9,
             oldest_age_seconds,
         }

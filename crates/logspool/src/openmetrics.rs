@@ -151,6 +151,10 @@ fn sinks(page: &mut MetricsPage, snapshot: &Snapshot) {
             page.sample("sink_errors_total", &[("sink", name), ("reason", class)], count);
         }
     }
+    page.family("cut_records", "counter", "Written records that were cut because the receiver takes no longer ones.");
+    for sink in all {
+        page.sample("cut_records_total", &[("sink", &sink.definition.name)], sink.reading.cut_records);
+    }
     page.family("write_duration_seconds", "histogram", "Duration of one write.");
     for sink in all {
         let name = &sink.definition.name;

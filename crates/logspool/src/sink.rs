@@ -145,6 +145,11 @@ pub trait Sink: Send {
         0
     }
 
+    /// Number of written records that were cut, because the destination accepts no longer ones.
+    fn cut_count(&self) -> u64 {
+        0
+    }
+
     /// Returns and clears an error that did not come from a write and affects no records.
     fn trouble(&mut self) -> Option<io::Error> {
         None
@@ -172,6 +177,12 @@ pub trait Courier: Send {
     fn stream(&self) -> Option<Stream> {
         None
     }
+
+    /// Continues the stream of a dead process. Called before the first batch.
+    fn resume(&mut self, _: Stream) {}
+
+    /// Sets the number of the next record, in a continued stream.
+    fn number_from(&mut self, _: u64) {}
 
     /// Whether the courier can take another batch.
     fn has_room(&self) -> bool;
@@ -211,8 +222,19 @@ pub struct CarryOutcome {
     pub arrived: usize,
     /// Error, if any.
     pub error: Option<io::Error>,
+    /// Records of the arrived batches that the destination refuses for ever. They count as rejected.
+    pub refused: Vec<RefusedRecord>,
     /// When to call again.
     pub next: NextCarry,
+}
+
+/// A record that the destination refuses for ever, although it accepts the rest of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedRecord {
+    /// Index of the record's batch among those that have arrived with the same call.
+    pub batch: usize,
+    /// Level class of the record.
+    pub class: u16,
 }
 
 /// When a courier must be called again, unless it gets another batch first.

@@ -88,9 +88,8 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
             MAX_SINKS - 1
         )
     })?;
-    if let (Some(shared), Some(path), Some((folder, name))) =
-        (sink.shared(), destination.path(), pipeline.segment.home())
-    {
+    let path = destination.path().or(definition.lasting.as_deref());
+    if let (Some(shared), Some(path), Some((folder, name))) = (sink.shared(), path, pipeline.segment.home()) {
         shared.set_origin(Origin {
             folder: folder.clone(),
             name: name.to_owned(),

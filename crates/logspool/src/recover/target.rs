@@ -135,8 +135,17 @@ impl Target {
             return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
         }
         let mut target = Self::open_without_sidecar(place)?;
-        if let Self::File(file) = &mut target {
-            file.shared.set_origin(origin);
+        match &mut target {
+            Self::File(file) => file.shared.set_origin(origin),
+            Self::Service(_) => {}
+            Self::Program(sink) => {
+                if let Some(shared) = sink.shared() {
+                    shared.set_origin(origin);
+                }
+                if let (Some(stream), Some(courier)) = (stream, sink.courier()) {
+                    courier.resume(stream);
+                }
+            }
         }
         Ok(target)
     }
@@ -274,8 +283,14 @@ fn write(sink: &mut dyn Sink, piece: &RecoveredPiece<'_>, note: &mut NoteProgres
     let chunk = piece.chunk;
     let mut written = piece.written;
     let give_up = Instant::now() + CONFIRM_LIMIT;
+    if let Some(shared) = sink.shared() {
+        shared.begin(piece.batch, piece.base);
+    }
     while written < chunk.bytes.len() {
         let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+        if let (Some(number), Some(courier)) = (piece.number, sink.courier()) {
+            courier.number_from(number + first as u64);
+        }
         let lines = Lines { bytes: &chunk.bytes[written..], marks: &chunk.marks[first..], before: written };
         match sink.write(lines) {
             Ok(count) => {

@@ -165,6 +165,7 @@ fn parsed(row: &OptionRow, text: String) -> Option<OptionValue> {
     Some(match row.shape {
         OptionShape::Switch => OptionValue::Switch(text.parse().ok()?),
         OptionShape::Whole => OptionValue::Whole(text.parse().ok()?),
+        OptionShape::Seconds => OptionValue::Seconds(text.parse().ok()?),
         _ => OptionValue::Text(text),
     })
 }

@@ -8,7 +8,7 @@
 //! process, with the numbers that its records had or would have had. It does not end the stream: the service must know
 //! it as long as records of the dead process may still be in transit.
 //!
-//! With TLS the same bytes are sent, after the service is authenticated (`service/tls.rs`). A build without the feature
+//! With TLS the same bytes are sent, after the service is authenticated (`transport/tls.rs`). A build without the feature
 //! `tls` has no TLS.
 //!
 //! Entries are compressed by gzip only if the service is on another machine. Measured on entries of 290 bytes: a sixth
@@ -16,9 +16,6 @@
 
 mod chunk;
 mod connection;
-mod socket;
-#[cfg_attr(not(feature = "tls"), path = "service/no_tls.rs")]
-mod tls;
 
 use std::collections::VecDeque;
 use std::io;
@@ -311,7 +308,7 @@ impl Courier for ServiceSink {
     }
 
     fn carry(&mut self, pace: Pace) -> CarryOutcome {
-        let mut carried = CarryOutcome { arrived: 0, error: None, next: NextCarry::Idle };
+        let mut carried = CarryOutcome { arrived: 0, error: None, refused: Vec::new(), next: NextCarry::Idle };
         loop {
             self.close_if_due(pace);
             if self.window.is_empty() {
@@ -389,7 +386,7 @@ impl Drop for ServiceSink {
 }
 
 /// Random bytes from the kernel.
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: pointer and length belong to one array. The kernel fills requests of up to 256 bytes completely.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };

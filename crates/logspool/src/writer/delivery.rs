@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::published::Published;
 
@@ -110,10 +111,16 @@ impl Outlet {
         let hurries = self.notify.load(Ordering::Relaxed) || !self.lock().may_take();
         let pace = if hurries { Pace::Hurry } else { Pace::Gather };
         let carried = courier.carry(pace);
-        if let Some(error) = &carried.error {
-            self.note(error);
+        // The arrival of a batch ends an earlier error, but not one that is about the records of that batch.
+        let (before, after) =
+            if carried.refused.is_empty() { (&carried.error, &None) } else { (&None, &carried.error) };
+        before.iter().for_each(|error| self.note(error));
+        let mut refused = vec![[0; LEVEL_CLASSES]; carried.arrived];
+        for record in &carried.refused {
+            refused[record.batch][usize::from(record.class)] += 1;
         }
-        (0..carried.arrived).for_each(|_| self.note_arrival());
+        refused.into_iter().for_each(|refused| self.note_arrival(refused));
+        after.iter().for_each(|error| self.note(error));
         if carried.arrived > 0 {
             on_arrival();
         }
@@ -136,13 +143,13 @@ impl Outlet {
         }
     }
 
-    /// Notes that the oldest batch has arrived at the destination.
-    fn note_arrival(&self) {
+    /// Notes that the oldest batch has arrived at the destination, except the refused records of each level class.
+    fn note_arrival(&self, refused: [u32; LEVEL_CLASSES]) {
         let bytes = self.lock().entries.first().map_or(0, |entry| entry.bytes);
         self.head().bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
         self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
         self.error_number.store(0, Ordering::Relaxed);
-        self.finish(bytes, None);
+        self.finish_except(bytes, None, refused);
     }
 
     /// Waits until the time `until`, for another batch to send, or until a caller starts to wait for all records.
@@ -226,7 +233,12 @@ mod tests {
             self.on_the_way += 1;
         }
         fn carry(&mut self, _: Pace) -> CarryOutcome {
-            CarryOutcome { arrived: std::mem::take(&mut self.on_the_way), error: None, next: NextCarry::Idle }
+            CarryOutcome {
+                arrived: std::mem::take(&mut self.on_the_way),
+                error: None,
+                refused: Vec::new(),
+                next: NextCarry::Idle,
+            }
         }
         fn wait(&self, _: Duration) {}
     }
@@ -309,11 +321,12 @@ mod tests {
         fn carry(&mut self, _: Pace) -> CarryOutcome {
             self.sent = self.taken;
             if self.sent_at_wait.load(Ordering::Relaxed) == 0 {
-                return CarryOutcome { arrived: 0, error: None, next: NextCarry::OnAnswer };
+                return CarryOutcome { arrived: 0, error: None, refused: Vec::new(), next: NextCarry::OnAnswer };
             }
             CarryOutcome {
                 arrived: self.sent - std::mem::replace(&mut self.arrived, self.sent),
                 error: None,
+                refused: Vec::new(),
                 next: NextCarry::Idle,
             }
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use logspool_lanes::blob::large_until;
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::progress;
 use logspool_sys::published::Published;
@@ -221,6 +222,7 @@ impl Outlet {
                 Ok(count) => {
                     written += count;
                     self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
+                    self.meters.cut_records.store(sink.cut_count(), Ordering::Relaxed);
                     if let Some(error) = sink.trouble() {
                         self.note(&error);
                     }
@@ -286,6 +288,12 @@ impl Outlet {
 
     /// Removes the oldest entry. Its first `written` bytes are written; its other records are dropped for `reason`.
     pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
+        self.finish_except(written, reason, Default::default());
+    }
+
+    /// As [`finish`](Self::finish). If there is no reason, this number of records of each level class counts as rejected
+    /// instead of written.
+    pub(super) fn finish_except(&self, written: usize, reason: Option<DropReason>, refused: [u32; LEVEL_CLASSES]) {
         let mut state = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
         let Some(entry) = state.entries.pop() else { return };
@@ -293,7 +301,10 @@ impl Outlet {
         state.finished_at = monotonic_ns();
         let head = self.head();
         match (reason, &entry.heap) {
-            (None, _) => count(&head.written, entry.counts),
+            (None, _) => {
+                self.count_dropped(DropReason::Rejected, refused);
+                count(&head.written, std::array::from_fn(|class| entry.counts[class].saturating_sub(refused[class])));
+            }
             (Some(reason), Some(chunk)) => {
                 for mark in &chunk.marks {
                     let class = mark.class as usize;
@@ -315,8 +326,10 @@ impl Outlet {
         head.offset.publish(0);
         self.note_finished(&mut state, &entry);
         match reason {
-            None => self.note_unsynced(&mut state, entry.batch, entry.counts, entry.bytes),
-            Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
+            None if refused == [0; LEVEL_CLASSES] => {
+                self.note_unsynced(&mut state, entry.batch, entry.counts, entry.bytes)
+            }
+            None | Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
         }
         if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
             chunk.bytes.clear();

@@ -6,17 +6,14 @@ use std::time::Duration;
 use logspool_record::address::ServiceAddress;
 use logspool_record::msgpack::{Item, ReadError, Reader};
 
-use super::socket::Socket;
-use super::tls::Session;
+use crate::sinks::transport::stream::{self, Socket};
+use crate::sinks::transport::tls::Session;
 
 /// Maximum time for sending the last message.
 const FINISH_LIMIT: Duration = Duration::from_millis(100);
 
 /// Maximum bytes of an answer. Chosen: an ack has about a hundred bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-
-/// First bytes of a TLS alert. A service that expects a TLS handshake answers other bytes with an alert.
-const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 
 /// A connection to a service.
 #[derive(Debug)]
@@ -156,11 +153,7 @@ impl Connection {
 
 /// The error for bytes that are not an answer of a Forward receiver.
 fn no_answer(bytes: &[u8]) -> io::Error {
-    if bytes.starts_with(&TLS_ALERT) {
-        let why = "the service wants TLS (fix: tls:// in the address)";
-        return io::Error::new(ErrorKind::InvalidData, why);
-    }
-    io::Error::from(ErrorKind::InvalidData)
+    stream::wanted_tls(bytes).unwrap_or_else(|| io::Error::from(ErrorKind::InvalidData))
 }
 
 /// `None` if the call would block.

@@ -5,12 +5,12 @@
 //! is the message, followed by the traceback and the stack, each beginning on a new line. MSG is UTF-8 without a byte
 //! order mark, which rsyslog and others would show. Line ends are kept: none of the framings in use ends at a line end.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::option::{OptionField, OptionShape};
+use crate::sinks::parts::{CUT_MARK, PartValue, RecordParts, cut, push_time, severity};
 use logspool_record::definition::OptionValue;
-use logspool_record::format::entry::MAX_DEPTH;
-use logspool_record::msgpack::{Item, ReadError, Reader};
 use logspool_record::syslog::FACILITIES;
 
 /// The part of the system that messages come from, as a number of RFC 5424.
@@ -53,121 +53,42 @@ const PROCESS_CHARACTERS: usize = 128;
 const MESSAGE_ID_CHARACTERS: usize = 32;
 const SD_NAME_CHARACTERS: usize = 32;
 
-/// Appended to the text of a message that was cut.
-const CUT_MARK: &str = "...";
-
-/// Names of the standard parts of an entry. The first value with such a name is the part. A later value of the same
-/// name is a field.
-const PARTS: [&[u8]; 14] = [
-    b"level",
-    b"logger",
-    b"file",
-    b"line",
-    b"function",
-    b"process",
-    b"host",
-    b"message",
-    b"process_name",
-    b"thread",
-    b"thread_name",
-    b"task",
-    b"exception",
-    b"stack",
-];
-
-/// The values of an entry that a message shows.
-#[derive(Default)]
-struct ShownEntry {
-    seconds: u32,
-    nanoseconds: u32,
-    level: i128,
-    logger: String,
-    process: String,
-    host: String,
-    text: String,
-    exception: String,
-    stack: String,
-    fields: String,
-}
-
 impl Header {
     /// Creates the header of a sink's messages.
     pub fn new(facility: Facility, app_name: Option<&str>, sd_id: &str) -> Self {
         let app_name = printable(app_name.unwrap_or_default(), APP_NAME_CHARACTERS);
-        Self { facility, app_name, sd_id: name(sd_id.as_bytes()) }
+        Self { facility, app_name, sd_id: name(sd_id) }
     }
 
-    /// Appends the message of an entry. The message has at most `most` bytes.
-    pub fn push_message(&self, out: &mut Vec<u8>, entry: &[u8], most: usize) {
-        let mut shown = ShownEntry::default();
-        if shown.read(entry).is_err() && shown.text.is_empty() {
-            shown.text = String::from_utf8_lossy(entry).into_owned();
-        }
+    /// The message of a record, with at most `most` bytes. Also returns whether the record was cut.
+    pub fn message(&self, parts: &RecordParts<'_>, most: usize) -> (String, bool) {
         let mut text = String::new();
-        let priority = u16::from(self.facility.0) * 8 + severity(shown.level);
+        let priority = u16::from(self.facility.0) * 8 + u16::from(severity(parts.level));
         let _ = write!(text, "<{priority}>1 ");
-        push_time(&mut text, shown.seconds, shown.nanoseconds);
+        push_time(&mut text, parts.seconds, parts.nanoseconds);
+        let process = parts.process.map(|id| id.to_string()).unwrap_or_default();
         for (part, most) in [
-            (&shown.host, HOST_CHARACTERS),
+            (&*parts.host, HOST_CHARACTERS),
             (&self.app_name, APP_NAME_CHARACTERS),
-            (&shown.process, PROCESS_CHARACTERS),
-            (&shown.logger, MESSAGE_ID_CHARACTERS),
+            (&process, PROCESS_CHARACTERS),
+            (&parts.logger, MESSAGE_ID_CHARACTERS),
         ] {
             text.push(' ');
             text.push_str(&printable(part, most));
         }
+        let fields = structured(&parts.fields);
         // The brackets, a space and some text must fit, too. Otherwise the fields are omitted.
-        if shown.fields.is_empty() || text.len() + self.sd_id.len() + shown.fields.len() + 4 + CUT_MARK.len() > most {
+        let is_long = text.len() + self.sd_id.len() + fields.len() + 4 + CUT_MARK.len() > most;
+        if fields.is_empty() || is_long {
             text.push_str(" -");
         } else {
-            let _ = write!(text, " [{}{}]", self.sd_id, shown.fields);
+            let _ = write!(text, " [{}{fields}]", self.sd_id);
         }
         text.push(' ');
-        text.push_str(&shown.text);
-        for more in [&shown.exception, &shown.stack] {
-            if !more.is_empty() {
-                text.push('\n');
-                text.push_str(more);
-            }
-        }
-        if text.len() > most {
-            let mut end = most - CUT_MARK.len();
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            text.truncate(end);
-            text.push_str(CUT_MARK);
-        }
-        out.extend_from_slice(text.as_bytes());
+        text.push_str(&parts.full_message());
+        let is_cut = cut(&mut text, most);
+        (text, is_cut || (is_long && !fields.is_empty()))
     }
-}
-
-/// The severity of a level of `logging`.
-fn severity(level: i128) -> u16 {
-    match level {
-        50.. => 2,
-        40..50 => 3,
-        30..40 => 4,
-        20..30 => 6,
-        _ => 7,
-    }
-}
-
-/// Appends a time in the format of RFC 3339, in UTC, with microseconds.
-fn push_time(text: &mut String, seconds: u32, nanoseconds: u32) {
-    let (days, second) = (i64::from(seconds) / 86_400, seconds % 86_400);
-    // Days are counted from 1 March of the year 0, so that a leap day is the last one of its year.
-    let since = days + 719_468;
-    let (era, day_of_era) = (since / 146_097, since % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let micros = nanoseconds / 1000;
-    let _ = write!(text, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z");
 }
 
 /// Converts text to a part of a header: printable ASCII without spaces. Empty text becomes `-`.
@@ -177,133 +98,79 @@ fn printable(text: &str, most: usize) -> String {
 }
 
 /// Converts text to a valid name in structured data.
-fn name(text: &[u8]) -> String {
+fn name(text: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '=' | ']' | '"');
-    let text = String::from_utf8_lossy(text);
     let shown: String = text.chars().take(SD_NAME_CHARACTERS).map(|c| if is_allowed(c) { c } else { '_' }).collect();
     if shown.is_empty() { "_".to_owned() } else { shown }
 }
 
-impl ShownEntry {
-    fn read(&mut self, entry: &[u8]) -> Result<(), ReadError> {
-        let mut reader = Reader::new(entry);
-        let (Item::Array(2), Item::Extension(0, time), Item::Map(count)) =
-            (reader.item()?, reader.item()?, reader.item()?)
-        else {
-            return Err(ReadError::Invalid);
-        };
-        if let [a, b, c, d, e, f, g, h] = *time {
-            self.seconds = u32::from_be_bytes([a, b, c, d]);
-            self.nanoseconds = u32::from_be_bytes([e, f, g, h]);
-        }
-        let mut seen = [false; PARTS.len()];
-        for _ in 0..count {
-            let Item::Text(key) = reader.item()? else { return Err(ReadError::Invalid) };
-            let part = PARTS.iter().position(|part| *part == key).filter(|part| !seen[*part]);
-            let mut value = String::new();
-            push_value(&mut value, &mut reader, 0)?;
-            let Some(part) = part else {
-                let _ = write!(self.fields, " {}=\"", name(key));
-                for character in value.chars() {
-                    if matches!(character, '"' | '\\' | ']') {
-                        self.fields.push('\\');
-                    }
-                    self.fields.push(character);
-                }
-                self.fields.push('"');
-                continue;
-            };
-            seen[part] = true;
-            match key {
-                b"level" => self.level = value.parse().unwrap_or(0),
-                b"logger" => self.logger = value,
-                b"process" => self.process = value,
-                b"host" => self.host = value,
-                b"message" => self.text = value,
-                b"exception" => self.exception = value,
-                b"stack" => self.stack = value,
-                _ => {}
+/// The fields of a record as the parameters of structured data.
+fn structured(fields: &[(Cow<'_, str>, PartValue<'_>)]) -> String {
+    let (mut all, mut shown) = (String::new(), String::new());
+    for (key, value) in fields {
+        shown.clear();
+        push_value(&mut shown, value, 0);
+        let _ = write!(all, " {}=\"", name(key));
+        for character in shown.chars() {
+            if matches!(character, '"' | '\\' | ']') {
+                all.push('\\');
             }
+            all.push(character);
         }
-        Ok(())
+        all.push('"');
     }
+    all
 }
 
 /// Appends a value as text. Arrays and maps are shown as JSON.
-fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result<(), ReadError> {
-    if depth > MAX_DEPTH {
-        out.push_str(CUT_MARK);
-        return reader.skip();
-    }
-    match reader.item()? {
-        Item::Nil => out.push_str("null"),
-        Item::Bool(value) => out.push_str(if value { "true" } else { "false" }),
-        Item::Int(number) => {
+fn push_value(out: &mut String, value: &PartValue<'_>, depth: usize) {
+    match value {
+        PartValue::Nil => out.push_str("null"),
+        PartValue::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        PartValue::Int(number) => {
             let _ = write!(out, "{number}");
         }
-        Item::Float(number) => {
+        PartValue::Float(number) => {
             let _ = write!(out, "{number}");
         }
-        Item::Text(text) | Item::Bytes(text) if depth == 0 => out.push_str(&String::from_utf8_lossy(text)),
-        Item::Text(text) | Item::Bytes(text) => {
-            let _ = write!(out, "{:?}", String::from_utf8_lossy(text));
+        PartValue::Text(text) if depth == 0 => out.push_str(text),
+        PartValue::Text(text) => {
+            let _ = write!(out, "{text:?}");
         }
-        Item::Extension(..) => out.push_str(CUT_MARK),
-        Item::Array(count) => {
+        PartValue::Omitted => out.push_str(CUT_MARK),
+        PartValue::Array(items) => {
             out.push('[');
-            for index in 0..count {
+            for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                push_value(out, reader, depth + 1)?;
+                push_value(out, item, depth + 1);
             }
             out.push(']');
         }
-        Item::Map(count) => {
+        PartValue::Map(members) => {
             out.push('{');
-            for index in 0..count {
+            for (index, (key, value)) in members.iter().enumerate() {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                push_value(out, reader, depth + 1)?;
+                push_value(out, key, depth + 1);
                 out.push_str(": ");
-                push_value(out, reader, depth + 1)?;
+                push_value(out, value, depth + 1);
             }
             out.push('}');
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
+    use crate::sinks::parts::tests::{entry, started};
     use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_nil, push_text};
 
-    /// An entry with these parts and the level WARNING. Its time is 2024-02-29 12:34:56.789012345 UTC.
-    pub fn entry(parts: &[(&str, &str)]) -> Vec<u8> {
-        let mut out = started(parts.len() + 1);
-        for (name, value) in parts {
-            push_text(&mut out, name.as_bytes());
-            push_text(&mut out, value.as_bytes());
-        }
-        out
-    }
-
-    fn started(parts: usize) -> Vec<u8> {
-        let mut out = vec![0x92, 0xd7, 0x00];
-        out.extend_from_slice(&1_709_210_096_u32.to_be_bytes());
-        out.extend_from_slice(&789_012_345_u32.to_be_bytes());
-        push_map(&mut out, parts);
-        push_text(&mut out, b"level");
-        push_int(&mut out, 20);
-        out
-    }
-
     fn message(app_name: Option<&str>, entry: &[u8], most: usize) -> String {
-        let mut out = Vec::new();
-        Header::new(Facility::default(), app_name, "logspool@32473").push_message(&mut out, entry, most);
-        String::from_utf8(out).unwrap()
+        Header::new(Facility::default(), app_name, "logspool@32473").message(&RecordParts::read(entry), most).0
     }
 
     #[test]
@@ -330,7 +197,7 @@ pub(super) mod tests {
 
     #[test]
     fn values_of_every_type_are_text() {
-        let mut out = started(3);
+        let mut out = started(2);
         push_text(&mut out, b"list");
         push_array(&mut out, 3);
         push_nil(&mut out);
@@ -343,15 +210,6 @@ pub(super) mod tests {
 
         let expected = "[logspool@32473 list=\"[null, true, \\\"b\\\"\\]\" dict=\"{\\\"n\\\": -1}\"] ";
         assert!(message(None, &out, 8192).ends_with(expected), "{}", message(None, &out, 8192));
-    }
-
-    #[test]
-    fn a_level_has_the_severity_of_its_range() {
-        let levels = [(5, 7), (10, 7), (20, 6), (25, 6), (30, 4), (40, 3), (45, 3), (50, 2), (60, 2)];
-
-        for (level, expected) in levels {
-            assert_eq!(expected, severity(level), "{level}");
-        }
     }
 
     #[test]

@@ -90,6 +90,15 @@ impl Write for Socket {
     }
 }
 
+/// First bytes of a TLS alert. A receiver that expects a TLS handshake answers other bytes with an alert.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+
+/// The error for an answer that shows that the receiver expects TLS.
+pub fn wanted_tls(answer: &[u8]) -> Option<io::Error> {
+    let why = "the service wants TLS (fix: tls:// in the address)";
+    answer.starts_with(&TLS_ALERT).then(|| io::Error::new(ErrorKind::InvalidData, why))
+}
+
 fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
     let mut last = io::Error::from(ErrorKind::NotFound);
     for place in places {
@@ -102,7 +111,7 @@ fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStr
 }
 
 /// Gives the kind `NotFound` to errors of the resolver, which have no error number.
-fn unknown_host(error: io::Error) -> io::Error {
+pub(super) fn unknown_host(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
 }
 

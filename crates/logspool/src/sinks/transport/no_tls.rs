@@ -4,7 +4,7 @@ use std::io;
 
 use logspool_record::address::TlsIdentity;
 
-use super::socket::Socket;
+use super::stream::Socket;
 
 /// The type has no values, because no session can be created.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ impl Session {
     }
 
     pub fn is_beginning(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn is_accepted(&mut self) -> bool {
         match *self {}
     }
 

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, ProtocolVersion};
 
 use logspool_record::address::TlsIdentity;
 
-use super::socket::Socket;
+use super::stream::Socket;
 use crate::tls;
 
 /// Maximum time for a handshake.
@@ -23,11 +23,18 @@ use crate::tls;
 /// other than TLS.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a server without tickets may take to refuse the certificate of this client.
+///
+/// Chosen: ten round trips between continents take less than half of it.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(2);
+
 /// The TLS session of a connection.
 #[derive(Debug)]
 pub struct Session {
     tls: Box<ClientConnection>,
     begun: Instant,
+    /// When the handshake was first seen to be complete.
+    established: Option<Instant>,
     /// The authorities that the session trusts, as text for error messages.
     believes: String,
 }
@@ -46,12 +53,25 @@ impl Session {
         let tls = ClientConnection::new(Arc::new(config(identity).map_err(unusable)?), server_name);
         let believes = identity.authorities.as_ref().map_or("the authorities of this system".to_owned(), Clone::clone);
         let tls = Box::new(tls.map_err(|error| unusable(error.to_string()))?);
-        Ok(Self { tls, begun: Instant::now(), believes })
+        Ok(Self { tls, begun: Instant::now(), established: None, believes })
     }
 
     /// Whether the handshake is not complete yet.
     pub fn is_beginning(&self) -> bool {
         self.tls.is_handshaking()
+    }
+
+    /// Whether the server has accepted this client. In TLS 1.3 a server checks the certificate of its client after the
+    /// handshake has ended for the client, and then sends tickets or a refusal. A server that sends neither counts as
+    /// content after a while.
+    pub fn is_accepted(&mut self) -> bool {
+        if self.is_beginning() {
+            return false;
+        }
+        let since = *self.established.get_or_insert_with(Instant::now);
+        self.tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+            || self.tls.tls13_tickets_received() > 0
+            || since.elapsed() >= REFUSAL_LIMIT
     }
 
     /// Whether the session has bytes that wait for room in the socket.

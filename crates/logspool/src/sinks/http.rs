@@ -1,0 +1,72 @@
+//! What the sinks that send over HTTP share.
+//!
+//! A sink of this kind is a [`HttpFormat`], which encodes records and reads answers, in a [`HttpSink`]
+//! (`http/courier.rs`). `address` and `headers` read the options, `client` sends one request, `answer` decides by a
+//! status what to do next, `flight` runs a request on a thread of its own, and `parcel` has the records that are on
+//! their way.
+
+mod address;
+mod answer;
+mod client;
+mod courier;
+mod flight;
+mod format;
+mod headers;
+mod parcel;
+pub mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use address::HttpAddress;
+pub use answer::HttpAnswer;
+pub use client::HttpClient;
+pub use courier::HttpSink;
+pub use format::{HttpFormat, HttpRecord, Judgement, RecordFate};
+pub use headers::{HttpHeaders, Secret};
+
+/// The options that all sinks over HTTP have, as one struct.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// Where requests go: the address of the options, with the path of the interface.
+    pub url: String,
+    /// More headers of each request.
+    pub headers: Option<HttpHeaders>,
+    /// User name for basic authentication.
+    pub user: Option<String>,
+    /// Password for basic authentication.
+    pub password: Option<Secret>,
+    /// Token for bearer authentication.
+    pub token: Option<Secret>,
+    /// File with the certificates of the authorities to trust.
+    pub authorities: Option<String>,
+    /// Maximum time for one request.
+    pub timeout: Duration,
+    /// Whether bodies are compressed.
+    pub compress: bool,
+    /// Maximum size of the entries of one request.
+    pub batch_bytes: usize,
+    /// Maximum number of records of one request.
+    pub batch_records: usize,
+}
+
+/// Makes [`HttpSettings`] of the options of a sink, which has fields of these names.
+macro_rules! settings {
+    ($options:expr, $path:expr) => {
+        $crate::sinks::http::HttpSettings {
+            url: $options.address.url($path),
+            headers: $options.headers.clone(),
+            user: $options.user.clone(),
+            password: $options.password.clone(),
+            token: $options.token.clone(),
+            authorities: $options.authorities.clone(),
+            timeout: $options.timeout_seconds,
+            compress: $options.compress,
+            batch_bytes: $options.batch_bytes as usize,
+            batch_records: $options.batch_records as usize,
+        }
+    };
+}
+
+pub(super) use settings;

@@ -1,0 +1,199 @@
+//! A receiver of OpenTelemetry logs, by OTLP over HTTP in protobuf: `POST /v1/logs`.
+//!
+//! The messages are declared in `otlp/proto.rs`, and `prost` encodes them. The logger of a record is its scope.
+//!
+//! OTLP has no ids for records, so a repeated request can deliver records twice.
+
+mod convert;
+mod proto;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use prost::Message;
+
+use super::http::shapes::PairList;
+use super::http::{
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate, Secret,
+};
+use super::parts::RecordParts;
+use super::{Place, SinkOptions, Traits};
+use crate::sink::Sink;
+use convert::{attribute, log_record};
+use logspool_record::definition::Descriptor;
+use proto::{AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, Resource, ResourceLogs, ScopeLogs};
+
+const PATH: &str = "/v1/logs";
+
+crate::options! {
+    /// Sends records to an OpenTelemetry Collector, or to another receiver of OTLP over HTTP.
+    pub struct OtlpOptions {
+        /// `http://host:port` or `https://host:port`; `/v1/logs` is added.
+        pub address: HttpAddress,
+        /// Value of the resource attribute `service.name`.
+        pub service_name: String = Text("unknown_service"),
+        /// More resource attributes: `deployment.environment.name=prod,service.version=1.2`.
+        pub resource: PairList = Text(""),
+        /// More headers, one `Name: value` a line.
+        pub headers: Option<HttpHeaders> = Nothing,
+        /// User name for basic authentication.
+        pub user: Option<String> = Nothing,
+        /// Password for basic authentication.
+        pub password: Option<Secret> = Nothing,
+        /// Token for bearer authentication.
+        pub token: Option<Secret> = Nothing,
+        /// File with the certificates of the authorities to trust, in PEM; by default those of the system.
+        pub authorities: Option<String> as Path = Nothing,
+        /// Longest time for a request and its answer.
+        pub timeout_seconds: Duration [seconds 0.1..=600.0] = Seconds(10.0),
+        /// Whether requests are compressed by gzip.
+        pub compress: bool = Switch(true),
+        /// Most bytes of records in a request, before they are encoded.
+        pub batch_bytes: u32 ["bytes", 1024..=16777216] = Whole(1048576),
+        /// Most records in a request.
+        pub batch_records: u32 ["records", 1..=100000] = Whole(1000),
+    }
+}
+
+impl SinkOptions for OtlpOptions {
+    const KIND: &'static str = "otlp";
+    const TRAITS: Traits = Traits { confirms_later: true, ..Traits::REMOTE };
+
+    fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(HttpSink::open(Box::new(self.clone()), &http::settings!(self, PATH))?))
+    }
+
+    fn place(&self) -> Place {
+        Place::Address(self.address.text().to_owned())
+    }
+
+    fn samples(path: &str, _: i32) -> Vec<Self> {
+        vec![Self {
+            address: HttpAddress::sample(path),
+            service_name: "shop".to_owned(),
+            resource: PairList(vec![("service.version".to_owned(), "1.2".to_owned())]),
+            headers: None,
+            user: None,
+            password: None,
+            token: None,
+            authorities: None,
+            timeout_seconds: Duration::from_secs(10),
+            compress: false,
+            batch_bytes: 1 << 20,
+            batch_records: 1000,
+        }]
+    }
+}
+
+impl HttpFormat for OtlpOptions {
+    fn content_type(&self) -> &'static str {
+        "application/x-protobuf"
+    }
+
+    fn encode(&self, records: &[HttpRecord<'_>], _: &str) -> Vec<u8> {
+        // A recoverer sends the records of another process, so the resource is that of the records.
+        let mut resources: BTreeMap<(String, Option<i64>), BTreeMap<String, Vec<LogRecord>>> = BTreeMap::new();
+        for record in records {
+            let parts = RecordParts::read(record.entry);
+            let scopes = resources.entry((parts.host.clone().into_owned(), parts.process)).or_default();
+            scopes.entry(parts.logger.clone().into_owned()).or_default().push(log_record(&parts));
+        }
+        let resource_logs = resources.into_iter().map(|((host, process), scopes)| ResourceLogs {
+            resource: Some(self.resource(&host, process)),
+            scope_logs: scopes
+                .into_iter()
+                .map(|(name, log_records)| ScopeLogs { scope: Some(InstrumentationScope { name }), log_records })
+                .collect(),
+        });
+        ExportRequest { resource_logs: resource_logs.collect() }.encode_to_vec()
+    }
+
+    fn judge(&self, answer: &HttpAnswer, records: usize) -> Judgement {
+        // Some receivers answer in JSON, or with a text. The status then says all.
+        let Some(partial) = ExportResponse::decode(&answer.body[..]).ok().and_then(|response| response.partial_success)
+        else {
+            return Judgement::Accepted;
+        };
+        let rejected = usize::try_from(partial.rejected_log_records).unwrap_or(0).min(records);
+        if rejected == 0 {
+            return Judgement::Accepted;
+        }
+        // The answer does not say which records were rejected, so only their number is right.
+        let fate = |position| if position < rejected { RecordFate::Refused } else { RecordFate::Accepted };
+        let why = format!("the receiver rejects {rejected} of {records} records: {}", partial.error_message);
+        Judgement::Each((0..records).map(fate).collect(), why.chars().take(400).collect())
+    }
+}
+
+impl OtlpOptions {
+    fn resource(&self, host: &str, process: Option<i64>) -> Resource {
+        let mut attributes = vec![attribute("service.name", AnyKind::Text(self.service_name.clone()))];
+        if !host.is_empty() {
+            attributes.push(attribute("host.name", AnyKind::Text(host.to_owned())));
+        }
+        if let Some(process) = process {
+            attributes.push(attribute("process.pid", AnyKind::Int(process)));
+        }
+        for (name, value) in &self.resource.0 {
+            attributes.retain(|given| given.key != *name);
+            attributes.push(attribute(name, AnyKind::Text(value.clone())));
+        }
+        Resource { attributes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sinks::parts::tests::entry;
+    use proto::PartialSuccess;
+
+    fn options() -> OtlpOptions {
+        OtlpOptions::samples("/sample", -1).remove(0)
+    }
+
+    #[test]
+    fn records_are_grouped_by_process_and_logger() {
+        let entries = [("1", "a"), ("2", "a"), ("1", "b"), ("1", "a")].map(|(process, logger)| {
+            entry(&[("logger", logger), ("process", process), ("host", "web"), ("message", "m")])
+        });
+        let records: Vec<_> = entries.iter().map(|entry| HttpRecord { entry, number: 1 }).collect();
+        let request = ExportRequest::decode(&options().encode(&records, "")[..]).unwrap();
+
+        let counts: Vec<Vec<_>> = request
+            .resource_logs
+            .iter()
+            .map(|logs| {
+                let scope = |scope: &ScopeLogs| (scope.scope.clone().unwrap().name, scope.log_records.len());
+                logs.scope_logs.iter().map(scope).collect()
+            })
+            .collect();
+        assert_eq!(vec![vec![("a".to_owned(), 2), ("b".to_owned(), 1)], vec![("a".to_owned(), 1)]], counts);
+        let expected = [
+            attribute("service.name", AnyKind::Text("shop".to_owned())),
+            attribute("host.name", AnyKind::Text("web".to_owned())),
+            attribute("process.pid", AnyKind::Int(1)),
+            attribute("service.version", AnyKind::Text("1.2".to_owned())),
+        ];
+        assert_eq!(expected[..], request.resource_logs[0].resource.clone().unwrap().attributes);
+    }
+
+    #[test]
+    fn rejected_records_are_counted() {
+        let judge = |body: Vec<u8>| {
+            options().judge(&HttpAnswer { status: 200, retry_after: None, location: None, body }, 3)
+        };
+        let partial = |rejected_log_records| {
+            let error_message = "too old".to_owned();
+            ExportResponse { partial_success: Some(PartialSuccess { rejected_log_records, error_message }) }
+                .encode_to_vec()
+        };
+        for body in [Vec::new(), b"{}".to_vec(), partial(0), partial(-1)] {
+            assert_eq!(Judgement::Accepted, judge(body));
+        }
+        let Judgement::Each(fates, why) = judge(partial(2)) else { panic!("two are rejected") };
+        assert_eq!([RecordFate::Refused, RecordFate::Refused, RecordFate::Accepted], *fates);
+        assert_eq!("the receiver rejects 2 of 3 records: too old", why);
+    }
+}
