@@ -13,12 +13,13 @@ use logspool::sinks;
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
+use logspool_rules::RuleCounts;
 use logspool_sys::histogram::HistogramCounts;
 use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::calls::keywords;
+use crate::calls::{keywords, rules};
 use crate::interpreter::leaving::detached;
 use crate::pool::PoolCore;
 
@@ -188,9 +189,17 @@ pub fn metrics_text(
         label: "reason",
         counts: &deferred,
     };
-    let front = [exceptions, deferred];
-    let given = if deferred.counts.is_empty() { &front[..1] } else { &front };
-    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build, given))
+    let counts = logspool_rules::counts();
+    let ruled = FrontCounter {
+        name: "rule_records",
+        help: "Records that a rule of install() has rewritten or left out, and repeated calls that log once.",
+        label: "rule",
+        counts: &counts.by_name(),
+    };
+    let mut front = vec![exceptions];
+    front.extend(Some(deferred).filter(|counter| !counter.counts.is_empty()));
+    front.extend(Some(ruled).filter(|_| rules::current().is_some() || counts != RuleCounts::default()));
+    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build, &front))
 }
 
 /// Delivers the records that dead processes left in `folder`, or with `paths` only the records for these files.

@@ -17,6 +17,19 @@ pub struct RuleCounts {
     pub once: u64,
 }
 
+impl RuleCounts {
+    /// The counts with their names in statistics and metrics.
+    pub const fn by_name(&self) -> [(&'static str, u64); 5] {
+        [
+            ("rewritten", self.rewritten),
+            ("sampled", self.sampled),
+            ("repeated", self.repeated),
+            ("over_rate", self.over_rate),
+            ("once", self.once),
+        ]
+    }
+}
+
 // The counters order nothing, so they need no module of their own for orderings.
 static REWRITTEN: AtomicU64 = AtomicU64::new(0);
 static SAMPLED: AtomicU64 = AtomicU64::new(0);

@@ -189,6 +189,7 @@ for number in range(2000):
 access.warning("never sampled")
 log.info("another logger")
 logspool.flush()
+assert "logspool_rule_records_total{rule=\\"sampled\\"}" in logspool.metrics_text()
 print(logspool.stats().rules["sampled"])
 """)
     rows = [json.loads(line) for line in written]

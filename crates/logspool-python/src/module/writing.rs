@@ -72,15 +72,8 @@ fn push_json(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Return how many records the rules of `install()` have changed or left out, as a dict.
 #[pyfunction]
 pub fn rule_counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let counts = logspool_rules::counts();
     let dict = PyDict::new(py);
-    for (name, count) in [
-        ("rewritten", counts.rewritten),
-        ("sampled", counts.sampled),
-        ("repeated", counts.repeated),
-        ("over_rate", counts.over_rate),
-        ("once", counts.once),
-    ] {
+    for (name, count) in logspool_rules::counts().by_name() {
         dict.set_item(name, count)?;
     }
     Ok(dict)
