@@ -36,6 +36,10 @@ except ImportError:  # Python 3.10
 
 
 @dataclass(frozen=True)
+#: Cargo features by profile. The sinks with large dependencies do not differ from interpreter to interpreter.
+FEATURES = {"matrix": ["--no-default-features", "--features", "tls"]}
+
+
 class Environment:
     """One virtual environment of one interpreter for one purpose."""
 
@@ -124,7 +128,10 @@ class Environment:
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
             run(
-                [str(tools() / "bin" / "maturin"), "develop", "--profile", profile, "--quiet", *linked],
+                [
+                    *[str(tools() / "bin" / "maturin"), "develop", "--profile", profile, "--quiet", *linked],
+                    *FEATURES.get(profile, []),
+                ],
                 VIRTUAL_ENV=str(self.folder),
                 CARGO_TARGET_DIR=str(target),
                 PYO3_PYTHON=self.python,

@@ -27,17 +27,13 @@ pub fn forks_are_handled() {
 /// The text is no object, has an unknown option, or a value out of its range.
 pub fn configure(text: Option<&str>) -> Result<Status, Failure> {
     let object = json::object("the options", text.unwrap_or("{}"))?;
-    for (name, value) in &object {
-        if ["uncaught", "defer_formatting", "keeper"].contains(&name.as_str())
-            && *value != serde_json::Value::Bool(false)
-        {
-            return Err(Failure::invalid(format!("{name} works in Python only")));
-        }
-    }
     let given = json::option_values(Options::ROWS, object)?;
     let refused = |error: logspool::option::OptionError| Failure::invalid(error.to_string());
     let options = ordered("logspool_configure()", Options::ROWS, given).and_then(|all| Options::from_values(&all));
     let options = options.map_err(refused)?;
+    if let Some(name) = options.python_only() {
+        return Err(Failure::invalid(format!("{name} works in Python only")));
+    }
     let crash_signals = options.crash_signals;
     pipeline::configure(options).map_err(|error| Failure::invalid(error.to_string()))?;
     CRASH_SIGNALS.store(crash_signals, Ordering::Relaxed);

@@ -70,6 +70,10 @@ fn option_value(name: &str, shape: Option<OptionShape>, value: Value) -> Result<
             OptionValue::Seconds(f64::INFINITY)
         }
         Value::String(text) => OptionValue::Text(text),
+        Value::Array(texts) if shape == Some(OptionShape::Texts) => {
+            let texts: Option<Vec<String>> = texts.iter().map(|text| text.as_str().map(str::to_owned)).collect();
+            OptionValue::Texts(texts.ok_or_else(|| Failure::invalid(format!("{name} must be a list of texts")))?)
+        }
         Value::Array(levels) => {
             let level = |level: &Value| match level {
                 Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),

@@ -141,6 +141,9 @@ impl Builder {
         if self.outputs.is_empty() {
             self.outputs.push(Output::stderr());
         }
+        if let Some(name) = self.options.python_only() {
+            return Err(StartError::Options(format!("{name} works in Python only")));
+        }
         let crash_signals = self.options.crash_signals;
         let formats = self.outputs.iter().filter_map(|output| output.format.as_ref());
         for format in std::iter::once(&self.format).chain(formats) {

@@ -127,6 +127,19 @@ const CHANGEABLE: &[&str] = &[
     "sample",
 ];
 
+/// Options that only the bindings of Python read.
+const PYTHON_ONLY: &[&str] = &[
+    "keeper",
+    "uncaught",
+    "defer_formatting",
+    "redact_keys",
+    "redact_patterns",
+    "escape_control",
+    "deduplicate",
+    "rate_limit",
+    "sample",
+];
+
 /// How long records of ERROR and above, or of the chosen levels, may wait for room. If no value is given, the default
 /// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,6 +269,15 @@ impl Options {
                  give it with the first install() or handler"
             ))),
         }
+    }
+
+    /// The first option that is not at its default although it has an effect only in Python.
+    pub fn python_only(&self) -> Option<&'static str> {
+        let (values, defaults) = (self.values(), Self::default().values());
+        let is_given = |(index, row): &(usize, &crate::option::OptionRow)| {
+            PYTHON_ONLY.contains(&row.name) && values[*index] != defaults[*index]
+        };
+        Self::ROWS.iter().enumerate().find(is_given).map(|(_, row)| row.name)
     }
 
     /// Checks each option by its row, then the options that depend on each other.
