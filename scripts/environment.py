@@ -35,11 +35,11 @@ except ImportError:  # Python 3.10
     from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
 
 
-@dataclass(frozen=True)
 #: Cargo features by profile. The sinks with large dependencies do not differ from interpreter to interpreter.
 FEATURES = {"matrix": ["--no-default-features", "--features", "tls"]}
 
 
+@dataclass(frozen=True)
 class Environment:
     """One virtual environment of one interpreter for one purpose."""
 
