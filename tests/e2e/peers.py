@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from suite import programs
+from suite import pages, programs
 from suite.waiting import until
 
 SECONDS = 60
@@ -205,6 +205,13 @@ class Receiver:
         for connection in list(self.connections):
             found += bytes(connection).split(end)[:-1]
         return found
+
+
+def page_program(page, test, shown, used):
+    """Return the program of a how-to that this test runs, with the address of the test."""
+    found = [block for block in pages.blocks(pages.ROOT / "docs" / "how-to" / page) if test in block.marker]
+    assert len(found) == 1 and found[0].text.count(shown) == 1
+    return found[0].text.replace(shown, used)
 
 
 def numbers(texts):

@@ -114,6 +114,19 @@ def test_every_record_is_an_entry(tmp_path, queue_dir, journal):
     assert entry["THREAD_NAME"] == "MainThread"
 
 
+def test_the_program_of_the_page_makes_the_fields_of_the_page(run_program, journal):
+    journal.start()
+    test = "test_the_program_of_the_page_makes_the_fields_of_the_page"
+    shown, used = 'identifier="shop"', f'identifier="shop", address="unix://{journal.path}"'
+    run_program(peers.page_program("send-to-journald.md", test, shown, used))[0].expect_success()
+    until(lambda: journal.entries, peers.SECONDS, "an entry")
+
+    (entry,) = journal.entries
+    assert ("payment is late", "7", "4") == (entry["MESSAGE"], entry["ORDER"], entry["PRIORITY"])
+    page = (peers.pages.ROOT / "docs" / "how-to" / "send-to-journald.md").read_text()
+    assert all(name == "ORDER" or f"`{name}`" in page for name in entry)
+
+
 def test_a_long_record_is_passed_in_a_memory_file_and_not_cut(tmp_path, queue_dir, journal):
     journal.start()
     with Sender(tmp_path, queue_dir, "journald", address=f"unix://{journal.path}") as sender:

@@ -107,6 +107,17 @@ def test_a_json_formatter_makes_a_json_object_of_each_datagram(run_program, rece
     assert {"two\nlines"} == {found["message"] for found in objects}
 
 
+def test_the_program_of_the_page_sends_a_json_object(run_program, receiver_of):
+    receiver = receiver_of("tcp").start()
+    test = "test_the_program_of_the_page_sends_a_json_object"
+    program = peers.page_program("send-lines.md", test, "tcp://127.0.0.1:5170", receiver.to)
+    run_program(program)[0].expect_success()
+    until(lambda: receiver.texts(b"\n"), peers.SECONDS, "a line")
+
+    (line,) = receiver.texts(b"\n")
+    assert ("payment is late", 7) == (json.loads(line)["message"], json.loads(line)["order"])
+
+
 @pytest.mark.parametrize("way", ["tcp", "tls", "datagram", "stream"])
 def test_a_receiver_that_is_not_there_yet_gets_every_line(tmp_path, queue_dir, receiver_of, way):
     receiver = receiver_of(way)
