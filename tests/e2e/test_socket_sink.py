@@ -1,6 +1,7 @@
 """The socket sink: finished lines as datagrams and as streams, at receivers that come late, restart or read slowly."""
 
 import json
+import signal
 
 import peers
 import pytest
@@ -151,6 +152,41 @@ def test_a_restart_under_load_loses_at_most_what_the_receiver_had_not_read(tmp_p
     assert not missing or missing == list(range(missing[0], missing[-1] + 1)), missing
     assert len(missing) < 50_000 - 1000
     assert found == sorted(found)
+
+
+KILLED = """\
+import logging, os, signal, sys
+import logspool
+
+logspool.install()
+logging.getLogger().addHandler(logspool.SinkHandler(sys.argv[1], address=sys.argv[2]))
+for number in range(100):
+    logging.warning("number %d", number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+RECOVERS = """\
+import os
+import logspool
+
+print(logspool.recover(os.environ["LOGSPOOL_QUEUE_DIR"]).delivered)
+"""
+
+
+@pytest.mark.parametrize("sink", ["socket", "gelf"])
+@pytest.mark.parametrize("way", ["tls", "datagram"])
+def test_the_records_of_a_killed_program_arrive_with_a_later_start(run_program, receiver_of, way, sink):
+    receiver = receiver_of(way)
+    assert run_program(KILLED, sink, receiver.to)[0].status == -signal.SIGKILL
+    receiver.start()
+    run_program(RECOVERS)[0].expect_success()
+
+    end = b"\0" if sink == "gelf" else b"\n"
+    until(lambda: len(receiver.texts(end)) >= 100, peers.SECONDS, "100 records")
+    texts = [text.decode() for text in receiver.texts(end)]
+    if sink == "gelf":
+        texts = [json.loads(text)["short_message"] for text in texts]
+    assert texts == [f"number {number}" for number in range(100)]
 
 
 def test_a_certificate_that_does_not_fit_keeps_the_lines_until_it_is_repaired(
