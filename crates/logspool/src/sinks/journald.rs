@@ -10,7 +10,7 @@
 use std::io;
 
 use super::parts::{RecordParts, push_time, severity};
-use super::transport::{Carrier, Encoded, PeerAddress, PeerSink, RecordForm};
+use super::transport::{Carrier, EncodedMessages, PeerAddress, PeerSink, RecordForm};
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;
@@ -97,7 +97,7 @@ struct JournalForm {
 impl RecordForm for JournalForm {
     const PASSES_FILES: bool = true;
 
-    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut Encoded) {
+    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut EncodedMessages) {
         let parts = RecordParts::read(record);
         let mut time = String::new();
         push_time(&mut time, parts.seconds, parts.nanoseconds);
@@ -171,7 +171,7 @@ mod tests {
     use crate::sinks::parts::tests::entry;
 
     fn encoded(parts: &[(&str, &str)]) -> Vec<u8> {
-        let mut out = Encoded::default();
+        let mut out = EncodedMessages::default();
         let mut form = JournalForm { identifier: Some("shop".to_owned()) };
         form.encode(&entry(parts), Carrier::Datagrams { most: usize::MAX }, 0, &mut out);
         assert_eq!([out.bytes.len()], *out.ends);

@@ -6,7 +6,7 @@
 use std::io;
 
 use super::parts::CUT_MARK;
-use super::transport::{Carrier, Encoded, PeerAddress, PeerSink, RecordForm};
+use super::transport::{Carrier, EncodedMessages, PeerAddress, PeerSink, RecordForm};
 use super::{Place, SinkInput, SinkOptions, Traits};
 use crate::sink::Sink;
 use logspool_record::definition::Descriptor;
@@ -47,7 +47,7 @@ struct LineForm {
 }
 
 impl RecordForm for LineForm {
-    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut Encoded) {
+    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut EncodedMessages) {
         let Carrier::Datagrams { most } = carrier else { return out.bytes.extend_from_slice(record) };
         let line = record.strip_suffix(b"\n").unwrap_or(record);
         let most = self.max_bytes.min(most);

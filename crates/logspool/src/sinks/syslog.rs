@@ -11,7 +11,7 @@ mod message;
 use std::io;
 
 use super::parts::RecordParts;
-use super::transport::{Carrier, Encoded, PeerAddress, PeerSink, RecordForm};
+use super::transport::{Carrier, EncodedMessages, PeerAddress, PeerSink, RecordForm};
 use super::{Place, SinkOptions, Traits};
 use crate::sink::Sink;
 use logspool_record::definition::Descriptor;
@@ -70,7 +70,7 @@ struct SyslogForm {
 }
 
 impl RecordForm for SyslogForm {
-    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut Encoded) {
+    fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut EncodedMessages) {
         let parts = RecordParts::read(record);
         let most = match carrier {
             Carrier::Stream => self.max_bytes,

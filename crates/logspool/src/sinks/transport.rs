@@ -24,4 +24,4 @@ pub mod stream;
 pub mod tls;
 
 pub use address::PeerAddress;
-pub use sender::{Carrier, Encoded, PeerSink, RecordForm};
+pub use sender::{Carrier, EncodedMessages, PeerSink, RecordForm};

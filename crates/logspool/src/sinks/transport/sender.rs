@@ -26,9 +26,9 @@ pub enum Carrier {
     },
 }
 
-/// Encoded messages.
+/// EncodedMessages messages.
 #[derive(Debug, Default)]
-pub struct Encoded {
+pub struct EncodedMessages {
     /// The bytes of all messages.
     pub bytes: Vec<u8>,
     /// Where each datagram ends in `bytes`. Unused for a stream.
@@ -44,7 +44,7 @@ pub trait RecordForm: Send {
 
     /// Appends the message of a record. `number` is the number of records that were sent before it. The same arguments
     /// must always give the same message.
-    fn encode(&mut self, record: &[u8], carrier: Carrier, number: u64, out: &mut Encoded);
+    fn encode(&mut self, record: &[u8], carrier: Carrier, number: u64, out: &mut EncodedMessages);
 }
 
 /// A sink that sends each record to one address.
@@ -61,7 +61,9 @@ pub struct PeerSink<F> {
     begun: usize,
     /// The records that may have been sent in part.
     partial: Vec<u8>,
-    encoded: Encoded,
+    encoded: EncodedMessages,
+    /// An error after which this call had sent records.
+    trouble: Option<io::Error>,
     sent_records: u64,
     cut_records: u64,
 }
@@ -77,7 +79,8 @@ impl<F: RecordForm> PeerSink<F> {
             most: usize::MAX,
             begun: 0,
             partial: Vec::new(),
-            encoded: Encoded::default(),
+            encoded: EncodedMessages::default(),
+            trouble: None,
             sent_records: 0,
             cut_records: 0,
         }
@@ -229,8 +232,12 @@ impl<F: RecordForm> Sink for PeerSink<F> {
             if let Err(error) = result {
                 self.leave();
                 self.turn = self.turn.wrapping_add(1);
-                // This call reports the bytes that were sent. If the error persists, the next call reports it.
-                return if taken > 0 { Ok(taken) } else { Err(SinkError::Retry(error)) };
+                if taken == 0 {
+                    return Err(SinkError::Retry(error));
+                }
+                // The error is counted. If it persists, the next call reports it.
+                self.trouble = Some(error);
+                return Ok(taken);
             }
             if taken > 0 {
                 return Ok(taken);
@@ -242,7 +249,87 @@ impl<F: RecordForm> Sink for PeerSink<F> {
         Err(SinkError::Retry(ErrorKind::WouldBlock.into()))
     }
 
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
+    }
+
     fn cut_count(&self) -> u64 {
         self.cut_records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+    use crate::sink::Mark;
+    use logspool_record::address::ServiceAddress;
+
+    /// Sends records as they are. A datagram that is too long is cut.
+    struct PlainForm;
+
+    impl RecordForm for PlainForm {
+        fn encode(&mut self, record: &[u8], carrier: Carrier, _: u64, out: &mut EncodedMessages) {
+            let most = if let Carrier::Datagrams { most } = carrier { most } else { usize::MAX };
+            out.cut += u64::from(record.len() > most);
+            out.bytes.extend_from_slice(&record[..record.len().min(most)]);
+            out.ends.push(out.bytes.len());
+        }
+    }
+
+    fn write(sink: &mut PeerSink<PlainForm>, record: &[u8]) -> Result<usize, SinkError> {
+        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
+        sink.write(Lines { bytes: record, marks: &marks, before: 0 })
+    }
+
+    #[test]
+    fn a_record_that_is_given_up_after_its_beginning_was_sent_ends_its_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut sink = PeerSink::new(PeerAddress::Service(address), PlainForm);
+        let long = vec![b'a'; 50_000_000];
+        assert!(matches!(write(&mut sink, &long), Err(SinkError::Retry(_))));
+        assert!(sink.begun > 0);
+        while let Err(SinkError::Retry(error)) = write(&mut sink, b"next") {
+            assert_eq!(ErrorKind::WouldBlock, error.kind());
+        }
+        drop(sink);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        listener.accept().unwrap().0.read_to_end(&mut first).unwrap();
+        listener.accept().unwrap().0.read_to_end(&mut second).unwrap();
+
+        assert!(first.len() < long.len() && first.iter().all(|byte| *byte == b'a'));
+        assert_eq!(b"next", &second[..]);
+    }
+
+    #[test]
+    fn datagrams_become_shorter_until_the_socket_accepts_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log").to_str().unwrap().to_owned();
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let mut sink = PeerSink::new(PeerAddress::Service(ServiceAddress::Unix { path }), PlainForm);
+        let record = vec![b'x'; 40_000_000];
+        assert_eq!(record.len(), write(&mut sink, &record).unwrap());
+        let mut datagram = vec![0; record.len()];
+        let length = receiver.recv(&mut datagram).unwrap();
+
+        assert!((480..record.len()).contains(&length), "{length}");
+        assert_eq!(1, sink.cut_count());
+    }
+
+    #[test]
+    fn a_receiver_that_is_gone_is_an_error_of_each_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log").to_str().unwrap().to_owned();
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let mut sink = PeerSink::new(PeerAddress::Service(ServiceAddress::Unix { path }), PlainForm);
+        write(&mut sink, b"one").unwrap();
+        drop(receiver);
+
+        assert!(matches!(write(&mut sink, b"two"), Err(SinkError::Retry(_))));
+        assert!(matches!(write(&mut sink, b"two"), Err(SinkError::Retry(_))));
     }
 }
