@@ -19,11 +19,10 @@ import sys
 import time
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parent.parent
-# Started as a folder, Python searches only this folder. The other modules and the package itself are in the one above.
-sys.path.insert(0, str(BENCH.parent / "scripts"))
-sys.path.insert(0, str(BENCH.parent / "python"))
-sys.path.insert(0, str(BENCH))
+# Started as a folder, Python searches only this folder. The other modules and the package itself are in those above.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import machine
 import report
@@ -32,6 +31,7 @@ from inference.modes import MODES
 from results import Results
 from terminal import fail, step
 
+BENCH = Path(__file__).resolve().parents[1]
 NEEDED = ("fastapi", "uvicorn", "onnxruntime", "onnx", "numpy")
 
 
