@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python test-native native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python test-native native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -86,6 +86,9 @@ bench-durability: check-tools ## Measure what the durability modes cost, and rec
 
 bench-service: check-tools ## Compare the service with the plainest things that do the same work
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/service.py $(BENCH_OPTIONS)
+
+bench-inference: check-tools ## Measure what loggers cost an inference server (BENCH_OPTIONS="--quick", or "--gpu")
+	@$(PYTHON) bench/prepare.py --set inference --python "$(BENCH_PYTHON)" -- bench/inference $(BENCH_OPTIONS)
 
 bench-native: check-tools ## Compare the C++ header and the Nim module with spdlog and with plain Nim
 	@$(PYTHON) scripts/native_tools.py

@@ -11,6 +11,16 @@ Each measurement is a process of its own; rounds are interleaved, rows in random
 time of the loop per record (with T threads: of all threads together per record of all). End to end:
 until the last line is in the file. CPU: user and system of the whole process for both.
 
+A second table shows what a slow handler takes from a loaded program: turns of a loop that computes, leaves the
+interpreter's lock for a moment, as a server does in each system call, and logs two records. The handler is Python code
+that sleeps for a millisecond a record, or does nothing:
+
+    calls alone         NullHandler: what the calls themselves cost
+    ThreadHandler       logspool.ThreadHandler around the handler
+    QueueListener       QueueHandler and QueueListener around it
+
+All alternate with slices that log nothing, in one process; a ratio is to the mean of the slices before and after.
+
     python bench/thread_handler.py [--records N] [--rounds R] [--threads 1,4] [--json FILE]
 
 Exit code 1 when ThreadHandler is dearer than a peer that runs in the background (median of the
@@ -33,6 +43,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +135,89 @@ def _measure_apart(row: str, records: int, threads: int) -> dict[str, float | in
     return json.loads(done.stdout)
 
 
+class _Handler(logging.Handler):
+    """A handler of Python code that takes `seconds` for each record."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.setFormatter(logging.Formatter(LINE))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.format(record)
+        if self.seconds:
+            time.sleep(self.seconds)
+
+
+LOADED_ROWS = ("calls alone", "ThreadHandler", "ThreadHandler, 1 ms", "QueueListener", "QueueListener, 1 ms")
+
+
+def _loaded_handler(row: str) -> tuple[logging.Handler, Callable[[], object]]:
+    """Return the handler of a row and what ends it without its queued records."""
+    if row == "calls alone":
+        return logging.NullHandler(), lambda: None
+    inner = _Handler(0.001 if row.endswith("1 ms") else 0)
+    if row.startswith("ThreadHandler"):
+        from logspool._thread_handler import ThreadHandler
+
+        handler = ThreadHandler(inner, shutdown_timeout=10)
+        return handler, handler.close
+    records: queue.Queue = queue.Queue(-1)
+    listener = logging.handlers.QueueListener(records, inner)
+    listener.start()
+
+    def end() -> None:
+        records.queue.clear()
+        listener.stop()
+
+    return logging.handlers.QueueHandler(records), end
+
+
+def _turns(seconds: float, logger: logging.Logger | None) -> float:
+    """Return the turns a second of the loaded loop, with two records in each turn or without."""
+    data = os.urandom(2048)
+    begun = time.perf_counter()
+    turns = 0
+    while (now := time.perf_counter()) - begun < seconds:
+        for _ in range(4):
+            sum(range(1500))
+            zlib.crc32(zlib.compress(data, 1))  # leaves the lock
+        if logger is not None:
+            logger.info("request %s took %d us, score %.3f", "abcdef", turns, 2.5)
+            logger.info("request %s has class %d, score %.3f", "abcdef", turns, 2.5)
+        turns += 1
+    return turns / (now - begun)
+
+
+def measure_loaded(rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Return for each row the shares that it leaves of the turns without logging."""
+    logger = logging.getLogger("bench.loaded")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    shares: dict[str, list[float]] = {row: [] for row in LOADED_ROWS}
+    _turns(seconds, None)
+    for _ in range(rounds):
+        for row in random.sample(LOADED_ROWS, len(LOADED_ROWS)):
+            before = _turns(seconds, None)
+            handler, end = _loaded_handler(row)
+            logger.addHandler(handler)
+            found = _turns(seconds, logger)
+            logger.removeHandler(handler)
+            end()
+            shares[row].append(2 * found / (before + _turns(seconds, None)))
+    return shares
+
+
+def _report_loaded(shares: dict[str, list[float]]) -> None:
+    alone = statistics.median(shares["calls alone"])
+    print("\na loaded program, two records a turn: turns a second of those without logging; median of the rounds")
+    print(f"{'':22} {'of none':>8} {'min..max':>12} {'of calls alone':>15}")
+    for row, values in shares.items():
+        middle = statistics.median(values)
+        spread = f"{min(values):.2f}..{max(values):.2f}"
+        print(f"{row:22} {middle:>8.2f} {spread:>12} {middle / alone:>15.2f}")
+
+
 def _ratios(runs: list[dict], peers: list[dict], key: str) -> list[float]:
     return [run[key] / peer[key] for run, peer in zip(runs, peers)]
 
@@ -180,6 +274,8 @@ def main() -> int:
                 table[row].append(_measure_apart(row, options.records, threads))
         raw[str(threads)] = table
         holds = _report(threads, table) and holds
+    loaded = measure_loaded(options.rounds, 0.3)
+    _report_loaded(loaded)
     if options.json:
         machine = {
             "python": sys.version,
@@ -188,7 +284,7 @@ def main() -> int:
             "load": os.getloadavg(),
             "records": options.records,
         }
-        options.json.write_text(json.dumps({"machine": machine, "runs": raw}, indent=1))
+        options.json.write_text(json.dumps({"machine": machine, "runs": raw, "loaded": loaded}, indent=1))
     return 0 if holds else 1
 
 

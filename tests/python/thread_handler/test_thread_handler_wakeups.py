@@ -1,4 +1,5 @@
 import threading
+import time
 
 from thread_handler_support import HeldHandler, ListHandler, new_logger, wait_until
 
@@ -35,6 +36,58 @@ def test_a_burst_does_not_wake_the_thread_for_each_record():
 
     # Two for each half queue of 500 would be 80.
     assert in_loop <= 200
+    handler.close()
+
+
+def test_a_steady_load_wakes_the_thread_a_few_times_for_many_records():
+    wrapped = ListHandler()
+    handler = ThreadHandler(wrapped, queue_size=1000)
+    logger = new_logger("wake", handler)
+    logger.info("starts the thread")
+    handler.flush()
+    queue = handler._queue
+    bell = queue.bell
+    naps = []
+
+    class Bell:
+        def acquire(self, *arguments):
+            naps.append(arguments)
+            return bell.acquire(*arguments)
+
+        def release(self):
+            bell.release()
+
+    queue.bell = Bell()
+    began = time.monotonic()
+    for number in range(400):
+        logger.info("%d", number)
+        time.sleep(0.001)
+    seconds = time.monotonic() - began
+    handler.flush()
+
+    # Naps of 4 ms alone would be some 220 in a second, those of 32 ms 30. The first few are shorter.
+    assert len(naps) <= 60 * seconds + 15
+    assert [str(number) for number in range(400)] == [record.getMessage() for record in wrapped.records[1:]]
+    assert 401 == handler.stats().written
+    handler.close()
+
+
+def test_a_queue_whose_bytes_are_full_wakes_the_thread():
+    wrapped = ListHandler()
+    handler = ThreadHandler(wrapped, queue_size=1000, queue_bytes=4096, flush_interval=3600)
+    logger = new_logger("wake", handler)
+    logger.info("starts the thread")
+    handler.flush()
+    rings = count_rings(handler)
+    for number in range(2000):
+        logger.info("%d %s", number, "x" * 2000)
+    handler.flush()
+
+    stats = handler.stats()
+    assert 2001 == stats.written + stats.refused_total
+    assert {"queue_bytes"} == set(stats.refused)
+    assert len(rings) < stats.refused_total
+    assert len(wrapped.records) >= stats.written
     handler.close()
 
 

@@ -1,0 +1,1 @@
+"""What logging costs an inference server: see `__main__`."""
