@@ -30,7 +30,8 @@ def log_once(logger: logging.Logger, level: int, message: Any, *arguments: Any, 
     Args:
         logger: as `logging.getLogger` returns it.
         level: the number of the level.
-        message, arguments: as in `logger.log`.
+        message: as in `logger.log`.
+        arguments: the values for the message.
         options: `exc_info`, `stack_info`, `stacklevel` and `extra`, as in `logger.log`.
 
     Returns:
@@ -63,20 +64,60 @@ def _once(
 
 
 def debug_once(logger: logging.Logger, message: Any, *arguments: Any, **options: Any) -> bool:
-    """Log a message at DEBUG once in a process; see `log_once`."""
+    """Log a message at DEBUG once in a process.
+
+    Args:
+        logger: as in `log_once`.
+        message: as in `log_once`.
+        arguments: as in `log_once`.
+        options: as in `log_once`.
+
+    Returns:
+        Whether the message was logged.
+    """
     return _once(logger, logging.DEBUG, message, arguments, options)
 
 
 def info_once(logger: logging.Logger, message: Any, *arguments: Any, **options: Any) -> bool:
-    """Log a message at INFO once in a process; see `log_once`."""
+    """Log a message at INFO once in a process.
+
+    Args:
+        logger: as in `log_once`.
+        message: as in `log_once`.
+        arguments: as in `log_once`.
+        options: as in `log_once`.
+
+    Returns:
+        Whether the message was logged.
+    """
     return _once(logger, logging.INFO, message, arguments, options)
 
 
 def warning_once(logger: logging.Logger, message: Any, *arguments: Any, **options: Any) -> bool:
-    """Log a message at WARNING once in a process; see `log_once`."""
+    """Log a message at WARNING once in a process.
+
+    Args:
+        logger: as in `log_once`.
+        message: as in `log_once`.
+        arguments: as in `log_once`.
+        options: as in `log_once`.
+
+    Returns:
+        Whether the message was logged.
+    """
     return _once(logger, logging.WARNING, message, arguments, options)
 
 
 def error_once(logger: logging.Logger, message: Any, *arguments: Any, **options: Any) -> bool:
-    """Log a message at ERROR once in a process; see `log_once`."""
+    """Log a message at ERROR once in a process.
+
+    Args:
+        logger: as in `log_once`.
+        message: as in `log_once`.
+        arguments: as in `log_once`.
+        options: as in `log_once`.
+
+    Returns:
+        Whether the message was logged.
+    """
     return _once(logger, logging.ERROR, message, arguments, options)

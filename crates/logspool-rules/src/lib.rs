@@ -21,5 +21,5 @@ mod windows;
 pub use counters::{RuleCounts, counts, note_once, reset_counts};
 pub use offered::OfferedRecord;
 pub use redaction::{DEFAULT_KEYS, DEFAULT_PATTERNS, REPLACEMENT};
-pub use rules::{Buffers, RuleOptions, Rules, Verdict};
+pub use rules::{RuleOptions, RuleState, Rules, Verdict};
 pub use windows::Summary;

@@ -4,15 +4,15 @@ use logspool_record::{Context, Encoder, Entry, Value, Values, tag};
 
 use crate::counters;
 use crate::redaction::{REPLACEMENT, Redaction};
-use logspool_record::format::control::{self, LineEnds};
+use logspool_record::format::control::{self, LineEndRule};
 
 /// What to change in a record.
-pub struct Rewriter<'a> {
+pub struct RewriteRules<'a> {
     pub redaction: Option<&'a Redaction>,
     pub escape_control: bool,
 }
 
-impl Rewriter<'_> {
+impl RewriteRules<'_> {
     /// Writes the changed values to `out`, and returns whether anything changed. If nothing changed, `out` holds nothing
     /// of use. `message` is the text of the record's message, and `text` is memory for one text.
     pub fn rewrite(&self, values: &[u8], message: &[u8], text: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
@@ -33,13 +33,13 @@ impl Rewriter<'_> {
             match entry {
                 Context::Message(shown) => {
                     has_message = true;
-                    encoder.context_str(tag::MESSAGE, &self.changed(shown, LineEnds::Escape, text));
+                    encoder.context_str(tag::MESSAGE, &self.changed(shown, LineEndRule::Escape, text));
                 }
                 Context::Exception(shown) => {
-                    encoder.context_str(tag::EXCEPTION, &self.changed(shown, LineEnds::Keep, text));
+                    encoder.context_str(tag::EXCEPTION, &self.changed(shown, LineEndRule::Keep, text));
                 }
                 Context::Stack(shown) => {
-                    encoder.context_str(tag::STACK, &self.changed(shown, LineEnds::Keep, text));
+                    encoder.context_str(tag::STACK, &self.changed(shown, LineEndRule::Keep, text));
                 }
                 Context::Field(name, value) => {
                     encoder.field(name);
@@ -55,7 +55,7 @@ impl Rewriter<'_> {
         // The arguments may hold the secret, so the changed message replaces them.
         if !has_message {
             let shown = String::from_utf8_lossy(message);
-            let changed = self.changed(&shown, LineEnds::Escape, text);
+            let changed = self.changed(&shown, LineEndRule::Escape, text);
             if changed == shown {
                 encoder.bytes.extend_from_slice(rest.rest());
             } else {
@@ -70,7 +70,7 @@ impl Rewriter<'_> {
     /// Whether the record has anything to change.
     fn concerns(&self, values: &[u8], message: &[u8], text: &mut Vec<u8>) -> bool {
         if self.redaction.is_some_and(|redaction| redaction.finds(message))
-            || self.is_escaped(&String::from_utf8_lossy(message), LineEnds::Escape, text)
+            || self.is_escaped(&String::from_utf8_lossy(message), LineEndRule::Escape, text)
         {
             return true;
         }
@@ -80,7 +80,7 @@ impl Rewriter<'_> {
             let is_concerned = match entry {
                 Context::Exception(shown) | Context::Stack(shown) => {
                     self.redaction.is_some_and(|redaction| redaction.finds(shown.as_bytes()))
-                        || self.is_escaped(shown, LineEnds::Keep, text)
+                        || self.is_escaped(shown, LineEndRule::Keep, text)
                 }
                 Context::Field(name, value) | Context::Item(name, value) => {
                     self.redaction.is_some_and(|redaction| redaction.has_key(name)) || self.concerns_value(value, text)
@@ -98,7 +98,7 @@ impl Rewriter<'_> {
         match value {
             Value::Str(shown) | Value::Rendered(shown) => {
                 self.redaction.is_some_and(|redaction| redaction.finds(shown.as_bytes()))
-                    || self.is_escaped(shown, LineEnds::Escape, text)
+                    || self.is_escaped(shown, LineEndRule::Escape, text)
             }
             Value::Bytes(shown) => self.redaction.is_some_and(|redaction| redaction.finds(shown)),
             Value::Tuple(mut items) => items.any(|item| self.concerns_value(item, text)),
@@ -106,13 +106,13 @@ impl Rewriter<'_> {
         }
     }
 
-    fn is_escaped(&self, shown: &str, line_ends: LineEnds, text: &mut Vec<u8>) -> bool {
+    fn is_escaped(&self, shown: &str, line_ends: LineEndRule, text: &mut Vec<u8>) -> bool {
         text.clear();
         self.escape_control && control::escape(shown, line_ends, text)
     }
 
     /// The text with its secrets replaced and its control characters escaped.
-    pub fn changed(&self, shown: &str, line_ends: LineEnds, text: &mut Vec<u8>) -> String {
+    pub fn changed(&self, shown: &str, line_ends: LineEndRule, text: &mut Vec<u8>) -> String {
         let mut changed = shown.to_owned();
         if let Some(redaction) = self.redaction
             && redaction.replace(shown.as_bytes(), text)
@@ -144,8 +144,8 @@ impl Rewriter<'_> {
             Value::Float32(value) => encoder.float32(value),
             Value::Pointer(value) => encoder.pointer(value),
             Value::Char(value) => encoder.char(value),
-            Value::Str(shown) => encoder.str(&self.changed(shown, LineEnds::Escape, text)),
-            Value::Rendered(shown) => encoder.rendered(&self.changed(shown, LineEnds::Escape, text)),
+            Value::Str(shown) => encoder.str(&self.changed(shown, LineEndRule::Escape, text)),
+            Value::Rendered(shown) => encoder.rendered(&self.changed(shown, LineEndRule::Escape, text)),
             Value::Bytes(shown) => match self.redaction {
                 Some(redaction) if redaction.replace(shown, text) => encoder.raw_bytes(text),
                 _ => encoder.raw_bytes(shown),

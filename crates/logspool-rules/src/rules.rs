@@ -9,10 +9,10 @@ use logspool_record::{Values, flags};
 use crate::counters;
 use crate::offered::OfferedRecord;
 use crate::redaction::Redaction;
-use crate::rewrite::{self, Rewriter};
+use crate::rewrite::{self, RewriteRules};
 use crate::sampling::SamplingRule;
-use crate::windows::{self, Offer, Reason, Summary, Windows};
-use logspool_record::format::control::LineEnds;
+use crate::windows::{self, Reason, Summary, WindowVerdict, Windows};
+use logspool_record::format::control::LineEndRule;
 
 /// The rules as the user gives them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Rules {
 pub enum Verdict {
     /// Queue the record as it is.
     Keep,
-    /// Queue the values in [`Buffers::values`] instead.
+    /// Queue the values in [`RuleState::values`] instead.
     Replace,
     /// Do not queue the record. It is counted.
     LeaveOut,
@@ -54,7 +54,7 @@ pub enum Verdict {
 
 /// Memory that a thread uses again for each record.
 #[derive(Debug, Default)]
-pub struct Buffers {
+pub struct RuleState {
     /// The new values of a record, after [`Verdict::Replace`].
     pub values: Vec<u8>,
     message: Vec<u8>,
@@ -109,8 +109,8 @@ impl Rules {
     /// The text of a record's part with its secrets replaced and its control characters escaped; `None` if it has none.
     /// The part is named as in an entry: line ends of an `exception` and a `stack` stay.
     pub fn cleaned(&self, part: &str, text: &str) -> Option<String> {
-        let line_ends = if matches!(part, "exception" | "stack") { LineEnds::Keep } else { LineEnds::Escape };
-        let rewriter = Rewriter { redaction: self.redaction.as_deref(), escape_control: self.escape_control };
+        let line_ends = if matches!(part, "exception" | "stack") { LineEndRule::Keep } else { LineEndRule::Escape };
+        let rewriter = RewriteRules { redaction: self.redaction.as_deref(), escape_control: self.escape_control };
         let cleaned = rewriter.changed(text, line_ends, &mut Vec::new());
         (cleaned != text).then(|| {
             counters::count_rewritten();
@@ -119,7 +119,7 @@ impl Rules {
     }
 
     /// Decides what happens to a record. Never waits longer than for a short critical section.
-    pub fn apply(&self, record: &OfferedRecord<'_>, buffers: &mut Buffers) -> Verdict {
+    pub fn apply(&self, record: &OfferedRecord<'_>, buffers: &mut RuleState) -> Verdict {
         if record.head.flags & flags::TEXT != 0 {
             return self.apply_to_line(record, buffers);
         }
@@ -143,7 +143,7 @@ impl Rules {
         buffers.message.clear();
         // A message that is malformed is shown as far as possible, with a marker.
         let _ = parsed.push_message(&mut buffers.message);
-        let rewriter = Rewriter { redaction: self.redaction.as_deref(), escape_control: self.escape_control };
+        let rewriter = RewriteRules { redaction: self.redaction.as_deref(), escape_control: self.escape_control };
         let is_changed = rewriter.rewrite(record.values, &buffers.message, &mut buffers.text, &mut buffers.values);
         let exception = parsed.exception().unwrap_or_default();
         if !self.is_within_limits(record, &buffers.message, exception, is_changed, &buffers.values) {
@@ -153,7 +153,7 @@ impl Rules {
     }
 
     /// Applies the rules to a finished line, whose parts are unknown.
-    fn apply_to_line(&self, record: &OfferedRecord<'_>, buffers: &mut Buffers) -> Verdict {
+    fn apply_to_line(&self, record: &OfferedRecord<'_>, buffers: &mut RuleState) -> Verdict {
         if let Some(rule) = self.sampling.iter().find(|rule| rule.concerns_line(record))
             && !rule.keeps_line(record, &mut buffers.random)
         {
@@ -191,14 +191,15 @@ impl Rules {
         let place = windows::place_key(record);
         let shown: &[u8] = if is_changed { values } else { record.values };
         if let Some(repeats) = &self.repeats
-            && repeats.offer(windows::message_key(place, message, exception), record, shown, message) == Offer::Beyond
+            && repeats.offer(windows::message_key(place, message, exception), record, shown, message)
+                == WindowVerdict::Beyond
         {
             counters::count_repeated();
             return false;
         }
         if let Some(rate) = &self.rate
             && record.head.level < ALWAYS_WITHIN_RATE
-            && rate.offer(place, record, shown, message) == Offer::Beyond
+            && rate.offer(place, record, shown, message) == WindowVerdict::Beyond
         {
             counters::count_over_rate();
             return false;
@@ -287,7 +288,7 @@ mod tests {
         values.field("count").int(7);
         values.context_str(tag::EXCEPTION, "ValueError: 1234-5678");
         values.str("anna").str("hunter2");
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
 
         assert_eq!(Verdict::Replace, rules.apply(&record(&site, &values, 1), &mut buffers));
         assert_eq!("user anna has password=[REDACTED]", message(&site, &buffers.values));
@@ -307,7 +308,7 @@ mod tests {
         let (site, mut values) = (site("%s of %d"), Encoder::new());
         values.str("one").int(2);
 
-        assert_eq!(Verdict::Keep, rules.apply(&record(&site, &values, 1), &mut Buffers::default()));
+        assert_eq!(Verdict::Keep, rules.apply(&record(&site, &values, 1), &mut RuleState::default()));
     }
 
     #[test]
@@ -315,7 +316,7 @@ mod tests {
         let rules = rules(|options| options.escape_control = true);
         let (site, mut values) = (site("user %s"), Encoder::new());
         values.str("eve\nINFO root: forged\u{1b}[2J");
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
 
         assert_eq!(Verdict::Replace, rules.apply(&record(&site, &values, 1), &mut buffers));
         assert_eq!("user eve\\nINFO root: forged\\x1b[2J", message(&site, &buffers.values));
@@ -327,7 +328,7 @@ mod tests {
         let (site, mut full, mut other) = (site("disk %s full"), Encoder::new(), Encoder::new());
         full.str("sda");
         other.str("sdb");
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
         let mut verdicts = Vec::new();
         for (values, time) in [(&full, 1), (&full, 2), (&other, 2), (&full, 3), (&full, 4)] {
             verdicts.push(rules.apply(&record(&site, values, time * SECOND), &mut buffers));
@@ -349,7 +350,7 @@ mod tests {
         let rules = rules(|options| options.rate_limit = 3);
         let (first, second, mut values) = (site("a %d"), site("and b %d"), Encoder::new());
         values.int(1);
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
         let mut kept = |site, level, from: u64| {
             let mut kept = 0;
             for step in 0..10 {
@@ -376,7 +377,7 @@ mod tests {
     fn sampling_keeps_a_share_and_every_failure() {
         let rules = rules(|options| options.sample = vec!["0.1 logger=shop keep=status>=400".to_owned()]);
         let site = site("GET %s");
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
         let mut kept = |status: i64, logger| {
             let mut values = Encoder::new();
             values.field("status").int(status).str("/");
@@ -399,7 +400,7 @@ mod tests {
     fn records_of_one_request_are_kept_or_left_out_together() {
         let rules = rules(|options| options.sample = vec!["0.5 by=request_id".to_owned()]);
         let site = site("step %d");
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
         let mut kept = 0;
         for request in 0..200 {
             let mut verdicts = Vec::new();
@@ -435,7 +436,7 @@ mod tests {
             epoch: 1,
             now_ns: 1,
         };
-        let mut buffers = Buffers::default();
+        let mut buffers = RuleState::default();
 
         assert_eq!(Verdict::Replace, rules.apply(&offered, &mut buffers));
         assert_eq!(Some(&b"INFO token=[REDACTED] done\n"[..]), rewrite::line_of(&buffers.values));

@@ -55,7 +55,7 @@ struct Window {
 
 /// What a window says about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
+pub enum WindowVerdict {
     /// The record passes.
     Within,
     /// The record is left out, and counted in the window.
@@ -89,30 +89,30 @@ impl Windows {
 
     /// Counts a record in its window. `values` are those that would be queued, and `message` is its message, unless
     /// `values` contain it.
-    pub fn offer(&self, key: u64, record: &OfferedRecord<'_>, values: &[u8], message: &[u8]) -> Offer {
+    pub fn offer(&self, key: u64, record: &OfferedRecord<'_>, values: &[u8], message: &[u8]) -> WindowVerdict {
         let now = record.now_ns;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(window) = open.get_mut(&key).filter(|window| now < window.end_ns) {
             if window.passed < self.most {
                 window.passed += 1;
-                return Offer::Within;
+                return WindowVerdict::Within;
             }
             window.left_out += 1;
             if window.kept.is_none() {
                 window.kept = Some(Summary::keep(record, values, message));
                 self.next_end_ns.fetch_min(window.end_ns, Relaxed);
             }
-            return Offer::Beyond;
+            return WindowVerdict::Beyond;
         }
         if open.len() >= MAX_WINDOWS && !open.contains_key(&key) {
             open.retain(|_, window| now < window.end_ns || window.left_out > 0);
             if open.len() >= MAX_WINDOWS {
-                return Offer::Within;
+                return WindowVerdict::Within;
             }
         }
         let end_ns = now.saturating_add(self.length_ns);
         open.insert(key, Window { end_ns, passed: 1, left_out: 0, kept: None });
-        Offer::Within
+        WindowVerdict::Within
     }
 
     /// Takes the summaries of windows that have ended by `now_ns`. Those of another id epoch are dropped: a forked child

@@ -47,6 +47,12 @@ VALUES = {
     "crash_signals": ("0", "false", False, False),
     "uncaught": ("True", "true", True, True),
     "defer_formatting": ("yes", "true", True, True),
+    "redact_keys": ("token; secret", '["a;b"]', ["token", "secret"], ["a;b"]),
+    "redact_patterns": ('["a;b", "c"]', '["[0-9]{4}"]', ["a;b", "c"], ["[0-9]{4}"]),
+    "escape_control": ("on", "true", True, True),
+    "deduplicate": ("2.5", "3", 2.5, 3.0),
+    "rate_limit": ("7", "8", 7, 8),
+    "sample": ("0.1 logger=a", '["1"]', ["0.1 logger=a"], ["1"]),
 }
 
 ROWS = {row["name"]: row for row in _native.install_options()}

@@ -21,6 +21,7 @@ OTHER_TYPE = {
     "whole": 1.5,
     "seconds": "1",
     "levels": "ERROR",
+    "texts": "secret",
 }
 
 MAKERS = [logspool.install, logspool.StreamHandler, lambda **options: logspool.SinkHandler("null", **options)]
@@ -66,7 +67,7 @@ def test_a_word_that_is_none_of_the_choices_is_refused(name):
 def test_options_that_are_not_given_have_their_defaults():
     checked = _native.check_options({})
 
-    resolved = {"blocking_timeout": 0.1, "durable_levels": []}
+    resolved = {"blocking_timeout": 0.1, "durable_levels": [], "redact_keys": [], "redact_patterns": [], "sample": []}
     assert {name: row["default"] for name, row in ROWS.items()} | resolved == checked
 
 

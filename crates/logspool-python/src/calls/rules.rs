@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use logspool::pipeline::{self, Options};
 use logspool_record::format::CompiledSite;
 use logspool_record::{Head, flags};
-use logspool_rules::{Buffers, OfferedRecord, RuleOptions, Rules, Summary, Verdict};
+use logspool_rules::{OfferedRecord, RuleOptions, RuleState, Rules, Summary, Verdict};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::published::Published;
 use pyo3::prelude::*;
@@ -162,7 +162,7 @@ impl KeptRoute {
 /// What a thread keeps from record to record.
 struct ThreadState {
     id_epoch: u64,
-    buffers: Buffers,
+    buffers: RuleState,
     values: Vec<u8>,
     sites: Vec<Kept<CompiledSite>>,
     routes: Vec<Kept<KeptRoute>>,
@@ -175,7 +175,7 @@ thread_local! {
 
 impl ThreadState {
     fn new() -> Self {
-        Self { id_epoch: 0, buffers: Buffers::default(), values: Vec::new(), sites: Vec::new(), routes: Vec::new() }
+        Self { id_epoch: 0, buffers: RuleState::default(), values: Vec::new(), sites: Vec::new(), routes: Vec::new() }
     }
 
     /// Forgets the definitions of another id epoch.

@@ -2,7 +2,7 @@
 
 /// What happens to the line ends of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineEnds {
+pub enum LineEndRule {
     /// Line ends are escaped too: messages and fields.
     Escape,
     /// Line ends stay: tracebacks and stacks.
@@ -13,10 +13,10 @@ pub enum LineEnds {
 ///
 /// Control characters are C0 without the tab, DEL, C1, and the characters that change the direction of text (Unicode
 /// Standard Annex 9). A line end becomes `\n`, a carriage return `\r`, and any other character `\x1b` or `\u202e`.
-pub fn escape(text: &str, line_ends: LineEnds, out: &mut Vec<u8>) -> bool {
+pub fn escape(text: &str, line_ends: LineEndRule, out: &mut Vec<u8>) -> bool {
     let is_control = |character: char| match character {
         '\t' => false,
-        '\n' => line_ends == LineEnds::Escape,
+        '\n' => line_ends == LineEndRule::Escape,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => true,
         other => other.is_control(),
     };
@@ -40,7 +40,7 @@ pub fn escape(text: &str, line_ends: LineEnds, out: &mut Vec<u8>) -> bool {
 }
 
 /// Escapes the control characters of what `out` holds from `start` on.
-pub fn escape_from(start: usize, line_ends: LineEnds, out: &mut Vec<u8>) {
+pub fn escape_from(start: usize, line_ends: LineEndRule, out: &mut Vec<u8>) {
     let mut escaped = Vec::new();
     if escape(&String::from_utf8_lossy(&out[start..]), line_ends, &mut escaped) {
         out.truncate(start);
@@ -57,14 +57,14 @@ fn may_begin_control(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn escaped(text: &str, line_ends: LineEnds) -> Option<String> {
+    fn escaped(text: &str, line_ends: LineEndRule) -> Option<String> {
         let mut out = Vec::new();
         escape(text, line_ends, &mut out).then(|| String::from_utf8(out).unwrap())
     }
 
     #[test]
     fn control_characters_become_visible_and_others_stay() {
-        let shown = |text| escaped(text, LineEnds::Escape);
+        let shown = |text| escaped(text, LineEndRule::Escape);
 
         assert_eq!(None, shown("plain\ttext, \u{e4}\u{20ac}"));
         assert_eq!(Some("a\\nb\\rc".to_owned()), shown("a\nb\rc"));
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_traceback_keeps_its_line_ends() {
-        assert_eq!(None, escaped("Traceback:\n  line", LineEnds::Keep));
-        assert_eq!(Some("a\n\\x1bb".to_owned()), escaped("a\n\u{1b}b", LineEnds::Keep));
+        assert_eq!(None, escaped("Traceback:\n  line", LineEndRule::Keep));
+        assert_eq!(Some("a\n\\x1bb".to_owned()), escaped("a\n\u{1b}b", LineEndRule::Keep));
     }
 }

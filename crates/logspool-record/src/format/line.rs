@@ -5,7 +5,7 @@
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
-use super::control::{self, LineEnds};
+use super::control::{self, LineEndRule};
 use super::malformed::{MARKER, Malformed};
 use super::pattern::{AttributeStyle, FieldConversion, Piece};
 use super::render_state::{RenderError, RenderState};
@@ -110,7 +110,7 @@ impl Format {
         let end = out.len();
         record.push_attachments(start, out);
         if out.len() > end && pieces.iter().any(shows_escaped) {
-            control::escape_from(end, LineEnds::Keep, out);
+            control::escape_from(end, LineEndRule::Keep, out);
         }
         result
     }

@@ -4,7 +4,7 @@
 
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
-use super::control::{self, LineEnds};
+use super::control::{self, LineEndRule};
 use super::directive::{ArgumentKind, RenderedBy};
 use super::integer::push_signed;
 use super::render_state::{RenderError, RenderState};
@@ -84,7 +84,7 @@ impl DerivedAttribute {
             Self::EscapedMessage => {
                 let start = out.len();
                 let pushed = values.push_plain(&Attribute::Message, record, state, out);
-                control::escape_from(start, LineEnds::Escape, out);
+                control::escape_from(start, LineEndRule::Escape, out);
                 return pushed;
             }
             Self::FieldOrTime(field) => match record.field(field) {

@@ -77,7 +77,7 @@ crate::options! {
         /// Regular expressions of texts that become `[REDACTED]`: their groups, or all of a match. `"default"` stands
         /// for five usual ones. Look-around and references to groups are refused, because they can take exponential time.
         pub redact_patterns: Vec<String> = Nothing,
-        /// Show control characters of messages and fields as `\n`, `\x1b`, so that no text can forge a line or control a
+        /// Escape control characters and line ends in messages and fields, so that no text can forge a line or control a
         /// terminal. Lines of formatters that only Python can run stay as they are.
         pub escape_control: bool = Switch(false),
         // Chosen: longer windows than an hour would hide for how long a fault has lasted.
