@@ -17,7 +17,11 @@ def emulator() -> str:
 
 def main() -> None:
     """Make them ready, or say why they cannot be had."""
-    for make_ready, tests in ((emulator, "tests under an emulator"), (service_tools.rsyslogd, "tests of syslog")):
+    for make_ready, tests in (
+        (emulator, "tests under an emulator"),
+        (service_tools.rsyslogd, "tests of syslog"),
+        (service_tools.ossl, "tests of syslog over TLS"),
+    ):
         try:
             make_ready()
         except service_tools.Missing as missing:

@@ -81,6 +81,18 @@ def omrelp() -> Path:
     return found
 
 
+def ossl() -> Path:
+    """Return the module with which rsyslog receives over TLS, which root on Debian installs with its package."""
+    rsyslogd()
+    with environment.locked("debian"):
+        if not (found := _module("lmnsd_ossl")):
+            debian.install("rsyslog-openssl", "lmnsd_ossl")
+            found = _module("lmnsd_ossl")
+    if not found:
+        raise Missing("rsyslog has no module lmnsd_ossl (Debian: rsyslog-openssl)")
+    return found
+
+
 def _module(name: str) -> "Path | None":
     places = [*Path("/usr/lib").glob(f"*/rsyslog/{name}.so"), *Path("/usr").glob(f"lib*/rsyslog/{name}.so")]
     return next(iter(places), None)

@@ -62,6 +62,8 @@ pub struct PeerSink<F> {
     /// The records that may have been sent in part.
     partial: Vec<u8>,
     encoded: Encoded,
+    /// An error after which this call had sent records.
+    trouble: Option<io::Error>,
     sent_records: u64,
     cut_records: u64,
 }
@@ -78,6 +80,7 @@ impl<F: RecordForm> PeerSink<F> {
             begun: 0,
             partial: Vec::new(),
             encoded: Encoded::default(),
+            trouble: None,
             sent_records: 0,
             cut_records: 0,
         }
@@ -229,8 +232,12 @@ impl<F: RecordForm> Sink for PeerSink<F> {
             if let Err(error) = result {
                 self.leave();
                 self.turn = self.turn.wrapping_add(1);
-                // This call reports the bytes that were sent. If the error persists, the next call reports it.
-                return if taken > 0 { Ok(taken) } else { Err(SinkError::Retry(error)) };
+                if taken == 0 {
+                    return Err(SinkError::Retry(error));
+                }
+                // The error is counted. If it persists, the next call reports it.
+                self.trouble = Some(error);
+                return Ok(taken);
             }
             if taken > 0 {
                 return Ok(taken);
@@ -240,6 +247,10 @@ impl<F: RecordForm> Sink for PeerSink<F> {
             }
         }
         Err(SinkError::Retry(ErrorKind::WouldBlock.into()))
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
     }
 
     fn cut_count(&self) -> u64 {
