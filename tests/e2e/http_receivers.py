@@ -100,6 +100,7 @@ class Receiver:
         self.replies = replies or (lambda count, body: (200, {}, b'{"errors":false}'))
         self.accepted = Counter()
         self.ids = set()
+        self.connections = set()
         self.requests = 0
         self.lock = threading.Lock()
         self.server = None
@@ -124,10 +125,9 @@ class Receiver:
         class Server(ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
-            connections = set()
 
             def process_request(self, request, client_address):
-                self.connections.add(request)
+                receiver.connections.add(request)
                 super().process_request(request, client_address)
 
         self.server = Server(("127.0.0.1", self.port), Handler)
@@ -139,9 +139,10 @@ class Receiver:
         if self.server is not None:
             self.server.shutdown()
             self.server.server_close()
-            for connection in self.server.connections:
+            for connection in self.connections:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+            self.connections.clear()
             self.server = None
 
     def answer(self, request):

@@ -11,10 +11,10 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 
-import pytest
-
 import http_receivers
+import pytest
 from http_receivers import SECONDS, program, receiver
+
 from suite import programs
 from suite.waiting import until
 
@@ -27,7 +27,7 @@ OK = (200, {}, b'{"errors":false}')
 
 def once(count):
     """Return the counts where each of so many records came once."""
-    return Counter({number: 1 for number in range(count)})
+    return Counter(dict.fromkeys(range(count), 1))
 
 
 def expect_all(kind, accepted, count):
@@ -188,6 +188,22 @@ def test_a_program_killed_while_it_sends_loses_nothing(kind, tmp_path, queue_dir
         recover(queue_dir, tmp_path)
 
     expect_all(kind, got.accepted, 3000)
+
+
+def test_a_refused_record_of_a_dead_program_is_told_by_recover(tmp_path, queue_dir):
+    with receiver(lambda _, body: (400, {}, b"bad") if b"number 7 end" in body else OK, runs=False) as got:
+        with program(tmp_path, queue_dir, "loki", {"address": got.address}, keeper=False) as sender:
+            sender.ask("log", 20)
+            sender.child.send_signal(signal.SIGKILL)
+            sender.child.wait(SECONDS)
+        got.start()
+        said = recover(queue_dir, tmp_path)
+
+    assert "19 records written to loki:" in said, said
+    assert "1 record dropped: their receiver refuses them" in said, said
+    expected = once(20)
+    del expected[7]
+    assert got.accepted == expected
 
 
 def victoria_logs() -> str:

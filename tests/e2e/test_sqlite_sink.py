@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 
 import pytest
-
 from http_receivers import NUMBER, SECONDS, program
+
 from suite import fixtures, programs
 from suite.waiting import until
 
@@ -40,7 +40,7 @@ def count(path):
 
 def once(count):
     """Return the counts where each of so many records is there once."""
-    return Counter({number: 1 for number in range(count)})
+    return Counter(dict.fromkeys(range(count), 1))
 
 
 @pytest.mark.parametrize("synchronous", ["normal", "full"])
@@ -62,30 +62,30 @@ def test_each_record_is_a_row(synchronous, tmp_path, queue_dir):
         assert found.fetchall() == [("app", 20, "<module>", 77)]
 
 
-def test_a_kill_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path, queue_dir):
-    for kill in range(KILLS):
-        path = str(tmp_path / f"log{kill}.sqlite")
-        with program(tmp_path, queue_dir, "sqlite", {"path": path, "synchronous": "full"}, keeper=False) as sender:
-            sender.ask("log", 200)
-            until(lambda path=path: count(path) > 0, SECONDS, "the first rows")
-            sender.child.stdin.write("log 20000\n")
-            sender.child.stdin.flush()
-            until(lambda path=path: count(path) > 400 * kill, SECONDS, "more rows")
-            sender.child.send_signal(signal.SIGKILL)
-            sender.child.wait(SECONDS)
-        before = rows(path)
-        assert set(before.values()) == {1}
-        subprocess.run(
-            [sys.executable, "-m", "logspool", "recover"],
-            env=programs.environment(programs.INSTALLED, queue_dir),
-            cwd=tmp_path,
-            check=True,
-            timeout=SECONDS,
-        )
-        after = rows(path)
-        # The program logs in order, so what was accepted has no holes.
-        assert after == once(len(after))
-        assert len(after) >= len(before)
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_kill_in_the_middle_loses_nothing_and_repeats_nothing(kill, tmp_path, queue_dir):
+    path = str(tmp_path / "log.sqlite")
+    with program(tmp_path, queue_dir, "sqlite", {"path": path, "synchronous": "full"}, keeper=False) as sender:
+        sender.ask("log", 200)
+        until(lambda: count(path) > 0, SECONDS, "the first rows")
+        sender.child.stdin.write("log 20000\n")
+        sender.child.stdin.flush()
+        until(lambda: count(path) > 400 * kill, SECONDS, "more rows")
+        sender.child.send_signal(signal.SIGKILL)
+        sender.child.wait(SECONDS)
+    before = rows(path)
+    assert set(before.values()) == {1}
+    subprocess.run(
+        [sys.executable, "-m", "logspool", "recover"],
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        cwd=tmp_path,
+        check=True,
+        timeout=SECONDS,
+    )
+    after = rows(path)
+    # The program logs in order, so what was accepted has no holes.
+    assert after == once(len(after))
+    assert len(after) >= max(200, len(before))
 
 
 def test_a_locked_database_gets_every_record_later(tmp_path, queue_dir):
