@@ -32,9 +32,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{_messages.counted(records, 'record')} written to {file}")
     if report.discarded:
         print(f"{_messages.counted(report.discarded, 'record')} dropped: for terminals and pipes that are gone")
+    if report.refused:
+        print(f"{_messages.counted(report.refused, 'record')} dropped: their receiver refuses them")
     if report.torn_lines:
         print(f"{_messages.counted(report.torn_lines, 'line')} torn by a kill ended: their rest is unknown")
-    if not report.delivered and not report.discarded and not report.kept:
+    if not report.delivered and not report.discarded and not report.refused and not report.kept:
         print("nothing to deliver")
     sys.stdout.flush()
     code = 0

@@ -274,6 +274,7 @@ class Report:
         removed: names of dead processes whose files are gone.
         discarded: dropped records: for terminals and pipes that no longer exist, or for a file that was truncated.
         torn_lines: lines that a kill cut off and whose remaining text is unknown; each was ended with a line feed.
+        refused: dropped records: their receiver refuses them for ever.
     """
 
     delivered: Mapping[str, int]
@@ -281,6 +282,7 @@ class Report:
     removed: list[str]
     discarded: int
     torn_lines: int = 0
+    refused: int = 0
 
     @property
     def records(self) -> int:

@@ -227,6 +227,7 @@ pub fn recover<'py>(
     let discarded = report.removed.iter().map(|orphan| orphan.discarded).sum::<u64>() + report.done_away;
     dict.set_item("discarded", discarded)?;
     dict.set_item("torn_lines", report.torn_lines)?;
+    dict.set_item("refused", report.refused)?;
     Ok(dict)
 }
 

@@ -150,6 +150,12 @@ pub trait Sink: Send {
         0
     }
 
+    /// Returns and clears the number of records that writes have accepted, although the destination refuses them for
+    /// ever. A courier reports such records in [`CarryOutcome::refused`] instead, unless it is used by `write`.
+    fn take_refused(&mut self) -> u64 {
+        0
+    }
+
     /// Returns and clears an error that did not come from a write and affects no records.
     fn trouble(&mut self) -> Option<io::Error> {
         None

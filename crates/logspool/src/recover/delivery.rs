@@ -71,6 +71,8 @@ pub struct DeliveryOutput {
     pub path: PathBuf,
     /// Number of records appended.
     pub records: u64,
+    /// Number of records that the destination refuses for ever.
+    pub refused: u64,
     /// Number of bytes appended.
     pub bytes: u64,
     /// Error that stopped the delivery, if one did.
@@ -88,10 +90,23 @@ pub struct DeliveryOutput {
 impl DeliveryOutput {
     /// Makes an output to which nothing is delivered yet.
     pub fn new(id: u32, path: PathBuf, numbering: Option<Numbering>) -> Self {
-        let (records, bytes, base) = (0, 0, 0);
+        let (records, refused, bytes, base) = (0, 0, 0, 0);
         let sink = Table::Sinks.slot(id);
         let chunk = Chunk::default();
-        Self { sink, id, path, records, bytes, error: None, numbering, is_taken: false, target: None, chunk, base }
+        Self {
+            sink,
+            id,
+            path,
+            records,
+            refused,
+            bytes,
+            error: None,
+            numbering,
+            is_taken: false,
+            target: None,
+            chunk,
+            base,
+        }
     }
 
     /// Makes an output whose records the recoverer does not write, because the program that recovers sends them itself.
@@ -265,7 +280,9 @@ impl<'a> Delivery<'a> {
             output.error = appended.err();
             output.bytes += reached.saturating_sub(base + written);
             let is_out = |mark: &&Mark| u64::from(mark.end) > written && base + u64::from(mark.end) <= reached;
-            output.records += chunk.marks.iter().filter(is_out).count() as u64;
+            let refused = output.target.as_mut().map_or(0, Target::take_refused);
+            output.refused += refused;
+            output.records += (chunk.marks.iter().filter(is_out).count() as u64).saturating_sub(refused);
         }
         if let Some(numbering) = &mut output.numbering {
             numbering.number += chunk.marks.len() as u64;

@@ -1,10 +1,11 @@
 //! What a recovery delivered and removed, and why it kept the other files.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::damage::Damage;
 use super::orphan::Retention;
+use crate::sinks;
 
 /// Result of [`recover`](super::recover()). The lists are in the order in which orphans were processed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +19,8 @@ pub struct Report {
     /// Number of dropped records for files that were truncated by a later open, see
     /// [`FileAction::DropOlder`](super::FileAction::DropOlder).
     pub done_away: u64,
+    /// Number of records that their destination refuses for ever. They are dropped.
+    pub refused: u64,
     /// Number of lines torn by kills whose remaining bytes are unknown. Each was ended with a line feed.
     pub torn_lines: u64,
 }
@@ -120,6 +123,7 @@ impl Report {
         self.kept.extend(other.kept);
         self.removed.extend(other.removed);
         self.done_away += other.done_away;
+        self.refused += other.refused;
         self.torn_lines += other.torn_lines;
     }
 
@@ -129,6 +133,7 @@ impl Report {
     }
 
     pub(super) fn add_delivered(&mut self, path: PathBuf, records: u64, bytes: u64, taken: bool) {
+        let path = sinks::shown_place(&path);
         match self.delivered.iter_mut().find(|delivered| delivered.path == path && delivered.taken == taken) {
             Some(delivered) => {
                 delivered.records += records;
@@ -140,17 +145,21 @@ impl Report {
     }
 }
 
+fn shown(path: &Path) -> String {
+    sinks::shown_place(path).display().to_string()
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unwanted { path, records } => {
-                write!(formatter, "{records} records for {}, which this program does not write", path.display())
+                write!(formatter, "{records} records for {}, which this program does not write", shown(path))
             }
             Self::Undeliverable { sink, records } => {
                 write!(formatter, "{records} records for {sink} of the dead process, which is gone")
             }
             Self::Unwritable { path, error, records } => {
-                write!(formatter, "cannot append {records} records to {}: {error}", path.display())
+                write!(formatter, "cannot append {records} records to {}: {error}", shown(path))
             }
             Self::Damaged(damage) => {
                 write!(formatter, "{} bytes and {} records cannot be read", damage.bytes, damage.records)

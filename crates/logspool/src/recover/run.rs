@@ -301,13 +301,17 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
         outputs: Vec<DeliveryOutput>,
         reasons: &mut Vec<Reason>,
     ) -> io::Result<()> {
-        for DeliveryOutput { sink, path, records, bytes, error, is_taken, .. } in outputs {
+        for DeliveryOutput { sink, path, records, refused, bytes, error, is_taken, .. } in outputs {
+            self.report.refused += refused;
             self.report.add_delivered(path.clone(), records, bytes, is_taken);
             match error {
                 None => claim.close(sink)?,
                 Some(error) => {
-                    let records =
-                        decoded.survey.pending.get(&sink).map_or(0, |pending| pending.saturating_sub(records));
+                    let records = decoded
+                        .survey
+                        .pending
+                        .get(&sink)
+                        .map_or(0, |pending| pending.saturating_sub(records + refused));
                     reasons.push(Reason::Unwritable { path, error: error.to_string(), records });
                 }
             }

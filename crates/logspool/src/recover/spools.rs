@@ -130,7 +130,7 @@ impl Process<'_> {
         }
         let mut spool = SinkSpool::open_left(path)?;
         let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0, taken: false };
-        let result = deliver(&mut spool, &place, &self.work, &mut delivered);
+        let result = deliver(&mut spool, &place, &self.work, &mut delivered, &mut self.report.refused);
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
             // A live process that is invisible from this pid namespace may be about to lock the spool.
@@ -154,18 +154,26 @@ fn count(path: &Path) -> io::Result<u64> {
     Ok(records)
 }
 
-fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Delivered) -> io::Result<()> {
+fn deliver(
+    spool: &mut SinkSpool,
+    place: &Path,
+    work: &Work,
+    delivered: &mut Delivered,
+    more_refused: &mut u64,
+) -> io::Result<()> {
     let mut target = Target::open_without_sidecar(place)?;
     let (mut unacked, mut reached) = (0, 0);
     let mut pass_on = || -> io::Result<()> {
         while let BacklogRead::Chunk(chunk, end) = spool.next()? {
             work.step();
             target.append_without_sidecar(&chunk)?;
-            delivered.records += chunk.marks.len() as u64;
+            let refused = target.take_refused();
+            *more_refused += refused;
+            delivered.records += chunk.marks.len() as u64 - refused;
             delivered.bytes += chunk.bytes.len() as u64;
             (unacked, reached) = (unacked + chunk.bytes.len(), end);
             if unacked >= PIECE_BYTES {
-                settle(spool, &target, reached)?;
+                settle(spool, &mut target, reached)?;
                 unacked = 0;
             }
         }
@@ -173,10 +181,10 @@ fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Del
     };
     let passed_on = pass_on();
     // Ack even after an error, so that each further try does not repeat the delivered records.
-    passed_on.and(settle(spool, &target, reached))
+    passed_on.and(settle(spool, &mut target, reached))
 }
 
-fn settle(spool: &mut SinkSpool, target: &Target, reached: u64) -> io::Result<()> {
+fn settle(spool: &mut SinkSpool, target: &mut Target, reached: u64) -> io::Result<()> {
     target.sync()?;
     spool.ack(reached)?;
     Ok(spool.checkpoint()?)

@@ -231,10 +231,19 @@ impl Target {
     /// # Errors
     ///
     /// Returns an error if a system call fails.
-    pub fn sync(&self) -> io::Result<()> {
+    pub fn sync(&mut self) -> io::Result<()> {
         match self {
             Self::File(file) => file.file.sync_data(),
-            Self::Service(_) | Self::Program(_) => Ok(()),
+            Self::Service(_) => Ok(()),
+            Self::Program(sink) => Ok(sink.sync()?),
+        }
+    }
+
+    /// Returns and clears the number of delivered records that the destination refuses for ever.
+    pub fn take_refused(&mut self) -> u64 {
+        match self {
+            Self::File(_) | Self::Service(_) => 0,
+            Self::Program(sink) => sink.take_refused(),
         }
     }
 

@@ -1,13 +1,18 @@
 //! Finds the row of a definition in the table of sinks.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use super::TABLE;
 use super::declared::{SinkRow, Traits};
 use super::place::{Place, SinkPlace};
+use super::query;
 use crate::option::{self, OptionError};
 use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
+
+/// Names of options with secrets, whichever sink has them.
+const SECRET_OPTIONS: [&str; 3] = ["headers", "password", "token"];
 
 /// The row of a kind.
 ///
@@ -76,6 +81,14 @@ pub fn shared_place(definition: &SinkDefinition) -> Option<SinkPlace> {
         (Place::Descriptor(number), _) | (Place::File(_), Descriptor::Duplicate(number)) => SinkPlace::of(number),
         _ => None,
     }
+}
+
+/// The place of a sink as texts show it: a recovery address without the options that have secrets.
+pub fn shown_place(place: &Path) -> PathBuf {
+    let Some(text) = place.to_str().filter(|text| from_recovery_address(text).is_some()) else {
+        return place.to_owned();
+    };
+    query::without(text, &SECRET_OPTIONS).into()
 }
 
 /// Parses the [recovery address](SinkDefinition::lasting) of a dead process's sink. `None`: the text is the path of a

@@ -37,7 +37,7 @@ mod transport;
 mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
-pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shared_place, traits};
+pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shared_place, shown_place, traits};
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
 

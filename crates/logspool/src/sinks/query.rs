@@ -31,9 +31,24 @@ pub fn decode(kind: &str, text: &str) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
+/// A text that [`encode`] returned, less the options of these names.
+pub fn without(text: &str, names: &[&str]) -> String {
+    let Some((kind, rest)) = text.split_once(':') else { return text.to_owned() };
+    let is_kept = |part: &&str| !names.contains(&part.split_once('=').map_or(*part, |(name, _)| name));
+    let kept: Vec<_> = rest.split('&').filter(is_kept).collect();
+    format!("{kind}:{}", kept.join("&"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_with_secrets_can_be_left_out() {
+        assert_eq!("loki:address=http://a&line=json", without("loki:address=http://a&token=t&line=json", &["token"]));
+        assert_eq!("loki:", without("loki:token=t", &["token"]));
+        assert_eq!("/var/log/a", without("/var/log/a", &["token"]));
+    }
 
     #[test]
     fn options_come_back_as_they_were_encoded() {

@@ -12,6 +12,7 @@
 
 mod database;
 mod progress;
+mod synchronous;
 #[cfg(test)]
 mod tests;
 
@@ -21,10 +22,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Place, SinkInput, SinkOptions, Traits};
-use crate::option::{OptionField, OptionShape};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, SyncError};
 use database::{Database, DatabaseError};
-use logspool_record::definition::{Descriptor, OptionValue};
+use logspool_record::definition::Descriptor;
+use synchronous::Synchronous;
 
 crate::options! {
     /// Writes records to the table `records` of a SQLite database.
@@ -38,35 +39,6 @@ crate::options! {
         pub busy_timeout: Duration [seconds 0.0..=3600.0] = Seconds(5.0),
         /// After how many days records are removed; by default never. The file does not shrink: its space is used again.
         pub keep_days: Option<u32> ["days", 1..=36500] = Nothing,
-    }
-}
-
-/// When SQLite syncs its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Synchronous {
-    /// Before a checkpoint.
-    Normal,
-    /// At each commit.
-    Full,
-}
-
-impl OptionField for Synchronous {
-    const SHAPE: OptionShape = OptionShape::Choice(&["normal", "full"]);
-
-    fn from_value(value: &OptionValue) -> Result<Self, String> {
-        match String::from_value(value)?.as_str() {
-            "normal" => Ok(Self::Normal),
-            "full" => Ok(Self::Full),
-            other => Err(format!("{other:?} is neither normal nor full")),
-        }
-    }
-
-    fn to_value(&self) -> OptionValue {
-        let word = match self {
-            Self::Normal => "normal",
-            Self::Full => "full",
-        };
-        OptionValue::Text(word.to_owned())
     }
 }
 
@@ -104,11 +76,6 @@ fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-fn no_database() -> io::Error {
-    let why = "the file is not a SQLite database (fix: another path, or move the file away)";
-    io::Error::new(ErrorKind::InvalidData, why)
-}
-
 /// The sink; see the module documentation.
 #[derive(Debug)]
 pub struct SqliteSink {
@@ -134,7 +101,9 @@ impl SqliteSink {
         }
         let database = match &mut self.database {
             Some(database) => database,
-            none => none.insert(Database::open(&self.options)?),
+            none => {
+ let SqliteOptions { path, synchronous, keep_days, .. } = &self.options;
+ none.insert(Database::open(Path::new(path), *synchronous, *keep_days)?)},
         };
         let place = self.origin.as_ref().map(|origin| progress::BatchPlace {
             segment: origin.uuid,

@@ -58,6 +58,8 @@ pub struct HttpSink {
     parcel: Parcel,
     flight: Option<Flight>,
     refused: Vec<(u64, u16)>,
+    /// Number of records that were refused in writes.
+    refused_in_writes: u64,
     /// When the next request may be sent, and the length of the pause after a failure of that request.
     next_try: Instant,
     pause: Duration,
@@ -89,6 +91,7 @@ impl HttpSink {
             parcel: Parcel::default(),
             flight: None,
             refused: Vec::new(),
+            refused_in_writes: 0,
             next_try: now,
             pause: FIRST_PAUSE,
         })
@@ -290,6 +293,7 @@ impl Sink for HttpSink {
         let give_up = Instant::now() + LOCKSTEP_LIMIT;
         loop {
             let carried = self.carry(Pace::Hurry);
+            self.refused_in_writes += carried.refused.len() as u64;
             if carried.arrived > 0 {
                 return Ok(lines.bytes.len());
             }
@@ -306,6 +310,10 @@ impl Sink for HttpSink {
                 NextCarry::Idle | NextCarry::OnAnswer => self.wait(Duration::from_millis(50)),
             }
         }
+    }
+
+    fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused_in_writes)
     }
 
     fn courier(&mut self) -> Option<&mut dyn Courier> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use super::progress::{self, BatchPlace};
-use super::{SqliteOptions, Synchronous, no_database};
+use super::synchronous::Synchronous;
 use crate::sink::Lines;
 use crate::sinks::parts::RecordParts;
 
@@ -67,12 +67,11 @@ impl Database {
     /// # Errors
     ///
     /// The database is locked, or cannot be used.
-    pub fn open(options: &SqliteOptions) -> Result<Self, DatabaseError> {
-        let path = PathBuf::from(&options.path);
-        let connection = Connection::open(&path)?;
+    pub fn open(path: &Path, synchronous: Synchronous, keep_days: Option<u32>) -> Result<Self, DatabaseError> {
+        let connection = Connection::open(path)?;
         connection.busy_timeout(LOCK_WAIT)?;
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
-        let synchronous = match options.synchronous {
+        let synchronous = match synchronous {
             Synchronous::Normal => "normal",
             Synchronous::Full => "full",
         };
@@ -81,7 +80,7 @@ impl Database {
         connection.execute_batch(progress::SCHEMA)?;
         progress::forget_old(&connection)?;
         let process = std::process::id();
-        Ok(Self { connection, path, process, keep_days: options.keep_days, removed_at: None })
+        Ok(Self { connection, path: path.to_owned(), process, keep_days, removed_at: None })
     }
 
     /// Whether this process opened it. Otherwise a fork copied it.
@@ -188,6 +187,11 @@ fn remove_old(transaction: &Transaction<'_>, days: u32) -> rusqlite::Result<usiz
     let sql = "DELETE FROM records WHERE id IN (
         SELECT id FROM records WHERE time_ns < (CAST(strftime('%s') AS INTEGER) - ?1 * 86400) * 1000000000 LIMIT ?2)";
     transaction.execute(sql, params![days, REMOVED_RECORDS as i64])
+}
+
+fn no_database() -> io::Error {
+    let why = "the file is not a SQLite database (fix: another path, or move the file away)";
+    io::Error::new(ErrorKind::InvalidData, why)
 }
 
 impl From<rusqlite::Error> for DatabaseError {
