@@ -29,7 +29,7 @@ PATHS = {"classify": "/classify", "generate": "/generate", "tokens": "/generate"
 #: Part of the rate of the closed loop at which the open loop sends.
 OPEN_LOAD = 0.4
 #: Seconds after which a process that does not answer is stuck.
-PATIENCE = 60.0
+PATIENCE = 40.0
 
 
 class CellError(Exception):

@@ -38,6 +38,8 @@ class Mode:
     #: Package without which it is skipped.
     needs = ""
     logs_access = False
+    #: Whether records arrive at the sink.
+    writes = True
 
     def open(self, stream: TextIO) -> Emit:
         """Return the function that logs one record to `stream`."""
@@ -67,7 +69,7 @@ class Mode:
 class Nothing(Mode):
     """No calls: what everything else is compared with. As a mode of its own it shows the noise."""
 
-    title = "none"
+    title, writes = "none", False
 
     def open(self, stream: TextIO) -> Emit:
         return lambda *_: None
@@ -275,7 +277,7 @@ class QueueSleeping(Queue):
 class NullCalls(Stdlib):
     """Stock logging with a handler that does nothing: the price of the calls alone."""
 
-    title = "calls alone"
+    title, writes = "calls alone", False
 
     def stream_handler(self, stream: TextIO) -> logging.Handler:
         return logging.NullHandler()

@@ -47,7 +47,7 @@ def full() -> Plan:
     cells = [(mode, "classify", sinks.FILE) for mode in (*LOGGERS, *VARIANTS, *SLEEPING)]
     cells += [(mode, workload, sinks.FILE) for workload in ("generate", "tokens") for mode in LOGGERS]
     cells += [(mode, "classify", kind) for kind in sinks.BAD for mode in WITH_BAD_SINKS]
-    return Plan(cells, Sizes(seconds=0.9, repeats=2), rounds=3)
+    return Plan(cells, Sizes(seconds=0.8, repeats=2), rounds=3)
 
 
 def quick() -> Plan:

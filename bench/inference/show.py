@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import chart
@@ -17,6 +18,8 @@ from terminal import paint  # its folder was added by report
 TITLE = "What logging leaves of an inference server"
 HEAD = ["logger", "req/s, of none", "lowest to highest", "CPU added, us", "p99 ms", "p99, of none"]
 HEAD += ["loop lag p99 ms", "max ms", "kept", "exact", "grown MB"]
+#: Difference between slices without logging above which targets of a few per cent mean nothing.
+TOO_NOISY = 0.2
 NOTES = (
     "The first column is the closed loop: requests a second with the logger, divided by the mean of the slices before"
     " and after, without logging, in the same server process.",
@@ -94,8 +97,17 @@ def where(results: Results) -> str:
     facts = results.facts
     return (
         f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, "
-        f"commit {facts['commit']}, load {facts['load']:.1f} at the start."
+        f"commit {facts['commit']}, load {facts['load']:.1f} at the start{_noise(results)}."
     )
+
+
+def _noise(results: Results) -> str:
+    spreads = [cell["none_spread"] for cases in results.cells.values() for cells in cases.values() for cell in cells]
+    if not spreads:
+        return ""
+    middle = statistics.median(spreads)
+    words = f"; slices without logging differ by {middle:.0%} (median of the servers)"
+    return words + (": too noisy to judge" if middle > TOO_NOISY else "")
 
 
 def _row(results: Results, name: str, case: str) -> list[str]:
@@ -114,7 +126,7 @@ def _row(results: Results, name: str, case: str) -> list[str]:
         figure("p99_ratio", ".2f"),
         figure("lag_p99_ms", ",.1f"),
         figure("lag_max_ms", ",.0f"),
-        figure("kept", ".1%"),
+        figure("kept", ".1%") if MODES[name].writes else "-",
         "not counted" if exact is None else "yes" if exact == "yes" else "NO",
         figure("grown_mb", ".1f"),
     ]
