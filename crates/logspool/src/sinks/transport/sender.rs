@@ -140,15 +140,18 @@ impl<F: RecordForm> PeerSink<F> {
             }
         }
         let result = loop {
-            match link.send(&encoded.bytes[self.begun..]) {
+            let rest = match encoded.bytes.get(self.begun..) {
+                Some([]) => break Ok(()),
+                Some(rest) => rest,
+                // The same records have the same messages, so this connection can be used no longer.
+                None => return (0, Err(ErrorKind::InvalidData.into())),
+            };
+            match link.send(rest) {
                 Ok(0) => break Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.begun += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break Ok(()),
                 Err(error) => break Err(error),
-            }
-            if self.begun == encoded.bytes.len() {
-                break Ok(());
             }
         };
         let whole = ends.partition_point(|(_, end, _)| *end <= self.begun);
