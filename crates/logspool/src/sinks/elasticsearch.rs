@@ -1,4 +1,4 @@
-//! Elasticsearch or OpenSearch, by the bulk interface: `POST /INDEX/_bulk`.
+//! Elasticsearch or OpenSearch, by the bulk interface: `POST /_bulk`.
 //!
 //! Each record is created under an id that is made from the sink's stream and the number of the record. If a request is
 //! repeated, its records have the same ids, and the receiver answers 409 for those that it has. So each record is
@@ -25,6 +25,8 @@ use logspool_record::definition::{Descriptor, OptionValue};
 /// Maximum size of an answer. An answer has a status for each record, and a reason for each refused one.
 const ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
+const PATH: &str = "/_bulk";
+
 /// Leaves out of an answer what the sink does not read.
 const QUERY: &str = "?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason";
 
@@ -32,7 +34,7 @@ crate::options! {
     /// Sends records to Elasticsearch, OpenSearch, or another receiver of their bulk interface, in the Elastic Common
     /// Schema.
     pub struct ElasticsearchOptions {
-        /// `http://host:port` or `https://host:port`; `/INDEX/_bulk` is added.
+        /// `http://host:port` or `https://host:port`; `/_bulk` is added.
         pub address: HttpAddress,
         /// Name of the data stream or index.
         pub index: IndexName = Text("logs-logspool-default"),
@@ -84,8 +86,8 @@ impl SinkOptions for ElasticsearchOptions {
     const TRAITS: Traits = Traits { confirms_later: true, ..Traits::REMOTE };
 
     fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
-        let mut settings = http::settings!(self, "");
-        settings.url = format!("{}/{}/_bulk{QUERY}", settings.url, self.index.0);
+        let mut settings = http::settings!(self, PATH);
+        settings.url.push_str(QUERY);
         Ok(Box::new(HttpSink::open(Box::new(self.clone()), &settings)?))
     }
 
@@ -123,10 +125,14 @@ impl HttpFormat for ElasticsearchOptions {
         true
     }
 
+    fn refuses_by_status(&self) -> bool {
+        false
+    }
+
     fn encode(&self, records: &[HttpRecord<'_>], stream: &str) -> Vec<u8> {
-        let mut body = String::new();
+        let (mut body, index) = (String::new(), &self.index.0);
         for record in records {
-            body.push_str(&format!("{{\"create\":{{\"_id\":\"{stream}-{}\"}}}}\n", record.number));
+            body.push_str(&format!("{{\"create\":{{\"_index\":\"{index}\",\"_id\":\"{stream}-{}\"}}}}\n", record.number));
             body.push_str(&Value::Object(document::document(&RecordParts::read(record.entry))).to_string());
             body.push('\n');
         }
@@ -194,7 +200,7 @@ mod tests {
 
         assert_eq!(4, lines.len());
         assert!(body.ends_with('\n'));
-        assert_eq!(serde_json::json!({"create": {"_id": "s-1-7"}}), lines[0]);
+        assert_eq!(serde_json::json!({"create": {"_index": "logs-app", "_id": "s-1-7"}}), lines[0]);
         assert_eq!("s-1-8", lines[2]["create"]["_id"]);
         assert_eq!("one\ntwo", lines[3]["message"]);
     }

@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::overflow::Budget;
-    use crate::sink::{CarryOutcome, Mark, Sink, SinkError, Stream};
+    use crate::sink::{CarryOutcome, Mark, RefusedRecord, Sink, SinkError, Stream};
     use crate::sinks::{NullOptions, SinkOptions};
 
     /// Three words, noted when a batch was taken: last arrived batch, its number, batch with a message.
@@ -359,5 +359,50 @@ mod tests {
         outlet.run(|| ());
 
         assert_eq!(5, sent_at_wait.load(Ordering::Relaxed));
+    }
+
+    /// A courier whose batches arrive when they are carried, except the first record of each, which is refused.
+    struct Picky(usize);
+
+    impl Courier for Picky {
+        fn has_room(&self) -> bool {
+            true
+        }
+        fn take(&mut self, _: Lines<'_>) {
+            self.0 += 1;
+        }
+        fn carry(&mut self, _: Pace) -> CarryOutcome {
+            let arrived = std::mem::take(&mut self.0);
+            let refused = (0..arrived).map(|batch| RefusedRecord { batch, class: 2 }).collect();
+            let error = (arrived > 0).then(|| io::Error::other("refused"));
+            CarryOutcome { arrived, error, refused, next: NextCarry::Idle }
+        }
+        fn wait(&self, _: Duration) {}
+    }
+
+    impl Sink for Picky {
+        fn write(&mut self, _: Lines<'_>) -> Result<usize, SinkError> {
+            unreachable!("it is a courier")
+        }
+        fn courier(&mut self) -> Option<&mut dyn Courier> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn refused_records_of_an_arrived_batch_count_as_rejected() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let definition = NullOptions {}.define(Descriptor::Open);
+        let outlet = Outlet::new(1, definition, None, Box::new(Picky(0)), segment, Arc::new(Budget::new(0)));
+        for batch in 1..=5 {
+            outlet.push(chunk(batch), 0, 0);
+        }
+        outlet.close_when_written(1);
+        outlet.answer(1);
+        outlet.run(|| ());
+
+        let counts = outlet.counts();
+        assert_eq!((5, 5), (counts.written[2], counts.dropped[DropReason::Rejected as usize][2]));
+        assert_eq!(TEXT, outlet.error_number.load(Ordering::Relaxed), "the reason is shown");
     }
 }

@@ -47,7 +47,7 @@ impl HttpAnswer {
             407 => self.again("a proxy wants a name and a secret (fix: the variables of the proxy)"),
             408 | 425 | 429 | 500..=599 => self.again("it cannot take records now"),
             413 => AnswerVerdict::Halve(self.error("the request is too long (fix: batch_bytes)")),
-            _ => AnswerVerdict::Halve(self.error("it refuses a record")),
+            _ => AnswerVerdict::Halve(self.error("it refuses the request")),
         }
     }
 

@@ -32,6 +32,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// Status of an answer to a request that is too long.
+const TOO_LONG: u16 = 413;
+
 /// Maximum time that a single write waits for its answer. After it the caller must try the write again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
@@ -149,6 +152,10 @@ impl HttpSink {
                     Err(io::Error::new(io::ErrorKind::InvalidData, why))
                 }
             },
+            AnswerVerdict::Halve(error) if answer.status != TOO_LONG && !self.format.refuses_by_status() => {
+                self.rest(answer.retry_after);
+                Err(error)
+            }
             AnswerVerdict::Halve(error) => {
                 if self.parcel.group_len() > 1 {
                     self.parcel.halve();

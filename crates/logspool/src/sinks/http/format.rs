@@ -50,6 +50,12 @@ pub trait HttpFormat: Debug + Send {
         false
     }
 
+    /// Whether a refusal of a whole request is about its records. Otherwise only the answer to an accepted request
+    /// refuses records, and a refused request is sent again later.
+    fn refuses_by_status(&self) -> bool {
+        true
+    }
+
     /// The body of a request. `stream` identifies the stream of the records.
     fn encode(&self, records: &[HttpRecord<'_>], stream: &str) -> Vec<u8>;
 

@@ -225,7 +225,7 @@ fn the_bad_record_among_a_thousand_is_refused_alone() {
     }
     let (errors, refused) = carry(courier, 10);
 
-    assert_eq!(["the receiver answers 400: it refuses a record: bad"], *errors);
+    assert_eq!(["the receiver answers 400: it refuses the request: bad"], *errors);
     assert_eq!([6], *refused);
     let accepted = seen(&requests, 1000, |request| !request.body.contains("<617>"));
     assert_eq!((0, 999), (accepted[617], accepted.iter().filter(|count| **count == 1).count()));
@@ -292,13 +292,29 @@ fn only_the_items_that_a_bulk_answer_names_are_sent_again() {
     assert_eq!((1, vec![1]), (errors.len(), refused));
     assert_eq!([1, 1, 2, 1, 1, 2], *seen(&requests, 6, |_| true));
     let requests = requests.lock().unwrap();
-    assert!(requests[0].path.starts_with("/logs-app/_bulk?filter_path="), "{}", requests[0].path);
+    assert!(requests[0].path.starts_with("/_bulk?filter_path="), "{}", requests[0].path);
     let ids = |request: &Request| -> Vec<String> {
         let heads = request.body.lines().step_by(2).map(|line| serde_json::from_str::<Value>(line).unwrap());
         heads.map(|head| head["create"]["_id"].as_str().unwrap().to_owned()).collect()
     };
     let (first, second) = (ids(&requests[0]), ids(&requests[1]));
     assert_eq!([first[2].clone(), first[5].clone()], *second);
+}
+
+#[test]
+fn a_bulk_request_that_is_refused_as_a_whole_loses_no_record() {
+    let (address, requests) = receiver(|_, count| match count {
+        0 => Reply::Answer(400, "", "unsupported path".to_owned()),
+        _ => ok(),
+    });
+    let mut sink = sink("elasticsearch", &[("address", &address)]);
+    let courier = sink.courier().unwrap();
+    take(courier, &messages(10));
+    let (errors, refused) = carry(courier, 1);
+
+    assert_eq!(["the receiver answers 400: it refuses the request: unsupported path"], *errors);
+    assert!(refused.is_empty());
+    assert_eq!(vec![2; 10], seen(&requests, 10, |_| true));
 }
 
 #[test]
