@@ -6,7 +6,11 @@ from logspool._sinks import table
 
 pytestmark = pytest.mark.real
 
-FILES = sorted(kind for kind, row in table().items() if any(option["name"] == "path" for option in row["options"]))
+FILES = sorted(
+    kind
+    for kind, row in table().items()
+    if row["takes"] == "lines" and any(option["name"] == "path" for option in row["options"])
+)
 
 TO_FILE = """\
 import logging, os, sys

@@ -304,7 +304,8 @@ impl Sink for HttpSink {
             if carried.arrived > 0 {
                 return Ok(lines.bytes.len());
             }
-            if let Some(error) = carried.error {
+            // After a refused record, the next request is on its way already.
+            if let (Some(error), NextCarry::Unreachable(_)) = (carried.error, carried.next) {
                 return Err(SinkError::Retry(error));
             }
             if Instant::now() >= give_up {

@@ -232,6 +232,35 @@ fn the_bad_record_among_a_thousand_is_refused_alone() {
 }
 
 #[test]
+fn a_write_goes_on_after_a_refused_record_and_counts_it() {
+    let (address, requests) =
+        receiver(
+            |request, _| {
+                if request.body.contains("<3>") { Reply::Answer(400, "", "bad".to_owned()) } else { ok() }
+            },
+        );
+    let mut sink = sink("loki", &[("address", &address)]);
+    let (mut bytes, mut marks) = (Vec::new(), Vec::new());
+    for message in messages(20) {
+        bytes.extend_from_slice(&entry(&[("message", &message)]));
+        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let count = loop {
+        assert!(Instant::now() < deadline);
+        match sink.write(Lines { bytes: &bytes, marks: &marks, before: 0 }) {
+            Ok(count) => break count,
+            Err(SinkError::Retry(error)) => assert_eq!(Some(libc::EAGAIN), error.raw_os_error(), "{error}"),
+            Err(error) => panic!("{error:?}"),
+        }
+    };
+
+    assert_eq!((bytes.len(), 1, 0), (count, sink.take_refused(), sink.take_refused()));
+    let accepted = seen(&requests, 20, |request| !request.body.contains("<3>"));
+    assert_eq!((0, 19), (accepted[3], accepted.iter().sum::<usize>()));
+}
+
+#[test]
 fn a_request_that_is_too_long_is_halved_and_a_record_that_is_too_long_is_refused() {
     let (address, requests) =
         receiver(|request, _| if request.body.len() > 2000 { Reply::Answer(413, "", String::new()) } else { ok() });
