@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, RecordOutcome, Secret,
 };
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
@@ -139,41 +139,41 @@ impl HttpFormat for ElasticsearchOptions {
         body.into_bytes()
     }
 
-    fn judge(&self, answer: &HttpAnswer, records: usize) -> Judgement {
+    fn judge(&self, answer: &HttpAnswer, records: usize) -> BatchVerdict {
         let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
-            return Judgement::Unreadable("the receiver answers no JSON (fix: is it Elasticsearch?)".to_owned());
+            return BatchVerdict::Unreadable("the receiver answers no JSON (fix: is it Elasticsearch?)".to_owned());
         };
         if body["errors"] == Value::Bool(false) {
-            return Judgement::Accepted;
+            return BatchVerdict::Accepted;
         }
         let Some(items) = body["items"].as_array().filter(|items| items.len() == records) else {
-            return Judgement::Unreadable("the receiver answers no status for each record".to_owned());
+            return BatchVerdict::Unreadable("the receiver answers no status for each record".to_owned());
         };
         let mut reason = String::new();
-        let fates: Vec<_> = items
+        let outcomes: Vec<_> = items
             .iter()
             .map(|item| {
                 let result = item.as_object().and_then(|item| item.values().next()).unwrap_or(&Value::Null);
-                let fate = match result["status"].as_u64() {
+                let outcome = match result["status"].as_u64() {
                     // 409: an earlier request has created it.
-                    Some(200..=299 | 409) => RecordFate::Accepted,
-                    Some(400 | 404 | 405 | 406 | 410..=412 | 414..=422) => RecordFate::Refused,
-                    _ => RecordFate::Again,
+                    Some(200..=299 | 409) => RecordOutcome::Accepted,
+                    Some(400 | 404 | 405 | 406 | 410..=412 | 414..=422) => RecordOutcome::Refused,
+                    _ => RecordOutcome::Again,
                 };
-                if fate != RecordFate::Accepted && reason.is_empty() {
+                if outcome != RecordOutcome::Accepted && reason.is_empty() {
                     let (kind, why) = (&result["error"]["type"], &result["error"]["reason"]);
                     let text = |value: &Value| value.as_str().unwrap_or("without a reason").to_owned();
-                    let what = if fate == RecordFate::Again { "cannot take" } else { "refuses" };
+                    let what = if outcome == RecordOutcome::Again { "cannot take" } else { "refuses" };
                     let status = &result["status"];
                     reason = format!("the receiver {what} a record: {status} {}: {}", text(kind), text(why));
                 }
-                fate
+                outcome
             })
             .collect();
-        if fates.iter().all(|fate| *fate == RecordFate::Accepted) {
-            return Judgement::Accepted;
+        if outcomes.iter().all(|outcome| *outcome == RecordOutcome::Accepted) {
+            return BatchVerdict::Accepted;
         }
-        Judgement::Each(fates, reason.chars().take(400).collect())
+        BatchVerdict::Each(outcomes, reason.chars().take(400).collect())
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
         ElasticsearchOptions::samples("/sample", -1).remove(0)
     }
 
-    fn judge(body: &str, records: usize) -> Judgement {
+    fn judge(body: &str, records: usize) -> BatchVerdict {
         let answer = HttpAnswer { status: 200, retry_after: None, location: None, body: body.as_bytes().to_vec() };
         options().judge(&answer, records)
     }
@@ -207,23 +207,23 @@ mod tests {
 
     #[test]
     fn each_record_has_its_own_status() {
-        use RecordFate::{Accepted, Again, Refused};
+        use RecordOutcome::{Accepted, Again, Refused};
 
-        assert_eq!(Judgement::Accepted, judge(r#"{"errors":false}"#, 3));
+        assert_eq!(BatchVerdict::Accepted, judge(r#"{"errors":false}"#, 3));
         let body = r#"{"errors":true,"items":[{"create":{"status":201}},{"create":{"status":409}},
             {"create":{"status":429,"error":{"type":"busy","reason":"full"}}},
             {"create":{"status":400,"error":{"type":"mapper","reason":"no"}}},{"create":{"status":503}}]}"#;
-        let Judgement::Each(fates, why) = judge(body, 5) else { panic!("it has a status for each") };
-        assert_eq!([Accepted, Accepted, Again, Refused, Again], *fates);
+        let BatchVerdict::Each(outcomes, why) = judge(body, 5) else { panic!("it has a status for each") };
+        assert_eq!([Accepted, Accepted, Again, Refused, Again], *outcomes);
         assert_eq!("the receiver cannot take a record: 429 busy: full", why);
         let repeated = r#"{"errors":true,"items":[{"create":{"status":409}}]}"#;
-        assert_eq!(Judgement::Accepted, judge(repeated, 1));
+        assert_eq!(BatchVerdict::Accepted, judge(repeated, 1));
     }
 
     #[test]
     fn an_answer_that_is_not_of_this_interface_accepts_nothing() {
         for body in ["", "<html>", "{}", r#"{"errors":true,"items":[]}"#, r#"{"errors":true}"#] {
-            assert!(matches!(judge(body, 1), Judgement::Unreadable(_)), "{body}");
+            assert!(matches!(judge(body, 1), BatchVerdict::Unreadable(_)), "{body}");
         }
     }
 

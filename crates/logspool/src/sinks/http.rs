@@ -2,17 +2,17 @@
 //!
 //! A sink of this kind is a [`HttpFormat`], which encodes records and reads answers, in a [`HttpSink`]
 //! (`http/courier.rs`). `address` and `headers` read the options, `client` sends one request, `answer` decides by a
-//! status what to do next, `flight` runs a request on a thread of its own, and `parcel` has the records that are on
-//! their way.
+//! status what to do next, `pending_request` runs a request on a thread of its own, and `parcel` has the records that
+//! are on their way.
 
 mod address;
 mod answer;
 mod client;
 mod courier;
-mod flight;
 mod format;
 mod headers;
 mod parcel;
+mod pending_request;
 pub mod shapes;
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ pub use address::HttpAddress;
 pub use answer::HttpAnswer;
 pub use client::HttpClient;
 pub use courier::HttpSink;
-pub use format::{HttpFormat, HttpRecord, Judgement, RecordFate};
+pub use format::{BatchVerdict, HttpFormat, HttpRecord, RecordOutcome};
 pub use headers::{HttpHeaders, Secret};
 
 /// The options that all sinks over HTTP have, as one struct.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::http::shapes::{PairList, json_object, level_word, logfmt, time_ns};
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, Secret,
 };
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
@@ -174,8 +174,8 @@ impl HttpFormat for LokiOptions {
         json!({"streams": streams.collect::<Vec<_>>()}).to_string().into_bytes()
     }
 
-    fn judge(&self, _: &HttpAnswer, _: usize) -> Judgement {
-        Judgement::Accepted
+    fn judge(&self, _: &HttpAnswer, _: usize) -> BatchVerdict {
+        BatchVerdict::Accepted
     }
 }
 

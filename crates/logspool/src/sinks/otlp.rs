@@ -15,7 +15,7 @@ use prost::Message;
 
 use super::http::shapes::PairList;
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, RecordOutcome, Secret,
 };
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
@@ -109,20 +109,20 @@ impl HttpFormat for OtlpOptions {
         ExportRequest { resource_logs: resource_logs.collect() }.encode_to_vec()
     }
 
-    fn judge(&self, answer: &HttpAnswer, records: usize) -> Judgement {
+    fn judge(&self, answer: &HttpAnswer, records: usize) -> BatchVerdict {
         // Some receivers answer in JSON, or with a text. The status then says all.
         let Some(partial) = ExportResponse::decode(&answer.body[..]).ok().and_then(|response| response.partial_success)
         else {
-            return Judgement::Accepted;
+            return BatchVerdict::Accepted;
         };
         let rejected = usize::try_from(partial.rejected_log_records).unwrap_or(0).min(records);
         if rejected == 0 {
-            return Judgement::Accepted;
+            return BatchVerdict::Accepted;
         }
         // The answer does not say which records were rejected, so only their number is right.
-        let fate = |position| if position < rejected { RecordFate::Refused } else { RecordFate::Accepted };
+        let outcome = |position| if position < rejected { RecordOutcome::Refused } else { RecordOutcome::Accepted };
         let why = format!("the receiver rejects {rejected} of {records} records: {}", partial.error_message);
-        Judgement::Each((0..records).map(fate).collect(), why.chars().take(400).collect())
+        BatchVerdict::Each((0..records).map(outcome).collect(), why.chars().take(400).collect())
     }
 }
 
@@ -190,10 +190,10 @@ mod tests {
                 .encode_to_vec()
         };
         for body in [Vec::new(), b"{}".to_vec(), partial(0), partial(-1)] {
-            assert_eq!(Judgement::Accepted, judge(body));
+            assert_eq!(BatchVerdict::Accepted, judge(body));
         }
-        let Judgement::Each(fates, why) = judge(partial(2)) else { panic!("two are rejected") };
-        assert_eq!([RecordFate::Refused, RecordFate::Refused, RecordFate::Accepted], *fates);
+        let BatchVerdict::Each(outcomes, why) = judge(partial(2)) else { panic!("two are rejected") };
+        assert_eq!([RecordOutcome::Refused, RecordOutcome::Refused, RecordOutcome::Accepted], *outcomes);
         assert_eq!("the receiver rejects 2 of 3 records: too old", why);
     }
 }

@@ -12,7 +12,7 @@
 
 mod database;
 mod progress;
-mod synchronous;
+mod sync_mode;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use super::{Place, SinkInput, SinkOptions, Traits};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, SyncError};
 use database::{Database, DatabaseError};
 use logspool_record::definition::Descriptor;
-use synchronous::Synchronous;
+use sync_mode::SyncMode;
 
 crate::options! {
     /// Writes records to the table `records` of a SQLite database.
@@ -34,7 +34,7 @@ crate::options! {
         pub path: String as Path,
         /// When SQLite syncs its log. With `normal` it does so before it moves the log into the database: a power cut
         /// may lose the last commits and never damages the database. With `full` it does so at each commit.
-        pub synchronous: Synchronous = Text("normal"),
+        pub synchronous: SyncMode = Text("normal"),
         /// How long another program may lock the database before the sink reports it. Records wait in any case.
         pub busy_timeout: Duration [seconds 0.0..=3600.0] = Seconds(5.0),
         /// After how many days records are removed; by default never. The file does not shrink: its space is used again.
@@ -63,7 +63,7 @@ impl SinkOptions for SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             keep_days: None,
         };
-        vec![sample(Synchronous::Normal), sample(Synchronous::Full)]
+        vec![sample(SyncMode::Normal), sample(SyncMode::Full)]
     }
 }
 
@@ -147,7 +147,7 @@ impl Sink for SqliteSink {
     fn sync(&mut self) -> Result<(), SyncError> {
         // With `full`, each commit was synced.
         match &self.database {
-            Some(database) if self.options.synchronous == Synchronous::Normal => {
+            Some(database) if self.options.synchronous == SyncMode::Normal => {
                 database.sync().map_err(|error| SyncError { error, is_final: false })
             }
             _ => Ok(()),

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::answer::AnswerVerdict;
-use super::flight::Flight;
 use super::parcel::{KeptRecord, Parcel};
-use super::{HttpAnswer, HttpClient, HttpFormat, HttpRecord, HttpSettings, Judgement, RecordFate};
+use super::pending_request::PendingRequest;
+use super::{BatchVerdict, HttpAnswer, HttpClient, HttpFormat, HttpRecord, HttpSettings, RecordOutcome};
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, RefusedRecord, Sink, SinkError, Stream};
 use crate::sinks::service::random;
 
@@ -59,7 +59,7 @@ pub struct HttpSink {
     /// Number of the first of these batches.
     first_batch: u64,
     parcel: Parcel,
-    flight: Option<Flight>,
+    pending: Option<PendingRequest>,
     refused: Vec<(u64, u16)>,
     /// Number of records that were refused in writes.
     refused_in_writes: u64,
@@ -92,7 +92,7 @@ impl HttpSink {
             batches: VecDeque::new(),
             first_batch: 0,
             parcel: Parcel::default(),
-            flight: None,
+            pending: None,
             refused: Vec::new(),
             refused_in_writes: 0,
             next_try: now,
@@ -123,7 +123,7 @@ impl HttpSink {
             self.parcel.group().map(|kept| HttpRecord { entry: &kept.entry, number: kept.number }).collect();
         let body = self.format.encode(&records, &self.stream_text);
         let (content_type, answer_bytes) = (self.format.content_type(), self.format.answer_bytes());
-        self.flight = Some(Flight::start(self.client.clone(), body, content_type, answer_bytes));
+        self.pending = Some(PendingRequest::start(self.client.clone(), body, content_type, answer_bytes));
     }
 
     /// Does what an answer asks for.
@@ -134,20 +134,20 @@ impl HttpSink {
     fn heed(&mut self, answer: &HttpAnswer) -> io::Result<()> {
         match answer.verdict() {
             AnswerVerdict::Accepted => match self.format.judge(answer, self.parcel.group_len()) {
-                Judgement::Accepted => {
-                    self.settle(|_| RecordFate::Accepted);
+                BatchVerdict::Accepted => {
+                    self.settle(|_| RecordOutcome::Accepted);
                     self.pause = FIRST_PAUSE;
                     Ok(())
                 }
-                Judgement::Each(fates, why) => {
-                    let fate = |position: usize| fates.get(position).copied().unwrap_or(RecordFate::Again);
-                    self.settle(fate);
-                    if fates.contains(&RecordFate::Again) {
+                BatchVerdict::Each(outcomes, why) => {
+                    let outcome = |position: usize| outcomes.get(position).copied().unwrap_or(RecordOutcome::Again);
+                    self.settle(outcome);
+                    if outcomes.contains(&RecordOutcome::Again) {
                         self.rest(answer.retry_after);
                     }
                     Err(io::Error::other(why))
                 }
-                Judgement::Unreadable(why) => {
+                BatchVerdict::Unreadable(why) => {
                     self.rest(answer.retry_after);
                     Err(io::Error::new(io::ErrorKind::InvalidData, why))
                 }
@@ -161,7 +161,7 @@ impl HttpSink {
                     self.parcel.halve();
                     return Ok(());
                 }
-                self.settle(|_| RecordFate::Refused);
+                self.settle(|_| RecordOutcome::Refused);
                 Err(error)
             }
             AnswerVerdict::Again(error) => {
@@ -172,13 +172,13 @@ impl HttpSink {
     }
 
     /// Settles the records of the group that was sent.
-    fn settle(&mut self, fate: impl Fn(usize) -> RecordFate) {
+    fn settle(&mut self, outcome: impl Fn(usize) -> RecordOutcome) {
         let Self { parcel, batches, first_batch, refused, .. } = self;
-        parcel.settle(fate, |record, fate| {
+        parcel.settle(outcome, |record, outcome| {
             if let Some(left) = batches.get_mut((record.batch - *first_batch) as usize) {
                 *left -= 1;
             }
-            if fate == RecordFate::Refused {
+            if outcome == RecordOutcome::Refused {
                 refused.push((record.batch, record.class));
             }
         });
@@ -253,12 +253,12 @@ impl Courier for HttpSink {
     fn carry(&mut self, pace: Pace) -> CarryOutcome {
         let mut carried = CarryOutcome { arrived: 0, error: None, refused: Vec::new(), next: NextCarry::Idle };
         loop {
-            if let Some(flight) = &self.flight {
-                let Some(outcome) = flight.outcome() else {
+            if let Some(pending) = &self.pending {
+                let Some(outcome) = pending.outcome() else {
                     carried.next = NextCarry::OnAnswer;
                     break;
                 };
-                self.flight = None;
+                self.pending = None;
                 let heeded = outcome.inspect_err(|_| self.rest(None)).and_then(|answer| self.heed(&answer));
                 if let Err(error) = heeded {
                     carried.error = Some(error);
@@ -284,8 +284,8 @@ impl Courier for HttpSink {
     }
 
     fn wait(&self, longest: Duration) {
-        match &self.flight {
-            Some(flight) => flight.wait(longest),
+        match &self.pending {
+            Some(pending) => pending.wait(longest),
             None => sleep_interruptibly(longest),
         }
     }

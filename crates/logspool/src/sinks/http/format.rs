@@ -15,7 +15,7 @@ pub struct HttpRecord<'a> {
 
 /// What happened to one record of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordFate {
+pub enum RecordOutcome {
     /// The receiver has it.
     Accepted,
     /// Send it again later.
@@ -26,11 +26,11 @@ pub enum RecordFate {
 
 /// What an answer with a status of success says about the records of its request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum BatchVerdict {
     /// All were accepted.
     Accepted,
     /// Each record has its own result. The text is a reason for those that were not accepted.
-    Each(Vec<RecordFate>, String),
+    Each(Vec<RecordOutcome>, String),
     /// The answer cannot be read: send the records again later.
     Unreadable(String),
 }
@@ -60,5 +60,5 @@ pub trait HttpFormat: Debug + Send {
     fn encode(&self, records: &[HttpRecord<'_>], stream: &str) -> Vec<u8>;
 
     /// Reads an answer with a status of success to a request with this number of records.
-    fn judge(&self, answer: &HttpAnswer, records: usize) -> Judgement;
+    fn judge(&self, answer: &HttpAnswer, records: usize) -> BatchVerdict;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::RecordFate;
+use super::RecordOutcome;
 
 /// A record that was taken from the queue.
 #[derive(Debug)]
@@ -58,15 +58,19 @@ impl Parcel {
 
     /// Settles the next group. Calls `settled` with each record that is accepted or refused; the others are sent again,
     /// as one group.
-    pub fn settle(&mut self, fate: impl Fn(usize) -> RecordFate, mut settled: impl FnMut(&KeptRecord, RecordFate)) {
+    pub fn settle(
+        &mut self,
+        outcome: impl Fn(usize) -> RecordOutcome,
+        mut settled: impl FnMut(&KeptRecord, RecordOutcome),
+    ) {
         let Some(group) = self.groups.pop_front() else { return };
         let mut again = Vec::new();
         for (position, index) in group.into_iter().enumerate() {
-            match fate(position) {
-                RecordFate::Again => again.push(index),
-                fate => {
+            match outcome(position) {
+                RecordOutcome::Again => again.push(index),
+                outcome => {
                     if let Some(record) = self.records[index].take() {
-                        settled(&record, fate);
+                        settled(&record, outcome);
                     }
                 }
             }

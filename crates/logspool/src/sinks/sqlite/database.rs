@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use super::progress::{self, BatchPlace};
-use super::synchronous::Synchronous;
+use super::sync_mode::SyncMode;
 use crate::sink::Lines;
 use crate::sinks::parts::RecordParts;
 
@@ -67,13 +67,13 @@ impl Database {
     /// # Errors
     ///
     /// The database is locked, or cannot be used.
-    pub fn open(path: &Path, synchronous: Synchronous, keep_days: Option<u32>) -> Result<Self, DatabaseError> {
+    pub fn open(path: &Path, synchronous: SyncMode, keep_days: Option<u32>) -> Result<Self, DatabaseError> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(LOCK_WAIT)?;
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         let synchronous = match synchronous {
-            Synchronous::Normal => "normal",
-            Synchronous::Full => "full",
+            SyncMode::Normal => "normal",
+            SyncMode::Full => "full",
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.execute_batch(SCHEMA)?;

@@ -26,7 +26,7 @@ pub enum Carrier {
     },
 }
 
-/// EncodedMessages messages.
+/// The encoded messages of some records.
 #[derive(Debug, Default)]
 pub struct EncodedMessages {
     /// The bytes of all messages.

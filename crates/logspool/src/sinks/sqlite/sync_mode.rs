@@ -5,14 +5,14 @@ use logspool_record::definition::OptionValue;
 
 /// When SQLite syncs its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Synchronous {
+pub enum SyncMode {
     /// Before a checkpoint.
     Normal,
     /// At each commit.
     Full,
 }
 
-impl OptionField for Synchronous {
+impl OptionField for SyncMode {
     const SHAPE: OptionShape = OptionShape::Choice(&["normal", "full"]);
 
     fn from_value(value: &OptionValue) -> Result<Self, String> {

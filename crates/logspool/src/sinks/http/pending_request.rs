@@ -14,15 +14,15 @@ type Outcome = io::Result<HttpAnswer>;
 
 /// A request whose answer arrives later.
 #[derive(Debug, Clone, Default)]
-pub struct Flight {
+pub struct PendingRequest {
     shared: Arc<(Mutex<Option<Outcome>>, Condvar)>,
 }
 
-impl Flight {
+impl PendingRequest {
     /// Sends a request.
     pub fn start(client: Arc<HttpClient>, body: Vec<u8>, content_type: &'static str, answer_bytes: u64) -> Self {
-        let flight = Self::default();
-        let shared = flight.shared.clone();
+        let pending = Self::default();
+        let shared = pending.shared.clone();
         let is_started = spawn("logspool-http", move || {
             let post = AssertUnwindSafe(|| client.post(&body, content_type, answer_bytes));
             let outcome = catch_unwind(post).unwrap_or_else(|_| Err(io::Error::other("the HTTP client failed: a bug")));
@@ -30,10 +30,10 @@ impl Flight {
             shared.1.notify_all();
         });
         if !is_started {
-            *flight.shared.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            *pending.shared.0.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Err(io::Error::other("no thread could be started for the request")));
         }
-        flight
+        pending
     }
 
     /// The outcome, if it has arrived. Returned once.
