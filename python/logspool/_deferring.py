@@ -114,11 +114,11 @@ class _Formatting(Writer):
     #: Whether a handler is described as deferred only because earlier records waited.
     stays_for_order = False
 
-    def _rest(self, queue: Any, me: Any, nap: float) -> bool:
+    def _rest(self, queue: Any, me: Any, nap: float, longest: float) -> bool:
         if self.stays_for_order and not queue:
             self.stays_for_order = False
             _native.bump()
-        return super()._rest(queue, me, nap)
+        return super()._rest(queue, me, nap, longest)
 
 
 def _emit(handler: logging.Handler, record: logging.LogRecord) -> None:

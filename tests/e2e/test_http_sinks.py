@@ -12,6 +12,7 @@ import urllib.request
 from collections import Counter
 
 import http_receivers
+import peers
 import pytest
 from http_receivers import SECONDS, program, receiver
 
@@ -204,6 +205,28 @@ def test_a_refused_record_of_a_dead_program_is_told_by_recover(tmp_path, queue_d
     expected = once(20)
     del expected[7]
     assert got.accepted == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("send-to-loki.md", "http://127.0.0.1:3100"),
+        ("send-to-elasticsearch.md", "https://search:9200"),
+        ("send-otlp.md", "http://127.0.0.1:4318"),
+    ],
+)
+def test_the_program_of_the_page_sends_its_record(page, shown, run_program):
+    bodies = []
+
+    def replies(count, body):
+        bodies.append(body)
+        return OK
+
+    with receiver(replies) as got:
+        test = "test_the_program_of_the_page_sends_its_record"
+        run_program(peers.page_program(page, test, shown, got.address), NO_PROXY="127.0.0.1")[0].expect_success()
+
+    assert [b"payment is late" in body for body in bodies] == [True]
 
 
 def victoria_logs() -> str:
