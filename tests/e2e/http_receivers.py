@@ -123,7 +123,8 @@ class Receiver:
                 """Say nothing."""
 
         class Server(ThreadingHTTPServer):
-            daemon_threads = True
+            # Closing the server waits for the threads of its connections, which close their sockets.
+            daemon_threads = False
             allow_reuse_address = True
 
             def process_request(self, request, client_address):
@@ -138,11 +139,11 @@ class Receiver:
         """End it and its connections."""
         if self.server is not None:
             self.server.shutdown()
-            self.server.server_close()
             for connection in self.connections:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             self.connections.clear()
+            self.server.server_close()
             self.server = None
 
     def answer(self, request):

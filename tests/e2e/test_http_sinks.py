@@ -255,9 +255,8 @@ def test_victoria_logs_finds_every_record(kind, tmp_path, queue_dir):
         except OSError:
             return False
 
-    log = (tmp_path / "server.log").open("w")
     command = [victoria_logs(), f"-storageDataPath={tmp_path / 'data'}", f"-httpListenAddr=127.0.0.1:{port}"]
-    with log:
+    with (tmp_path / "server.log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "TZ": "UTC"})
     try:
         until(is_ready, SECONDS, "the server answers")
