@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, RecordOutcome, Secret,
+    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome, Secret,
 };
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
@@ -71,7 +71,9 @@ impl OptionField for IndexName {
         let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.' | '+');
         let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.');
         if text.len() > 255 || !begins_well || !text.chars().all(is_allowed) || text.starts_with("..") {
-            return Err(format!("{text:?} is no name of an index (fix: small letters, digits, and - _ . after the first)"));
+            return Err(format!(
+                "{text:?} is no name of an index (fix: small letters, digits, and - _ . after the first)"
+            ));
         }
         Ok(Self(text))
     }
@@ -132,7 +134,10 @@ impl HttpFormat for ElasticsearchOptions {
     fn encode(&self, records: &[HttpRecord<'_>], stream: &str) -> Vec<u8> {
         let (mut body, index) = (String::new(), &self.index.0);
         for record in records {
-            body.push_str(&format!("{{\"create\":{{\"_index\":\"{index}\",\"_id\":\"{stream}-{}\"}}}}\n", record.number));
+            body.push_str(&format!(
+                "{{\"create\":{{\"_index\":\"{index}\",\"_id\":\"{stream}-{}\"}}}}\n",
+                record.number
+            ));
             body.push_str(&Value::Object(document::document(&RecordParts::read(record.entry))).to_string());
             body.push('\n');
         }

@@ -113,7 +113,8 @@ impl RecordForm for GelfForm {
     fn encode(&mut self, record: &[u8], carrier: Carrier, number: u64, out: &mut EncodedMessages) {
         let parts = RecordParts::read(record);
         let Carrier::Datagrams { most } = carrier else {
-            let (message, is_cut) = message::fitting(&parts, |message| (message.len() <= self.max_bytes).then_some(message));
+            let (message, is_cut) =
+                message::fitting(&parts, |message| (message.len() <= self.max_bytes).then_some(message));
             out.bytes.extend_from_slice(&message);
             out.bytes.push(0);
             out.cut += u64::from(is_cut);

@@ -12,9 +12,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::http::shapes::{PairList, json_object, level_word, logfmt, time_ns};
-use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, Secret,
-};
+use super::http::{self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Secret};
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};

@@ -15,14 +15,16 @@ use prost::Message;
 
 use super::http::shapes::PairList;
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, BatchVerdict, RecordOutcome, Secret,
+    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome, Secret,
 };
 use super::parts::RecordParts;
 use super::{Place, SinkOptions, Traits};
 use crate::sink::Sink;
 use convert::{attribute, log_record};
 use logspool_record::definition::Descriptor;
-use proto::{AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, Resource, ResourceLogs, ScopeLogs};
+use proto::{
+    AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, Resource, ResourceLogs, ScopeLogs,
+};
 
 const PATH: &str = "/v1/logs";
 
@@ -181,9 +183,8 @@ mod tests {
 
     #[test]
     fn rejected_records_are_counted() {
-        let judge = |body: Vec<u8>| {
-            options().judge(&HttpAnswer { status: 200, retry_after: None, location: None, body }, 3)
-        };
+        let judge =
+            |body: Vec<u8>| options().judge(&HttpAnswer { status: 200, retry_after: None, location: None, body }, 3);
         let partial = |rejected_log_records| {
             let error_message = "too old".to_owned();
             ExportResponse { partial_success: Some(PartialSuccess { rejected_log_records, error_message }) }

@@ -102,8 +102,9 @@ impl SqliteSink {
         let database = match &mut self.database {
             Some(database) => database,
             none => {
- let SqliteOptions { path, synchronous, keep_days, .. } = &self.options;
- none.insert(Database::open(Path::new(path), *synchronous, *keep_days)?)},
+                let SqliteOptions { path, synchronous, keep_days, .. } = &self.options;
+                none.insert(Database::open(Path::new(path), *synchronous, *keep_days)?)
+            }
         };
         let place = self.origin.as_ref().map(|origin| progress::BatchPlace {
             segment: origin.uuid,

@@ -24,10 +24,8 @@ pub fn document(parts: &RecordParts<'_>) -> Map<String, Value> {
     let file = object([("name", parts.file.as_deref().map(Value::from)), ("line", parts.line.map(Value::from))]);
     let origin = object([("file", file), ("function", parts.function.as_deref().map(Value::from))]);
     let logger = Some(&*parts.logger).filter(|logger| !logger.is_empty()).map(Value::from);
-    let thread = object([
-        ("id", parts.thread.map(Value::from)),
-        ("name", parts.thread_name.as_deref().map(Value::from)),
-    ]);
+    let thread =
+        object([("id", parts.thread.map(Value::from)), ("name", parts.thread_name.as_deref().map(Value::from))]);
     let process = object([
         ("pid", parts.process.map(Value::from)),
         ("name", parts.process_name.as_deref().map(Value::from)),
@@ -70,8 +68,7 @@ pub fn document(parts: &RecordParts<'_>) -> Map<String, Value> {
 
 /// An object of the members that have a value; `None` if there are none.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> {
-    let given: Map<_, _> =
-        members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    let given: Map<_, _> = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     (!given.is_empty()).then_some(Value::Object(given))
 }
 

@@ -148,7 +148,10 @@ mod tests {
         ]);
         let record = log_record(&RecordParts::read(&bytes));
 
-        assert_eq!((1_709_210_096_789_012_345, 9, "INFO"), (record.time_unix_nano, record.severity_number, &*record.severity_text));
+        assert_eq!(
+            (1_709_210_096_789_012_345, 9, "INFO"),
+            (record.time_unix_nano, record.severity_number, &*record.severity_text)
+        );
         assert_eq!(Some(text("paid")), record.body);
         let expected = [
             "code.file.path=/app/a.py",
@@ -174,7 +177,12 @@ mod tests {
             assert_eq!((16, 8, 0), (record.trace_id.len(), record.span_id.len(), record.attributes.len()));
             assert_eq!(0xef, record.trace_id[15]);
         }
-        for wrong in ["0", "00000000000000000000000000000000", "x123456789abcdef0123456789abcdef", "+123456789abcdef0123456789abcdef"] {
+        for wrong in [
+            "0",
+            "00000000000000000000000000000000",
+            "x123456789abcdef0123456789abcdef",
+            "+123456789abcdef0123456789abcdef",
+        ] {
             let record = read(&[("message", "m"), ("trace_id", wrong)]);
             assert!(record.trace_id.is_empty(), "{wrong}");
             assert_eq!([format!("trace_id={wrong}")], *shown(&record));

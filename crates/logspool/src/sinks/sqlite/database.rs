@@ -198,9 +198,9 @@ impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
         let text = |why: String| Self::Other(io::Error::other(why));
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(io::Error::other(
-                "another program locks the database (fix: end its transaction, or wait)",
-            )),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Busy(io::Error::other("another program locks the database (fix: end its transaction, or wait)"))
+            }
             Some(ErrorCode::DiskFull) => Self::Other(io::Error::from_raw_os_error(libc::ENOSPC)),
             Some(ErrorCode::NotADatabase) => Self::Other(no_database()),
             Some(ErrorCode::DatabaseCorrupt) => {
