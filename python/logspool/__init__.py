@@ -14,9 +14,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from logspool._addresses import handler
     from logspool._bind import bind
     from logspool._capture import Capture, capture_fd
     from logspool._deferring import deferred
+    from logspool._destinations import (
+        ElasticsearchHandler,
+        GelfHandler,
+        JournaldHandler,
+        LineSocketHandler,
+        LokiHandler,
+        OTLPHandler,
+        SQLiteHandler,
+        SyslogHandler,
+    )
     from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
@@ -42,20 +53,28 @@ if TYPE_CHECKING:
 __all__ = [
     "Capture",
     "DeferredStats",
+    "ElasticsearchHandler",
     "FileHandler",
+    "GelfHandler",
     "Health",
     "JSONFormatter",
+    "JournaldHandler",
     "LevelCount",
+    "LineSocketHandler",
     "LoggerPath",
+    "LokiHandler",
+    "OTLPHandler",
     "QueueStats",
     "Report",
     "RotatingFileHandler",
+    "SQLiteHandler",
     "ServiceHandler",
     "SinkCount",
     "SinkHandler",
     "SinkStats",
     "Stats",
     "StreamHandler",
+    "SyslogHandler",
     "ThreadHandler",
     "ThreadHandlerStats",
     "TimedRotatingFileHandler",
@@ -65,6 +84,7 @@ __all__ = [
     "deferred",
     "error_once",
     "flush",
+    "handler",
     "health",
     "info_once",
     "install",
@@ -79,20 +99,28 @@ __all__ = [
 _HOMES = {
     "Capture": "_capture",
     "DeferredStats": "_stats",
+    "ElasticsearchHandler": "_destinations",
     "FileHandler": "_handlers",
+    "GelfHandler": "_destinations",
     "Health": "_health",
     "JSONFormatter": "_json",
+    "JournaldHandler": "_destinations",
     "LevelCount": "_stats",
+    "LineSocketHandler": "_destinations",
     "LoggerPath": "_stats",
+    "LokiHandler": "_destinations",
+    "OTLPHandler": "_destinations",
     "QueueStats": "_stats",
     "Report": "_stats",
     "RotatingFileHandler": "_rotating_handlers",
+    "SQLiteHandler": "_destinations",
     "ServiceHandler": "_handlers",
     "SinkCount": "_stats",
     "SinkHandler": "_handlers",
     "SinkStats": "_stats",
     "Stats": "_stats",
     "StreamHandler": "_handlers",
+    "SyslogHandler": "_destinations",
     "ThreadHandler": "_thread_handler",
     "ThreadHandlerStats": "_thread_handler",
     "TimedRotatingFileHandler": "_rotating_handlers",
@@ -102,6 +130,7 @@ _HOMES = {
     "deferred": "_deferring",
     "error_once": "_once",
     "flush": "_install",
+    "handler": "_addresses",
     "health": "_health",
     "info_once": "_once",
     "install": "_install",

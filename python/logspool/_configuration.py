@@ -199,7 +199,7 @@ def _read_environment(configuration: Configuration) -> None:
                 configuration.faults.append(Fault(text, f"rename it to {near}, or unset it"))
             continue
         try:
-            value = _from_text(name, options[name], text)
+            value = from_text(_row(name), text)
         except ValueError as error:
             setting = Setting(name, text, variable, is_variable=True)
             configuration.faults.append(_refused(setting, f"{name} {error}"))
@@ -218,13 +218,14 @@ def _near_variable(variable: str) -> str | None:
     return PREFIX + near[0] if near else None
 
 
-def _from_text(name: str, shape: str, text: str) -> Any:
-    """Return the value that a variable's text means.
+def from_text(row: dict[str, Any], text: str) -> Any:
+    """Return the value that a text means for an option with this row in the core's table.
 
     Raises:
         ValueError: the text means none; the error continues a text that begins with the name of the option.
     """
-    if shape != "path" and text.lower() == "none" and _row(name)["optional"]:
+    shape = row["shape"]
+    if shape != "path" and text.lower() == "none" and row["optional"]:
         return None
     if shape == "switch":
         if text.lower() not in _SWITCHES:

@@ -21,6 +21,7 @@ _TYPE = re.compile(r"^pub (?:struct|enum|trait) (\w+)", re.MULTILINE)
 
 #: Nouns that a Python programmer knows without a glossary.
 PYTHON_WORDS = {"file", "thread", "logger", "count", "sink", "console", "path", "service", "broken", "time", "json"}
+PYTHON_WORDS |= {"sq", "lite"}  # the parts into which the pattern below cuts SQLite
 
 
 def _explained():
