@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logspool._bind import bind
     from logspool._capture import Capture, capture_fd
     from logspool._deferring import deferred
+    from logspool._forward import ForwardHandler
     from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
@@ -43,6 +44,7 @@ __all__ = [
     "Capture",
     "DeferredStats",
     "FileHandler",
+    "ForwardHandler",
     "Health",
     "JSONFormatter",
     "LevelCount",
@@ -80,6 +82,7 @@ _HOMES = {
     "Capture": "_capture",
     "DeferredStats": "_stats",
     "FileHandler": "_handlers",
+    "ForwardHandler": "_forward",
     "Health": "_health",
     "JSONFormatter": "_json",
     "LevelCount": "_stats",

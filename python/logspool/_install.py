@@ -146,7 +146,7 @@ def install(
         redact_patterns: Regular expressions of texts that become `[REDACTED]`: their groups, or all of a match.
             `"default"` stands for five usual ones. Look-around and references to groups are refused, because they can
             take exponential time.
-        escape_control: Show control characters of messages and fields as `\n`, `\x1b`, so that no text can forge a line
+        escape_control: Escape control characters and line ends in messages and fields, so that no text can forge a line
             or control a terminal. Lines of formatters that only Python can run stay as they are.
         deduplicate: Leave out a record for this long if its place, level, message and traceback equal an earlier one;
             then a record says how many. 0: keep all. Allowed: 0 to 3,600 seconds.

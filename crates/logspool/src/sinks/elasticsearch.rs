@@ -14,9 +14,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate,
 };
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;

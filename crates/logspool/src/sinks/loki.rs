@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::http::shapes::{PairList, json_object, level_word, logfmt, time_ns};
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement,
 };
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;

@@ -15,9 +15,10 @@ use prost::Message;
 
 use super::http::shapes::PairList;
 use super::http::{
-    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate, Secret,
+    self, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Judgement, RecordFate,
 };
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::sink::Sink;
 use convert::{attribute, log_record};
