@@ -1,9 +1,13 @@
 """`ForwardHandler` in real programs, with a strict receiver of Fluent Forward v1: no record is missing, ever."""
 
+import subprocess
+import sys
+
 import pytest
 from forward_receiver import SECONDS, ForwardReceiver, program
 
 from service import certificates
+from suite import programs
 from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
@@ -131,3 +135,27 @@ def test_a_receiver_with_a_key_is_an_error_for_a_handler_without_one(tmp_path, q
             sender.end()
 
     expect_all(receiver, 1)
+
+
+def test_records_of_a_killed_program_are_recovered_with_its_key_and_tag(tmp_path, queue_dir):
+    with ForwardReceiver(shared_key="hunter2", tag="app.web") as receiver:
+        receiver.stop()
+        with program(tmp_path, queue_dir, receiver.address, shared_key="hunter2", tag="app.web") as sender:
+            assert sender.ask("log", 500) == 500
+            assert sender.ask("flush", 0.3) is False
+            sender.child.kill()
+            sender.child.wait(SECONDS)
+        receiver.start()
+        recovered = subprocess.run(
+            [sys.executable, "-m", "logspool", "recover", str(queue_dir)],
+            env=programs.environment(programs.INSTALLED, queue_dir),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+    printed = recovered.stdout + recovered.stderr
+    assert recovered.returncode == 0, printed
+    assert "500" in printed and "hunter2" not in printed
+    expect_all(receiver, 500)
