@@ -164,6 +164,8 @@ class ServiceHandler(SinkHandler):
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address must be text, as 'tcp://host:port', not {address!r}")
+        if not isinstance(shared_key, (str, type(None))):
+            raise TypeError(f"shared_key must be text, not {type(shared_key).__name__}")
         # The address includes everything that a later program needs to send the records that this program leaves.
         _, place = _native.service_address(
             address,

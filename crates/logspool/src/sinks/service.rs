@@ -147,9 +147,7 @@ impl SinkOptions for ServiceOptions {
     }
 
     fn samples(path: &str, _: i32) -> Vec<Self> {
-        let plain = Self::at(ServiceAddress::Unix { path: format!("{path}.socket") });
-        let tagged = Self { tag: ForwardTag("app.web".to_owned()), ..plain.clone() };
-        vec![plain, tagged]
+        vec![Self::at(ServiceAddress::Unix { path: format!("{path}.socket") })]
     }
 }
 
