@@ -67,6 +67,9 @@ def start_receiver(node, tmp_path):
     for receiver in started:
         receiver.child.kill()
         receiver.child.wait()
+        receiver.child.stdin.close()
+        receiver._reading.join(DEADLINE)
+        receiver.child.stdout.close()
 
 
 @pytest.mark.parametrize("key", ["", "hunter2"])
