@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SQLiteHandler,
         SyslogHandler,
     )
+    from logspool._forward import ForwardHandler
     from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
@@ -55,6 +56,7 @@ __all__ = [
     "DeferredStats",
     "ElasticsearchHandler",
     "FileHandler",
+    "ForwardHandler",
     "GelfHandler",
     "Health",
     "JSONFormatter",
@@ -102,6 +104,7 @@ _HOMES = {
     "ElasticsearchHandler": "_destinations",
     "FileHandler": "_handlers",
     "GelfHandler": "_destinations",
+    "ForwardHandler": "_forward",
     "Health": "_health",
     "JSONFormatter": "_json",
     "JournaldHandler": "_destinations",

@@ -134,6 +134,12 @@ class ServiceHandler(SinkHandler):
         certificate, key: for TLS, files (PEM) with the certificate that this program presents and its private key; None
             presents no certificate.
         server_name: for TLS, the name that the service's certificate must contain; None uses the host of the address.
+        tag: the tag of the records, by which other receivers route them.
+        chunk_bytes: a chunk with so many bytes of records is sent at once.
+        gather_seconds: the longest time that a chunk gathers records; `flush()` and the end of the program do not wait
+            for it.
+        shared_key: the key that the receiver knows too, for the handshake of Fluent Forward; None for a receiver
+            without one.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -150,10 +156,16 @@ class ServiceHandler(SinkHandler):
         certificate: str | os.PathLike[str] | None = None,
         key: str | os.PathLike[str] | None = None,
         server_name: str | None = None,
+        tag: str = "logspool",
+        chunk_bytes: int = 262144,
+        gather_seconds: float = 0.05,
+        shared_key: str | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address must be text, as 'tcp://host:port', not {address!r}")
+        if not isinstance(shared_key, (str, type(None))):
+            raise TypeError(f"shared_key must be text, not {type(shared_key).__name__}")
         # The address includes everything that a later program needs to send the records that this program leaves.
         _, place = _native.service_address(
             address,
@@ -162,8 +174,16 @@ class ServiceHandler(SinkHandler):
             _service.file("key", key),
             server_name,
         )
-        _install.check_names(ServiceHandler, options)
-        super().__init__("service", address=place, **options)
+        _install.check_names(type(self), options)
+        super().__init__(
+            "service",
+            address=place,
+            tag=tag,
+            chunk_bytes=chunk_bytes,
+            gather_seconds=gather_seconds,
+            shared_key=shared_key,
+            **options,
+        )
 
     @property
     def address(self) -> str:

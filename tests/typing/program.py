@@ -52,6 +52,7 @@ logspool.ServiceHandler(
     server_name="logs",
     queue_bytes=65_536,
 )
+forward: logspool.ServiceHandler = logspool.ForwardHandler("tcp://fluent-bit:24224", tag="shop", shared_key="key")
 handler = logspool.ThreadHandler(logging.NullHandler(), queue_size=10, blocking_levels=["ERROR"])
 thread: logspool.ThreadHandlerStats = handler.stats()
 handler.setFormatter(logspool.JSONFormatter({"message": "message"}, extras=False))

@@ -48,7 +48,7 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     assert!(stalled.spooled.iter().sum::<u64>() > 10, "{stalled:?}");
 
     let mut service = Service::start("tcp://127.0.0.1:0");
-    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let kind = ServiceOptions::at(service.address.parse().unwrap());
     service.stop();
     let away_sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let away = route_to_format("away", away_sink, &FormatSpec::entry(std::process::id()));

@@ -18,7 +18,7 @@ fn what_is_not_acked_then_is_given_up_and_counted() {
     begin(Options { durability: Durability::Memory, ..Options::default() });
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
-    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let kind = ServiceOptions::at(service.address.parse().unwrap());
     let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(1)).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];

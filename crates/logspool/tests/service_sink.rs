@@ -24,7 +24,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// A sink for a service, and the route of a logger to it.
 fn open(address: &str) -> (u32, u32) {
     begin(Options::default());
-    let kind = ServiceOptions { address: address.parse().unwrap() };
+    let kind = ServiceOptions::at(address.parse().unwrap());
     let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];

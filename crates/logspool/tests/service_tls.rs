@@ -33,7 +33,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn open(address: ServiceAddress) -> (u32, u32) {
     begin(Options::default());
     let name = address.to_text();
-    let kind = ServiceOptions { address };
+    let kind = ServiceOptions::at(address);
     let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];

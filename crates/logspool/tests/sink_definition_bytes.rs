@@ -61,10 +61,10 @@ fn the_bytes_of_every_kind_are_those_that_were_recorded() {
     }
     assert_eq!(recorded(None, "null"), of(&NullOptions {}));
     for address in ["tcp://127.0.0.1:9020", "tcp://[::1]:9020", "unix:///run/logspool.sock"] {
-        assert_eq!(recorded(Some(address), address), of(&ServiceOptions { address: address.parse().unwrap() }));
+        assert_eq!(recorded(Some(address), address), of(&ServiceOptions::at(address.parse().unwrap())));
     }
     let whole = "tls://logs:9443?authorities=/etc/our%20ca.pem&server_name=logs";
-    assert_eq!(recorded(Some(whole), "tls://logs:9443"), of(&ServiceOptions { address: whole.parse().unwrap() }));
+    assert_eq!(recorded(Some(whole), "tls://logs:9443"), of(&ServiceOptions::at(whole.parse().unwrap())));
 }
 
 #[test]

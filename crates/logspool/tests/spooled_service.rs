@@ -26,7 +26,7 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
     });
     let mut service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
-    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let kind = ServiceOptions::at(service.address.parse().unwrap());
     let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let route = route_to_format("away", sink, &FormatSpec::entry(std::process::id()));
     const AWAY: usize = 40_000;

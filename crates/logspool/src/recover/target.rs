@@ -24,14 +24,12 @@ use std::time::{Duration, Instant};
 
 use logspool_lanes::blob::MAX_BLOB_BYTES;
 
-use logspool_record::address::ServiceAddress;
-
 use super::claim::Claim;
 use crate::chunk::Chunk;
 use crate::sidecar::{self, Identity, SharedFile};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
-use crate::sinks;
 use crate::sinks::service::ServiceSink;
+use crate::sinks::{self, ServiceOptions, SinkOptions};
 use logspool_sys::sleep::sleep_interruptibly;
 
 /// Number of bytes that are read from the end of the file. More are read if these contain no line feed.
@@ -131,8 +129,8 @@ impl Target {
     ///
     /// Returns the errors of [`LogFile::open`].
     pub fn open(place: &Path, origin: Origin, stream: Option<Stream>) -> io::Result<Self> {
-        if let (Some(stream), Some(address)) = (stream, address_of(place)) {
-            return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
+        if let (Some(stream), Some(options)) = (stream, service_of(place)) {
+            return Ok(Self::Service(Box::new(ServiceSink::resume(options, stream))));
         }
         let mut target = Self::open_without_sidecar(place)?;
         match &mut target {
@@ -203,8 +201,8 @@ impl Target {
     ///
     /// Returns the errors of [`LogFile::open`].
     pub fn open_without_sidecar(place: &Path) -> io::Result<Self> {
-        if let Some(address) = address_of(place) {
-            return Ok(Self::Service(Box::new(ServiceSink::new(address)?)));
+        if let Some(options) = service_of(place) {
+            return Ok(Self::Service(Box::new(ServiceSink::new(options)?)));
         }
         match place.to_str().and_then(sinks::from_recovery_address) {
             Some(definition) => sinks::open(&definition).map(Self::Program),
@@ -282,9 +280,9 @@ fn send(sink: &mut ServiceSink, piece: &RecoveredPiece<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns the address of a service, if `place` is one.
-fn address_of(place: &Path) -> Option<ServiceAddress> {
-    place.to_str()?.parse().ok()
+/// Returns the options of a sink that sends to a service, if `place` is its recovery address.
+fn service_of(place: &Path) -> Option<ServiceOptions> {
+    ServiceOptions::from_recovery_address(place.to_str()?)
 }
 
 /// Writes the remaining bytes of a piece to a program that confirms nothing. Calls `note` after each write.

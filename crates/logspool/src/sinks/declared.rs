@@ -36,13 +36,7 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
 
     /// Parses the text of [`SinkOptions::recovery_address`]. `None`: the text is of another kind.
     fn from_recovery_address(lasting: &str) -> Option<Self> {
-        let parts = query::decode(Self::KIND, lasting)?;
-        let values = parts.into_iter().map(|(name, text)| {
-            let row = Self::ROWS.iter().find(|row| row.name == name)?;
-            Some((name, parsed(row, text)?))
-        });
-        let values: Option<Vec<_>> = values.collect();
-        Self::from_values(&option::ordered(Self::KIND, Self::ROWS, values?).ok()?).ok()
+        options_of(lasting)
     }
 
     /// One sample for each behaviour of this kind, for the contract tests. The sink writes to the file at `path`, to
@@ -151,6 +145,17 @@ impl SinkRow {
 
 fn read<T: SinkOptions>(definition: &SinkDefinition) -> io::Result<T> {
     T::from_values(&definition.options).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// The options in a recovery address of the general form. `None`: the text has another form or is of another kind.
+pub(super) fn options_of<T: SinkOptions>(lasting: &str) -> Option<T> {
+    let parts = query::decode(T::KIND, lasting)?;
+    let values = parts.into_iter().map(|(name, text)| {
+        let row = T::ROWS.iter().find(|row| row.name == name)?;
+        Some((name, parsed(row, text)?))
+    });
+    let values: Option<Vec<_>> = values.collect();
+    T::from_values(&option::ordered(T::KIND, T::ROWS, values?).ok()?).ok()
 }
 
 /// A value as it is written in a recovery address.

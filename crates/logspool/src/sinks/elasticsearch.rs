@@ -14,9 +14,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::http::{
-    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome, Secret,
+    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome,
 };
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;

@@ -24,7 +24,9 @@ pub use answer::HttpAnswer;
 pub use client::HttpClient;
 pub use courier::HttpSink;
 pub use format::{BatchVerdict, HttpFormat, HttpRecord, RecordOutcome};
-pub use headers::{HttpHeaders, Secret};
+pub use headers::HttpHeaders;
+
+use crate::sinks::secret::Secret;
 
 /// The options that all sinks over HTTP have, as one struct.
 #[derive(Debug, Clone)]

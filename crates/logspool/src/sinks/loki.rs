@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::http::shapes::{PairList, json_object, level_word, logfmt, time_ns};
-use super::http::{self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, Secret};
+use super::http::{self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink};
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;

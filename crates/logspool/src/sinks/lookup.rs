@@ -12,7 +12,7 @@ use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
 /// Names of options with secrets, whichever sink has them.
-const SECRET_OPTIONS: [&str; 3] = ["headers", "password", "token"];
+const SECRET_OPTIONS: [&str; 4] = ["headers", "password", "shared_key", "token"];
 
 /// The row of a kind.
 ///

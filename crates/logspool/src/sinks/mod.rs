@@ -6,7 +6,7 @@
 //!
 //! The other files of this folder are not sinks. `declared` has the declarations, and `lookup` finds the row of a
 //! definition. `place` has destinations, `query` has options as text, `parts` has the parts of an entry, and
-//! `duplicates` has duplicates of the program's descriptors.
+//! `duplicates` has duplicates of the program's descriptors, and `secret` has secrets of options.
 //!
 //! `http` has what the sinks that send over HTTP share: their client, and the batches on their way.
 //!
@@ -32,6 +32,7 @@ mod query;
 mod rotated;
 mod rotation;
 mod schedule;
+mod secret;
 mod torn;
 mod transport;
 mod unsynced;

@@ -15,9 +15,10 @@ use prost::Message;
 
 use super::http::shapes::PairList;
 use super::http::{
-    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome, Secret,
+    self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome,
 };
 use super::parts::RecordParts;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::sink::Sink;
 use convert::{attribute, log_record};

@@ -16,27 +16,32 @@
 
 mod chunk;
 mod connection;
+mod handshake;
 
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::declared::options_of;
+use super::query;
+use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
-use crate::option::{OptionField, OptionShape};
+use crate::option::{OptionField, OptionShape, OptionTable};
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, Sink, SinkError, Stream};
 use chunk::{Packing, SentChunk};
 use connection::Connection;
+use handshake::KeyHandshake;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
 use logspool_sys::sleep::sleep_interruptibly;
 
-/// Sizes of a chunk, in bytes of its entries. A chunk of at least the lower size is closed if fewer than
-/// [`WINDOW`] chunks await an ack. A chunk exceeds the upper size only if it holds a single longer record.
-/// Specified by the public contract.
-const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
+/// Maximum size of a chunk, as a multiple of `chunk_bytes` and in bytes of its entries. A chunk exceeds both only if it
+/// holds a single longer record. Specified by the public contract.
+const CHUNK_MULTIPLE: usize = 4;
+const MAX_CHUNK_BYTES: usize = 1024 * 1024;
 
-/// Maximum time that a chunk gathers records. Specified by the public contract.
-const MAX_GATHER_TIME: Duration = Duration::from_millis(50);
+/// How long a single write waits for an answer before it looks again.
+const LOCKSTEP_WAIT: Duration = Duration::from_millis(50);
 
 /// Maximum number of chunks in transit.
 ///
@@ -64,6 +69,54 @@ crate::options! {
     pub struct ServiceOptions {
         /// `tcp://host:port`, `tls://host:port` or `unix:///path`.
         pub address: ServiceAddress,
+        /// A chunk with so many bytes of entries is sent; it has at most four times as many, and at most 1 MiB, unless
+        /// a single record is longer.
+        pub chunk_bytes: u32 ["bytes", 1024..=1048576] = Whole(262144),
+        /// Longest time that a chunk gathers records; a flush or the end of the program does not wait for it.
+        pub gather_seconds: Duration [seconds 0.0..=60.0] = Seconds(0.05),
+        /// Tag of the records, by which Fluent Bit and Fluentd route them.
+        pub tag: ForwardTag = Text("logspool"),
+        /// Key that the receiver must know too; each side proves it to the other before records are sent.
+        pub shared_key: Option<Secret> = Nothing,
+    }
+}
+
+impl ServiceOptions {
+    /// The options of a sink at `address`, all others at their defaults.
+    ///
+    /// # Panics
+    ///
+    /// A default is invalid. The tests create such options.
+    pub fn at(address: ServiceAddress) -> Self {
+        let defaults = Self::ROWS[1..].iter().map(|row| row.default_value().expect("only the address is required"));
+        let values: Vec<_> = std::iter::once(address.to_value()).chain(defaults).collect();
+        Self::from_values(&values).expect("defaults are valid")
+    }
+
+    /// Whether only the address matters to a recoverer.
+    fn has_address_alone(&self) -> bool {
+        self.shared_key.is_none() && self.tag == Self::at(self.address.clone()).tag
+    }
+}
+
+/// The tag of every message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardTag(String);
+
+impl OptionField for ForwardTag {
+    const SHAPE: OptionShape = OptionShape::Text;
+
+    fn from_value(value: &OptionValue) -> Result<Self, String> {
+        let text = String::from_value(value)?;
+        let is_allowed = |c: char| !c.is_whitespace() && !c.is_control();
+        if text.is_empty() || text.len() > 255 || !text.chars().all(is_allowed) {
+            return Err(format!("{text:?} is no tag (fix: 1 to 255 bytes without spaces, such as app.web)"));
+        }
+        Ok(Self(text))
+    }
+
+    fn to_value(&self) -> OptionValue {
+        OptionValue::Text(self.0.clone())
     }
 }
 
@@ -72,7 +125,7 @@ impl SinkOptions for ServiceOptions {
     const TRAITS: Traits = Traits { confirms_later: true, ..Traits::REMOTE };
 
     fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
-        Ok(Box::new(ServiceSink::new(self.address.clone())?))
+        Ok(Box::new(ServiceSink::new(self.clone())?))
     }
 
     fn place(&self) -> Place {
@@ -80,15 +133,21 @@ impl SinkOptions for ServiceOptions {
     }
 
     fn recovery_address(&self) -> Option<String> {
-        Some(self.address.to_text())
+        // How records are gathered does not matter to a recoverer.
+        let address = self.address.to_text();
+        if self.has_address_alone() {
+            return Some(address);
+        }
+        let key = self.shared_key.iter().map(|key| ("shared_key", key.text().to_owned()));
+        Some(query::encode(Self::KIND, [("address", address), ("tag", self.tag.0.clone())].into_iter().chain(key)))
     }
 
     fn from_recovery_address(lasting: &str) -> Option<Self> {
-        lasting.parse().ok().map(|address| Self { address })
+        lasting.parse().ok().map(Self::at).or_else(|| options_of(lasting))
     }
 
     fn samples(path: &str, _: i32) -> Vec<Self> {
-        vec![Self { address: ServiceAddress::Unix { path: format!("{path}.socket") } }]
+        vec![Self::at(ServiceAddress::Unix { path: format!("{path}.socket") })]
     }
 }
 
@@ -107,7 +166,7 @@ impl OptionField for ServiceAddress {
 /// The sender of one stream; see the module documentation.
 #[derive(Debug)]
 pub struct ServiceSink {
-    address: ServiceAddress,
+    options: ServiceOptions,
     packing: Packing,
     stream: Stream,
     /// Whether another process began the stream.
@@ -135,20 +194,20 @@ pub struct ServiceSink {
 }
 
 impl ServiceSink {
-    /// Creates a new stream to `address`. The first record opens the connection.
+    /// Creates a new stream. The first record opens the connection.
     ///
     /// # Errors
     ///
     /// The system has no random numbers.
-    pub fn new(address: ServiceAddress) -> io::Result<Self> {
+    pub fn new(options: ServiceOptions) -> io::Result<Self> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
-        Ok(Self::of(address, Stream { id: u128::from_ne_bytes(random()?), epoch: epoch.max(1) }))
+        Ok(Self::of(options, Stream { id: u128::from_ne_bytes(random()?), epoch: epoch.max(1) }))
     }
 
     /// Continues the stream of a dead process; [`number_from`](Self::number_from) sets the number of the next record.
     #[allow(dead_code, reason = "test programs that take this file in recover nothing")]
-    pub fn resume(address: ServiceAddress, stream: Stream) -> Self {
-        let mut sink = Self::of(address, stream);
+    pub fn resume(options: ServiceOptions, stream: Stream) -> Self {
+        let mut sink = Self::of(options, stream);
         sink.is_resumed = true;
         sink
     }
@@ -160,13 +219,13 @@ impl ServiceSink {
         self.first = number;
     }
 
-    fn of(address: ServiceAddress, stream: Stream) -> Self {
+    fn of(options: ServiceOptions, stream: Stream) -> Self {
         let now = Instant::now();
         Self {
-            packing: if address.is_local() { Packing::Plain } else { Packing::Gzip },
+            packing: if options.address.is_local() { Packing::Plain } else { Packing::Gzip },
             stream,
             is_resumed: false,
-            address,
+            options,
             first: 1,
             gathered: Vec::new(),
             gathered_records: 0,
@@ -182,9 +241,14 @@ impl ServiceSink {
         }
     }
 
+    /// Bytes of entries with which a chunk is closed if the window has room.
+    fn chunk_bytes(&self) -> usize {
+        self.options.chunk_bytes as usize
+    }
+
     /// Closes the gathered chunk if it is due and the window has room.
     fn close_if_due(&mut self, pace: Pace) {
-        let is_due = pace == Pace::Hurry || self.gathered.len() >= CHUNK_BYTES.start || Instant::now() >= self.due;
+        let is_due = pace == Pace::Hurry || self.gathered.len() >= self.chunk_bytes() || Instant::now() >= self.due;
         if self.gathered_batches > 0 && self.window.len() < WINDOW && is_due {
             self.close_chunk();
         }
@@ -196,7 +260,7 @@ impl ServiceSink {
         }
         let id = chunk::id(self.stream, self.first, self.gathered_records);
         let (records, batches) = (self.gathered_records, self.gathered_batches);
-        self.window.push_back(SentChunk::new(id, &self.gathered, records, batches, self.packing));
+        self.window.push_back(SentChunk::new(id, &self.options.tag.0, &self.gathered, records, batches, self.packing));
         self.first += records;
         self.gathered.clear();
         (self.gathered_records, self.gathered_batches) = (0, 0);
@@ -207,7 +271,9 @@ impl ServiceSink {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
-                let opened = Connection::open(&self.address)?;
+                let key = self.options.shared_key.as_ref();
+                let handshake = key.map(|key| io::Result::Ok(KeyHandshake::begin(key, random()?))).transpose()?;
+                let opened = Connection::open(&self.options.address, handshake)?;
                 self.moved_at = Instant::now();
                 (self.sent, self.sent_bytes) = (0, 0);
                 none.insert(opened)
@@ -287,17 +353,18 @@ impl Courier for ServiceSink {
     }
 
     fn has_room(&self) -> bool {
-        self.gathered.len() < CHUNK_BYTES.start && self.window.len() <= WINDOW
+        self.gathered.len() < self.chunk_bytes() && self.window.len() <= WINDOW
     }
 
     fn take(&mut self, lines: Lines<'_>) {
         if self.gathered_batches == 0 {
-            self.due = Instant::now() + MAX_GATHER_TIME;
+            self.due = Instant::now() + self.options.gather_seconds;
         }
+        let most = (self.chunk_bytes() * CHUNK_MULTIPLE).min(MAX_CHUNK_BYTES);
         let mut from = 0;
         for mark in lines.marks {
             let end = mark.end as usize - lines.before;
-            if self.gathered_records > 0 && self.gathered.len() + (end - from) > CHUNK_BYTES.end {
+            if self.gathered_records > 0 && self.gathered.len() + (end - from) > most {
                 self.close_chunk();
             }
             self.gathered.extend_from_slice(&lines.bytes[from..end]);
@@ -366,7 +433,7 @@ impl Sink for ServiceSink {
             if Instant::now() >= give_up {
                 return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
             }
-            self.wait(MAX_GATHER_TIME);
+            self.wait(LOCKSTEP_WAIT);
         }
     }
 
@@ -380,7 +447,7 @@ impl Drop for ServiceSink {
     fn drop(&mut self) {
         let is_done = self.window.is_empty() && self.gathered_batches == 0 && self.first > 1 && !self.is_resumed;
         if let Some(connection) = self.connection.take().filter(|_| is_done) {
-            connection.finish(&chunk::end(&chunk::id(self.stream, self.first, 0)));
+            connection.finish(&chunk::end(&chunk::id(self.stream, self.first, 0), &self.options.tag.0));
         }
     }
 }
@@ -400,6 +467,10 @@ mod tests {
     use super::*;
     use crate::sink::Mark;
 
+    fn unreachable() -> ServiceSink {
+        ServiceSink::new(ServiceOptions::at("tcp://127.0.0.1:1".parse().unwrap())).unwrap()
+    }
+
     fn taken(sink: &mut ServiceSink) {
         let marks = [Mark { end: 5, level: 20, class: 2, seconds: 0 }];
         sink.take(Lines { bytes: b"entry", marks: &marks, before: 0 });
@@ -409,7 +480,7 @@ mod tests {
     fn a_connection_that_brings_no_answer_for_so_long_is_given_up_and_its_chunk_kept() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let mut sink = ServiceSink::new(address).unwrap();
+        let mut sink = ServiceSink::new(ServiceOptions::at(address)).unwrap();
         taken(&mut sink);
         assert_eq!(NextCarry::OnAnswer, sink.carry(Pace::Hurry).next);
         let id = sink.window[0].id.clone();
@@ -423,7 +494,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_and_half_of_each_is_left_to_chance() {
-        let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
+        let mut sink = unreachable();
         for expected in [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_millis) {
             let before = Instant::now();
             sink.disconnect();
@@ -435,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_batch_of_long_records_makes_many_chunks_and_arrives_with_the_last() {
-        let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
+        let mut sink = unreachable();
         let bytes = vec![b'x'; 60 * 400_000];
         let mark = |number: u32| Mark { end: number * 400_000, level: 20, class: 2, seconds: 0 };
         let marks: Vec<Mark> = (1..=60).map(mark).collect();
@@ -452,7 +523,7 @@ mod tests {
 
     #[test]
     fn a_full_window_gathers_one_chunk_more() {
-        let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
+        let mut sink = unreachable();
         let record = vec![b'x'; 64 * 1024];
         let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
         let lines = Lines { bytes: &record, marks: &marks, before: 0 };
@@ -469,7 +540,7 @@ mod tests {
 
     #[test]
     fn records_are_gathered_until_it_is_time_or_somebody_waits() {
-        let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
+        let mut sink = unreachable();
         assert_eq!(NextCarry::Idle, sink.carry(Pace::Hurry).next);
         taken(&mut sink);
         assert_eq!(NextCarry::AtTime(sink.due), sink.carry(Pace::Gather).next);
@@ -482,5 +553,55 @@ mod tests {
         sink.due = Instant::now();
         sink.close_if_due(Pace::Gather);
         assert!(sink.window[1].id.ends_with("/3-3"));
+    }
+
+    #[test]
+    fn chunks_have_the_size_the_time_and_the_tag_of_the_options() {
+        let address = "tcp://127.0.0.1:1".parse().unwrap();
+        let options = ServiceOptions {
+            chunk_bytes: 1024,
+            gather_seconds: Duration::from_secs(60),
+            tag: ForwardTag("app.web".to_owned()),
+            ..ServiceOptions::at(address)
+        };
+        let mut sink = ServiceSink::new(options).unwrap();
+        let bytes = vec![b'x'; 20 * 400];
+        let marks: Vec<Mark> =
+            (1..=20).map(|number| Mark { end: number * 400, level: 20, class: 2, seconds: 0 }).collect();
+        taken(&mut sink);
+        assert!(sink.due > Instant::now() + Duration::from_secs(30) && sink.has_room());
+        sink.close_if_due(Pace::Gather);
+        assert!(sink.window.is_empty());
+        sink.take(Lines { bytes: &bytes, marks: &marks, before: 0 });
+
+        assert_eq!(vec!["/1-11", "/12-21"], {
+            sink.close_if_due(Pace::Gather);
+            sink.window.iter().map(|chunk| &chunk.id[chunk.id.rfind('/').unwrap()..]).collect::<Vec<_>>()
+        });
+        assert!(sink.window.iter().all(|chunk| chunk.bytes.starts_with(b"\x93\xa7app.web\xc6")));
+    }
+
+    #[test]
+    fn a_recovery_address_keeps_what_a_recoverer_needs_and_shows_no_key() {
+        let text = |text: &str| OptionValue::Text(text.to_owned());
+        let plain = ServiceOptions::at("tls://logs:1?authorities=/etc/ca.pem".parse().unwrap());
+        assert_eq!(Some("tls://logs:1?authorities=/etc/ca.pem".to_owned()), plain.recovery_address());
+        let gathers = ServiceOptions { chunk_bytes: 1024, gather_seconds: Duration::ZERO, ..plain.clone() };
+        assert_eq!(plain.recovery_address(), gathers.recovery_address());
+
+        let keyed = ServiceOptions { shared_key: Some(Secret::from_value(&text("a&hunter2")).unwrap()), ..plain };
+        let lasting = keyed.recovery_address().unwrap();
+        assert_eq!(Some(&keyed), ServiceOptions::from_recovery_address(&lasting).as_ref());
+        assert!(lasting.contains("hunter2") && !format!("{keyed:?}").contains("hunter2"));
+        let shown = crate::sinks::shown_place(std::path::Path::new(&lasting));
+        assert!(!shown.to_str().unwrap().contains("hunter2"), "{shown:?}");
+        assert_eq!(Place::Address("tls://logs:1".to_owned()), keyed.place());
+    }
+
+    #[test]
+    fn what_is_no_tag_is_refused() {
+        for wrong in ["", "a b", "a\n", &"x".repeat(256)] {
+            assert!(ForwardTag::from_value(&OptionValue::Text(wrong.to_owned())).unwrap_err().contains("fix:"));
+        }
     }
 }

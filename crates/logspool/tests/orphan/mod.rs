@@ -433,7 +433,7 @@ fn rotating_sink(path: &Path, compress: Option<Compression>) -> u32 {
 }
 
 fn route_to_service(address: &Path, file: Option<&Path>) -> u32 {
-    let kind = ServiceOptions { address: address.to_str().unwrap().parse().unwrap() };
+    let kind = ServiceOptions::at(address.to_str().unwrap().parse().unwrap());
     let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
     let mut targets = vec![Target { sink, format, min_level: 0 }];

@@ -9,12 +9,6 @@ use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_t
 
 use crate::sink::Stream;
 
-/// The tag of every message. Receivers other than logspool's service use it for routing.
-const TAG: &str = "logspool";
-
-/// Bytes before the entries: an array of three, the tag, and the header of a binary with a length of four bytes.
-const HEAD_BYTES: usize = 2 + TAG.len() + 5;
-
 /// Bytes reserved for the options after the entries.
 const OPTION_BYTES: usize = 160;
 
@@ -47,9 +41,9 @@ pub struct SentChunk {
 
 impl SentChunk {
     /// Encodes a chunk from MessagePack entries.
-    pub fn new(id: String, entries: &[u8], records: u64, batches: usize, packing: Packing) -> Self {
+    pub fn new(id: String, tag: &str, entries: &[u8], records: u64, batches: usize, packing: Packing) -> Self {
         let mut bytes = Vec::new();
-        push_head(&mut bytes);
+        let start = push_head(&mut bytes, tag);
         match packing {
             Packing::Plain => {
                 bytes.reserve_exact(entries.len() + OPTION_BYTES);
@@ -61,7 +55,7 @@ impl SentChunk {
                 bytes = encoder.finish().expect("a vector takes every byte");
             }
         }
-        close_entries(&mut bytes);
+        close_entries(&mut bytes, start);
         push_map(&mut bytes, if packing == Packing::Gzip { 3 } else { 2 });
         push_option(&mut bytes, "chunk", &id);
         push_text(&mut bytes, b"size");
@@ -74,10 +68,10 @@ impl SentChunk {
 }
 
 /// The message that ends a stream. `id` is the id of a chunk without records.
-pub fn end(id: &str) -> Vec<u8> {
+pub fn end(id: &str, tag: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    push_head(&mut bytes);
-    close_entries(&mut bytes);
+    let start = push_head(&mut bytes, tag);
+    close_entries(&mut bytes, start);
     push_map(&mut bytes, 3);
     push_option(&mut bytes, "chunk", id);
     push_text(&mut bytes, b"size");
@@ -87,16 +81,18 @@ pub fn end(id: &str) -> Vec<u8> {
     bytes
 }
 
-fn push_head(bytes: &mut Vec<u8>) {
+/// Writes what is before the entries. Returns where the entries start.
+fn push_head(bytes: &mut Vec<u8>, tag: &str) -> usize {
     push_array(bytes, 3);
-    push_text(bytes, TAG.as_bytes());
+    push_text(bytes, tag.as_bytes());
     // The header of a byte string; `close_entries` fills in its length.
     bytes.extend_from_slice(&[0xc6, 0, 0, 0, 0]);
+    bytes.len()
 }
 
-fn close_entries(bytes: &mut [u8]) {
-    let len = (bytes.len() - HEAD_BYTES) as u32;
-    bytes[HEAD_BYTES - 4..HEAD_BYTES].copy_from_slice(&len.to_be_bytes());
+fn close_entries(bytes: &mut [u8], start: usize) {
+    let len = (bytes.len() - start) as u32;
+    bytes[start - 4..start].copy_from_slice(&len.to_be_bytes());
 }
 
 fn push_option(bytes: &mut Vec<u8>, name: &str, value: &str) {
@@ -135,7 +131,7 @@ mod tests {
     fn a_chunk_names_its_records_and_holds_its_entries() {
         let stream = Stream { id: 0x55, epoch: 7 };
         let expected = format!("{}55/7/11-13", "0".repeat(30));
-        let chunk = SentChunk::new(id(stream, 11, 3), b"entries", 3, 1, Packing::Plain);
+        let chunk = SentChunk::new(id(stream, 11, 3), "logspool", b"entries", 3, 1, Packing::Plain);
 
         assert_eq!((b"entries".to_vec(), owned(&[("chunk", &expected), ("size", "Int(3)")])), options(&chunk.bytes));
     }
@@ -143,7 +139,7 @@ mod tests {
     #[test]
     fn gzipped_entries_come_back() {
         let entries = b"the same again and ".repeat(10_000);
-        let chunk = SentChunk::new("c".to_owned(), &entries, 9, 1, Packing::Gzip);
+        let chunk = SentChunk::new("c".to_owned(), "logspool", &entries, 9, 1, Packing::Gzip);
         let (packed, options) = options(&chunk.bytes);
         let mut unpacked = Vec::new();
         flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
@@ -157,6 +153,6 @@ mod tests {
         let expected_id = format!("{}a/1/14-13", "0".repeat(31));
         let expected = owned(&[("chunk", &expected_id), ("size", "Int(0)"), ("end", "Bool(true)")]);
 
-        assert_eq!((Vec::new(), expected), options(&end(&id(Stream { id: 10, epoch: 1 }, 14, 0))));
+        assert_eq!((Vec::new(), expected), options(&end(&id(Stream { id: 10, epoch: 1 }, 14, 0), "logspool")));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use logspool_record::address::ServiceAddress;
 use logspool_record::msgpack::{Item, ReadError, Reader};
 
+use super::handshake::{self, KeyHandshake};
 use crate::sinks::transport::stream::{self, Socket};
 use crate::sinks::transport::tls::Session;
 
@@ -21,6 +22,8 @@ pub struct Connection {
     socket: Socket,
     /// The TLS session on the socket, if the address asks for TLS.
     session: Option<Session>,
+    /// The handshake with a shared key, if the options have one.
+    handshake: Option<KeyHandshake>,
     /// Bytes of an answer that is not complete yet.
     answer: Vec<u8>,
     /// Whether the service has sent anything.
@@ -28,13 +31,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. With TLS, the handshake continues in later calls that send or receive.
+    /// Connects. The handshakes of TLS and with a shared key continue in later calls that send or receive.
     ///
     /// # Errors
     ///
     /// The system's error for the last address of the host. For an identity: the file that cannot be used, and the
     /// reason.
-    pub fn open(address: &ServiceAddress) -> io::Result<Self> {
+    pub fn open(address: &ServiceAddress, handshake: Option<KeyHandshake>) -> io::Result<Self> {
         let (socket, session) = match address {
             ServiceAddress::Tcp { host, port } => (Socket::tcp(host, *port)?, None),
             ServiceAddress::Tls { host, port, identity } => {
@@ -45,12 +48,16 @@ impl Connection {
             }
             ServiceAddress::Unix { path } => (Socket::unix(path)?, None),
         };
-        Ok(Self { socket, session, answer: Vec::new(), has_answered: false })
+        Ok(Self { socket, session, handshake, answer: Vec::new(), has_answered: false })
     }
 
-    /// Whether the TLS handshake is not complete yet. No entries are sent before that.
+    /// Whether a handshake is not complete yet. No entries are sent before that.
     pub fn is_beginning(&self) -> bool {
-        self.session.as_ref().is_some_and(Session::is_beginning)
+        self.session.as_ref().is_some_and(Session::is_beginning) || self.awaits_key()
+    }
+
+    fn awaits_key(&self) -> bool {
+        self.handshake.as_ref().is_some_and(|handshake| !handshake.is_done())
     }
 
     /// Sends the first bytes of `bytes`, as many as possible without blocking. Returns their number, which is 0 if
@@ -60,11 +67,33 @@ impl Connection {
     ///
     /// The connection is lost.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.awaits_key() {
+            return Ok(0);
+        }
+        self.send_now(bytes)
+    }
+
+    fn send_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = match &mut self.session {
             Some(session) => session.send(&mut self.socket, bytes),
             None => self.socket.write(bytes),
         };
         none_if_would_block(sent).map(Option::unwrap_or_default)
+    }
+
+    /// Sends what the handshake with a shared key has to send, as much as possible without blocking.
+    fn push_proof(&mut self) -> io::Result<()> {
+        let Some(handshake) = &mut self.handshake else { return Ok(()) };
+        handshake.check_time()?;
+        let bytes = std::mem::take(&mut handshake.to_send);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let sent = self.send_now(&bytes)?;
+        if let Some(handshake) = &mut self.handshake {
+            handshake.to_send.extend_from_slice(&bytes[sent..]);
+        }
+        Ok(())
     }
 
     /// The error for a connection on which sending failed with `lost`. If the service has sent a reason, the result is
@@ -77,7 +106,7 @@ impl Connection {
     }
 
     /// Reads the bytes that have arrived, and calls `acked` with the id of each ack. Also sends pending bytes of the
-    /// TLS session.
+    /// TLS session, and continues the handshake with a shared key.
     ///
     /// # Errors
     ///
@@ -91,13 +120,21 @@ impl Connection {
                 None => self.socket.read(&mut part),
             };
             match none_if_would_block(read).map_err(|lost| self.unanswered(lost))? {
-                None => return Ok(()),
+                None => return self.push_proof(),
                 Some(0) => return Err(self.unanswered(ErrorKind::UnexpectedEof.into())),
                 Some(count) => self.answer.extend_from_slice(&part[..count]),
             }
             self.has_answered = true;
             let mut done = 0;
             loop {
+                if let Some(handshake) = self.handshake.as_mut().filter(|handshake| !handshake.is_done()) {
+                    match handshake.read(&self.answer[done..])? {
+                        Some(len) => done += len,
+                        None if self.answer.len() - done <= MAX_ANSWER_BYTES => break,
+                        None => return Err(no_answer(&self.answer[done..])),
+                    }
+                    continue;
+                }
                 match read_answer(&self.answer[done..]) {
                     Ok((len, id)) => {
                         id.into_iter().for_each(&mut acked);
@@ -134,7 +171,8 @@ impl Connection {
     pub fn wait(&self, for_room: bool, longest: Duration) {
         // With TLS, only the session knows whether it waits for room: it buffers bytes, and accepts no entries before
         // the end of the handshake.
-        let for_room = self.session.as_ref().map_or(for_room, Session::has_to_send);
+        let for_room = self.session.as_ref().map_or(for_room && !self.awaits_key(), Session::has_to_send)
+            || self.handshake.as_ref().is_some_and(|handshake| !handshake.to_send.is_empty());
         let events = if for_room { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut poll = libc::pollfd { fd: self.socket.descriptor(), events, revents: 0 };
         // SAFETY: one valid pollfd. The result is ignored, because the caller tries to read and send in any case.
@@ -143,6 +181,9 @@ impl Connection {
 
     /// Sends a last message, waiting only briefly, and closes the connection.
     pub fn finish(mut self, message: &[u8]) {
+        if self.awaits_key() {
+            return;
+        }
         // Errors are ignored: the service also notices the end of the connection without this message.
         let _ = self.socket.block_for(FINISH_LIMIT).and_then(|()| match self.session {
             Some(session) => session.finish(&mut self.socket, message),
@@ -153,6 +194,9 @@ impl Connection {
 
 /// The error for bytes that are not an answer of a Forward receiver.
 fn no_answer(bytes: &[u8]) -> io::Error {
+    if handshake::is_helo(bytes) {
+        return io::Error::new(ErrorKind::InvalidData, "the receiver wants a shared key (fix: shared_key=)");
+    }
     stream::wanted_tls(bytes).unwrap_or_else(|| io::Error::from(ErrorKind::InvalidData))
 }
 
