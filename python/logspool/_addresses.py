@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from logspool import _configuration, _destinations, _handlers, _native, _options, _service, _sinks
+from logspool import _configuration, _destinations, _forward, _handlers, _native, _options, _service, _sinks
 
 _SOCKETS = ("udp", "tcp", "tls", "unix")
 
@@ -26,14 +26,14 @@ SCHEMES: dict[str, tuple[str, str]] = {
     "journald": ("journald", "unix"),
     **{f"{kind}+{way}": (kind, way) for kind in ("loki", "elasticsearch", "otlp") for way in ("http", "https")},
     "sqlite": ("sqlite", ""),
-    **{f"logspool+{way}": ("service", way) for way in ("tcp", "tls", "unix")},
+    **{f"{kind}+{way}": ("service", way) for kind in ("forward", "logspool") for way in ("tcp", "tls", "unix")},
 }
 
 #: Parts of a TLS address, and those of them that are files.
 _TLS_PARTS = ("authorities", "certificate", "key", "server_name")
 _TLS_FILES = _TLS_PARTS[:3]
 
-_SECRETS = ("headers", "password", "token", "user")
+_SECRETS = ("headers", "password", "shared_key", "token", "user")
 
 _EXAMPLE = "file:///var/log/app.log or syslog+udp://127.0.0.1:514"
 
@@ -63,8 +63,10 @@ class Target:
         if self.kind == "file":
             return _handlers.FileHandler(self.place, **options)
         if self.kind == "service":
-            return _handlers.ServiceHandler(self.place, **{**self.tls, **options})
+            cls = _forward.ForwardHandler if self.scheme.startswith("forward") else _handlers.ServiceHandler
+            return cls(self.place, **{**self.tls, **self.own, **options})
         given = {**self._placed(), **self.own, **options}
+        _check_user(given)
         return _destinations.CLASSES[self.kind](**given)
 
     def check(self) -> None:
@@ -75,9 +77,11 @@ class Target:
         """
         if self.kind == "service":
             authorities, certificate, key = (_service.file(name, self.tls.get(name)) for name in _TLS_FILES)
-            _native.service_address(self.place, authorities, certificate, key, self.tls.get("server_name"))
+            _, place = _native.service_address(self.place, authorities, certificate, key, self.tls.get("server_name"))
+            _native.check_sink("service", {**self.own, "address": place})
         elif cls := _destinations.CLASSES.get(self.kind):
             _destinations.check_build(cls)
+            _check_user(self.own)
             _, own, _ = _sinks.split(cls.__name__, self.kind, {**self._placed(), **self.own})
             _native.check_sink(self.kind, own)
 
@@ -142,16 +146,26 @@ def target(address: str) -> Target:
     else:
         if not place.startswith("//"):
             raise ValueError(f"an address with {scheme}: continues with //HOST:PORT")
-        user, at, host = place[2:].rpartition("@")
-        if at and way not in ("http", "https"):
+        if "@" in place and way not in ("http", "https"):
             raise ValueError(f"an address with {scheme}: has no user or password before its host")
+        authority, slash, path = place[2:].partition("/")
+        user, at, host = authority.rpartition("@")
         if at:
             user, colon, password = user.partition(":")
             found.own.update({"user": unquote(user), **({"password": unquote(password)} if colon else {})})
-        found.place = f"{way}://{host}"
+        if way in ("http", "https") and re.fullmatch(r"([^:\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", host) is None:
+            raise ValueError(
+                f"an address with {scheme}: continues with //HOST or //HOST:PORT (fix: %2F for / in a password)"
+            )
+        found.place = f"{way}://{host}{slash}{path}"
     if question:
         _read_query(found, query, is_tls=way == "tls")
     return found
+
+
+def _check_user(given: dict[str, Any]) -> None:
+    if (given.get("user") is None) != (given.get("password") is None):
+        raise ValueError("user and password come together (fix: USER:PASSWORD@ before the host, or give both options)")
 
 
 def _check_end(scheme: str, place: str, form: str) -> None:
@@ -174,7 +188,7 @@ def _path(scheme: str, place: str, *, is_default: bool, is_relative: bool) -> st
 def _read_query(found: Target, query: str, *, is_tls: bool) -> None:
     from urllib.parse import unquote
 
-    row = _sinks.table().get(found.kind) if found.kind in _destinations.CLASSES else None
+    row = _sinks.table().get(found.kind) if found.kind in (*_destinations.CLASSES, "service") else None
     if found.kind in _destinations.CLASSES:
         _destinations.check_build(_destinations.CLASSES[found.kind])
     own = {option["name"]: option for option in row["options"]} if row else {}

@@ -53,6 +53,22 @@ logspool.ServiceHandler(
     queue_bytes=65_536,
 )
 forward: logspool.ServiceHandler = logspool.ForwardHandler("tcp://fluent-bit:24224", tag="shop", shared_key="key")
+destination: logging.Handler = logspool.handler("syslog+udp://127.0.0.1:514?facility=local0", queue_bytes=65_536)
+receivers: list[logspool.SinkHandler] = [
+    logspool.SyslogHandler("tls://logs:6514", app_name="shop"),
+    logspool.JournaldHandler(identifier="shop"),
+    logspool.GelfHandler("udp://127.0.0.1:12201", compression="gzip"),
+    logspool.LineSocketHandler("unix:///run/lines.sock"),
+    logspool.LokiHandler("http://127.0.0.1:3100", labels="app=shop"),
+    logspool.ElasticsearchHandler("https://search:9200", user="shop", password="secret"),
+    logspool.OTLPHandler("http://127.0.0.1:4318", service_name="shop"),
+    logspool.SQLiteHandler("app.db", synchronous="full"),
+]
+logged: bool = logspool.warning_once(logging.getLogger(), "the old interface of %s is in use", "orders")
+logspool.log_once(logging.getLogger(), logging.INFO, "once")
+logspool.debug_once(logging.getLogger(), "once")
+logspool.info_once(logging.getLogger(), "once")
+logspool.error_once(logging.getLogger(), "once", stack_info=True)
 handler = logspool.ThreadHandler(logging.NullHandler(), queue_size=10, blocking_levels=["ERROR"])
 thread: logspool.ThreadHandlerStats = handler.stats()
 handler.setFormatter(logspool.JSONFormatter({"message": "message"}, extras=False))

@@ -252,6 +252,13 @@ def test_streams_and_services_have_addresses():
     found = _addresses.target("logspool+tls://logs:7514?authorities=/etc/ca.pem&server_name=logs")
     assert (found.kind, found.place) == ("service", "tls://logs:7514")
     assert found.tls == {"authorities": "/etc/ca.pem", "server_name": "logs"}
+    handler = logspool.handler("forward+tcp://127.0.0.1:9?tag=shop&shared_key=hunter2")
+    try:
+        assert type(handler) is logspool.ForwardHandler
+        assert handler._options["tag"] == "shop"
+        assert "hunter2" not in repr(handler)
+    finally:
+        handler.close()
 
 
 @pytest.mark.parametrize(
@@ -266,6 +273,9 @@ def test_streams_and_services_have_addresses():
         ("syslog+udp://h:1?facility", ValueError, "has NAME=VALUE after the question mark"),
         ("syslog+udp://h:1?max_bytes=many", ValueError, "max_bytes must be a whole number, not 'many'"),
         ("syslog+udp://h:1?facility=users", ValueError, 'facility has no value "users"; the nearest one is'),
+        ("loki+http://u@h:1", ValueError, "user and password come together"),
+        ("loki+http://u:hunter2/@h:1", ValueError, "continues with //HOST or //HOST:PORT"),
+        ("forward+tcp://h:1?chunk_bytes=1", ValueError, "chunk_bytes must be"),
         ("gelf+udp://u:hunter2@h:1", ValueError, "has no user or password before its host"),
         ("udp://h:1?max_bytes=1000&max_bytes=2000", TypeError, "has the option 'max_bytes' twice"),
         (3, TypeError, "an address must be text"),
