@@ -35,10 +35,6 @@ except ImportError:  # Python 3.10
     from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
 
 
-#: Cargo features by profile. The sinks with large dependencies do not differ from interpreter to interpreter.
-FEATURES = {"matrix": ["--no-default-features", "--features", "tls"]}
-
-
 @dataclass(frozen=True)
 class Environment:
     """One virtual environment of one interpreter for one purpose."""
@@ -128,10 +124,7 @@ class Environment:
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
             run(
-                [
-                    *[str(tools() / "bin" / "maturin"), "develop", "--profile", profile, "--quiet", *linked],
-                    *FEATURES.get(profile, []),
-                ],
+                [str(tools() / "bin" / "maturin"), "develop", "--profile", profile, "--quiet", *linked],
                 VIRTUAL_ENV=str(self.folder),
                 CARGO_TARGET_DIR=str(target),
                 PYO3_PYTHON=self.python,
