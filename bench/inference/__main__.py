@@ -99,10 +99,11 @@ def main() -> None:
     if options.gpu:
         gpu.main(tiny=options.tiny, out=options.out)
         return
+    # Wrong words are told before missing packages.
+    chosen = narrowed(plan.quick() if options.quick else plan.full(), options)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise fail(f"missing: {', '.join(missing)}. `make bench-inference` installs what is needed")
-    chosen = narrowed(plan.quick() if options.quick else plan.full(), options)
     whole = not (options.quick or options.modes or options.workloads or options.sinks)
     step(f"{len(list(chosen.all()))} servers, each with {2 * (2 * chosen.sizes.repeats + 1)} slices")
     facts = {**machine.describe(), "sizes": plan.sizes_in_words(chosen), "load": os.getloadavg()[0]}

@@ -51,6 +51,10 @@ def describe(
         reason = _colours(formatter.status_code_colours, watched)
         if reason is not None:
             return reason
+        template = getattr(formatter._style, "_fmt", None)
+        if type(template) is not str or "status_code" not in template:
+            # uvicorn reads the number in any case, and raises if it is none.
+            return "its format does not show the status code"
         derived += _access(formatter)
         arguments = _ARGUMENTS
     return described(formatter, Styled(derived, arguments=arguments, limits=limits))
