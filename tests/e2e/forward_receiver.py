@@ -3,80 +3,22 @@
 import contextlib
 import gzip
 import hashlib
-import json
 import secrets
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
 
+from http_receivers import program as told_program
+
 from service import receiver as by_hand
-from suite import programs
 
 SECONDS = 60.0
 
-#: argv: the address, options of the handler and of the queue, as JSON.
-PROGRAM = """\
-import json, logging, sys
-import logspool
 
-handler = logspool.ForwardHandler(sys.argv[1], **json.loads(sys.argv[2]))
-log = logging.getLogger("shop")
-log.setLevel(logging.INFO)
-log.addHandler(handler)
-number = 0
-for line in sys.stdin:
-    word, value = line.split()
-    if word == "log":
-        for _ in range(int(value)):
-            log.info("number %d end", number, extra={"order": number})
-            number += 1
-        answer = number
-    elif word == "flush":
-        answer = logspool.flush(float(value))
-    else:
-        stats = logspool.stats()
-        sink = stats.sinks[handler.address]
-        answer = {name: sink.total(name) for name in ("accepted_for_sink", "written", "queued", "dropped")}
-        answer["shown"] = "\\n".join([str(stats), str(logspool.health()), repr(handler), logspool.metrics_text()])
-    print(json.dumps(answer), flush=True)
-"""
-
-
-class Program:
-    """A program that logs through a `ForwardHandler` when it is told to."""
-
-    def __init__(self, folder, queue_dir, address, **options):
-        script = folder / "program.py"
-        script.write_text(PROGRAM, encoding="utf-8")
-        self.child = programs.start(
-            [script, address, json.dumps(options)],
-            env=programs.environment(programs.INSTALLED, queue_dir),
-            folder=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, word, value=0):
-        """Return the answer to a command."""
-        self.child.stdin.write(f"{word} {value}\n")
-        self.child.stdin.flush()
-        return json.loads(self.child.stdout.readline())
-
-    def end(self):
-        """Let it end by itself."""
-        self.child.stdin.close()
-        assert self.child.wait(SECONDS) == 0
-
-
-@contextlib.contextmanager
 def program(folder, queue_dir, address, **options):
-    """Give a program; kill it where the test has not ended it."""
-    made = Program(folder, queue_dir, address, **options)
-    with programs.ended(made.child):
-        yield made
+    """Give a program that logs through a `ForwardHandler` when it is told to."""
+    return told_program(folder, queue_dir, "ForwardHandler", {"address": address, **options})
 
 
 class ForwardReceiver:

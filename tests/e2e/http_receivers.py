@@ -22,11 +22,12 @@ import json, logging, sys
 import logspool
 
 kind, options, queue = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
-handler = logspool.SinkHandler(kind, **options, **queue)
+given = {**options, **queue}
+handler = getattr(logspool, kind)(**given) if kind[0].isupper() else logspool.SinkHandler(kind, **given)
 log = logging.getLogger("app")
 log.addHandler(handler)
 log.setLevel(logging.DEBUG)
-place = options.get("address") or options["path"]
+place = getattr(handler, "address", None) or options.get("address") or options["path"]
 number = 0
 for line in sys.stdin:
     word, value = line.split()
@@ -47,7 +48,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """A program that logs when it is told to."""
+    """A program that logs through a sink, or through a class of logspool, when it is told to."""
 
     def __init__(self, folder, queue_dir, kind, options, **queue):
         script = folder / "program.py"
