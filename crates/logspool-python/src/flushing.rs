@@ -18,7 +18,7 @@ use crate::interpreter::waiting::{self, Deadline, SHARE};
 ///
 /// The error that a signal handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
-    rules::push_summaries(py, false);
+    rules::push_summaries(py, false)?;
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_timeout(timeout);
@@ -48,7 +48,7 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 ///
 /// The errors of [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
-    rules::push_summaries(py, false);
+    rules::push_summaries(py, false)?;
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
     Ok(begun.is_none_or(|(_, done)| done))
 }
@@ -59,7 +59,7 @@ pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
 ///
 /// The errors of [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-    rules::push_summaries(py, false);
+    rules::push_summaries(py, false)?;
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
     if begun.is_some_and(|(_, done)| !done) {

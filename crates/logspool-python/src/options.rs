@@ -57,7 +57,7 @@ pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
     let options = read(values)?;
     let rules = options.clone();
     pipeline::configure(options).map_err(exception)?;
-    rules::set(values.py(), &rules).map_err(PyValueError::new_err)
+    rules::set(values.py(), &rules)
 }
 
 fn read(values: &Bound<'_, PyDict>) -> PyResult<Options> {

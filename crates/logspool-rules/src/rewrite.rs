@@ -2,7 +2,6 @@
 
 use logspool_record::{Context, Encoder, Entry, Value, Values, tag};
 
-use crate::counters;
 use crate::redaction::{REPLACEMENT, Redaction};
 use logspool_record::format::control::{self, LineEndRule};
 
@@ -63,7 +62,6 @@ impl RewriteRules<'_> {
             }
         }
         *out = encoder.bytes;
-        counters::count_rewritten();
         true
     }
 

@@ -146,10 +146,7 @@ impl Rules {
         let rewriter = RewriteRules { redaction: self.redaction.as_deref(), escape_control: self.escape_control };
         let is_changed = rewriter.rewrite(record.values, &buffers.message, &mut buffers.text, &mut buffers.values);
         let exception = parsed.exception().unwrap_or_default();
-        if !self.is_within_limits(record, &buffers.message, exception, is_changed, &buffers.values) {
-            return Verdict::LeaveOut;
-        }
-        if is_changed { Verdict::Replace } else { Verdict::Keep }
+        self.limited(record, &buffers.message, exception, is_changed, &buffers.values)
     }
 
     /// Applies the rules to a finished line, whose parts are unknown.
@@ -163,33 +160,41 @@ impl Rules {
         let Some(line) = rewrite::line_of(record.values) else { return Verdict::Keep };
         let is_changed = match &self.redaction {
             Some(redaction) if !record.is_opaque && redaction.replace(line, &mut buffers.text) => {
-                counters::count_rewritten();
                 rewrite::push_line(&buffers.text, &mut buffers.values);
                 true
             }
             _ => false,
         };
-        if !self.is_within_limits(record, line, "", is_changed, &buffers.values) {
-            return Verdict::LeaveOut;
-        }
-        if is_changed { Verdict::Replace } else { Verdict::Keep }
+        self.limited(record, line, "", is_changed, &buffers.values)
     }
 
-    /// Whether neither the rate limit nor the rule for repetitions leaves the record out. `values` are its new values
-    /// if it `is_changed`.
-    fn is_within_limits(
+    /// The verdict about a record that sampling keeps. `values` are its new values if it `is_changed`.
+    fn limited(
         &self,
         record: &OfferedRecord<'_>,
         message: &[u8],
         exception: &str,
         is_changed: bool,
         values: &[u8],
-    ) -> bool {
+    ) -> Verdict {
+        let shown = if is_changed { values } else { record.values };
+        if !self.is_within_limits(record, message, exception, shown) {
+            return Verdict::LeaveOut;
+        }
+        if !is_changed {
+            return Verdict::Keep;
+        }
+        counters::count_rewritten();
+        Verdict::Replace
+    }
+
+    /// Whether neither the rate limit nor the rule for repetitions leaves the record out. `shown` are the values that
+    /// would be queued.
+    fn is_within_limits(&self, record: &OfferedRecord<'_>, message: &[u8], exception: &str, shown: &[u8]) -> bool {
         if self.repeats.is_none() && self.rate.is_none() {
             return true;
         }
         let place = windows::place_key(record);
-        let shown: &[u8] = if is_changed { values } else { record.values };
         if let Some(repeats) = &self.repeats
             && repeats.offer(windows::message_key(place, message, exception), record, shown, message)
                 == WindowVerdict::Beyond

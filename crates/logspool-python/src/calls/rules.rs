@@ -15,6 +15,7 @@ use logspool_record::{Head, flags};
 use logspool_rules::{OfferedRecord, RuleOptions, RuleState, Rules, Summary, Verdict};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::published::Published;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
@@ -85,15 +86,15 @@ pub fn place_of(record: Object<'_, '_>) -> u64 {
 ///
 /// # Errors
 ///
-/// The text names the option that cannot be used.
-pub fn set(py: Python<'_>, options: &Options) -> Result<(), String> {
+/// `ValueError` that names the option that cannot be used, or the error of a signal handler.
+pub fn set(py: Python<'_>, options: &Options) -> PyResult<()> {
     let given = rule_options(options);
     if *locked(&OPTIONS) == Some(given.clone()) {
         return Ok(());
     }
-    let rules = Rules::compile(&given)?;
+    let rules = Rules::compile(&given).map_err(PyValueError::new_err)?;
     // The earlier rules end here, so what they left out is said now.
-    push_summaries(py, true);
+    push_summaries(py, true)?;
     put_into_force(rules);
     *locked(&OPTIONS) = Some(given);
     Ok(())
@@ -119,7 +120,7 @@ pub fn after_fork_in_child() {
 ///
 /// # Errors
 ///
-/// As [`set`].
+/// The text names the option that cannot be used.
 pub fn check(options: &Options) -> Result<(), String> {
     Rules::compile(&rule_options(options)).map(drop)
 }
@@ -256,34 +257,50 @@ fn queue_by_rules(
     let changed = (verdict == Verdict::Replace).then(|| std::mem::take(&mut buffers.values));
     // From here on signal handlers may run, which may log.
     let _ = STATE.try_with(|cell| cell.set(Some(state)));
-    push_each(py, due, made_under);
-    match (verdict, changed) {
+    let raised = push_each(py, due, made_under);
+    let outcome = match (verdict, changed) {
         (Verdict::LeaveOut, _) => QueueOutcome::Done,
-        (_, Some(values)) => {
-            let mut changed = Pieces::new();
-            changed.raw(&values);
-            pieces::push(py, head, made_under, &changed)
-        }
+        (_, Some(values)) => push_values(py, head, made_under, &values),
         (_, None) => pieces::push(py, head, made_under, pieces),
+    };
+    match raised {
+        None => outcome,
+        Some(error) => {
+            error.restore(py);
+            QueueOutcome::Raised
+        }
     }
 }
 
 /// Queues the records about records that were left out: those that are due, or all of them. Called before a flush.
-pub fn push_summaries(py: Python<'_>, all: bool) {
-    let Some(rules) = current() else { return };
+///
+/// # Errors
+///
+/// The error that a signal handler raised while the call waited for room.
+pub fn push_summaries(py: Python<'_>, all: bool) -> PyResult<()> {
+    let Some(rules) = current() else { return Ok(()) };
     let made_under = IdValidity::now();
     let epoch = made_under.id_epoch;
     let due = if all { rules.all_summaries(epoch) } else { rules.due_summaries(monotonic_ns(), epoch) };
-    push_each(py, due, made_under);
+    push_each(py, due, made_under).map_or(Ok(()), Err)
 }
 
-fn push_each(py: Python<'_>, summaries: Vec<Summary>, made_under: IdValidity) {
+/// Queues summaries, and returns the last error that a signal handler raised meanwhile. Each summary is queued or
+/// counted as refused.
+fn push_each(py: Python<'_>, summaries: Vec<Summary>, made_under: IdValidity) -> Option<PyErr> {
+    let mut raised = None;
     for summary in summaries {
-        let mut pieces = Pieces::new();
-        pieces.raw(&summary.values);
-        // The outcome is counted. An exception of a signal handler ends the caller's own push.
-        let _ = pieces::push(py, summary.head, made_under, &pieces);
+        if push_values(py, summary.head, made_under, &summary.values) == QueueOutcome::Raised {
+            raised = Some(PyErr::fetch(py));
+        }
     }
+    raised
+}
+
+fn push_values(py: Python<'_>, head: Head, made_under: IdValidity, values: &[u8]) -> QueueOutcome {
+    let mut pieces = Pieces::new();
+    pieces.raw(values);
+    pieces::push(py, head, made_under, &pieces)
 }
 
 /// Drops the summaries that [`push_summaries`] has not queued. Called when a sink is about to be closed: other threads

@@ -48,13 +48,13 @@ pub fn start() {
 /// logspool's own handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
-    rules::push_summaries(py, true);
+    let pushed = rules::push_summaries(py, true);
     callbacks::set_installed(false);
     // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
     let released = adoption::release_all(py, pipeline::shutdown_timeout());
     table::forget_all(py);
-    released
+    released.and(pushed)
 }
 
 /// Wait until everything queued before is written. Return True if it is written within `timeout` seconds.
@@ -87,8 +87,9 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
-    rules::push_summaries(py, true);
-    Ok(detached(py, || pipeline::empty(timeout)))
+    let pushed = rules::push_summaries(py, true);
+    let left = detached(py, || pipeline::empty(timeout));
+    pushed.map(|()| left)
 }
 
 /// Drain as `drain` does, at the very end of the process. From here on logging calls of other threads wait for the
@@ -96,9 +97,9 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
-    rules::push_summaries(py, true);
+    let pushed = rules::push_summaries(py, true);
     detached(py, || report::report_unwritten(pipeline::end(timeout), timeout));
-    Ok(())
+    pushed
 }
 
 /// Undo `end`.

@@ -125,7 +125,10 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    rules::push_summaries(reference.py(), true);
+    if let Err(error) = rules::push_summaries(reference.py(), true) {
+        // The handler is being freed: nobody takes the error.
+        error.write_unraisable(reference.py(), None);
+    }
     // This call also begins a new epoch. A plan keeps the handler's stream, and so its descriptor, alive until the plan
     // is made again.
     leave_to_writer(sink);
@@ -154,13 +157,13 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 ///
 /// The error of a signal handler that ran during the wait. The writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
-    rules::push_summaries(py, true);
+    let pushed = rules::push_summaries(py, true);
     // A thread that reads the new stop number no longer finds the sink in the state. A thread that read an older stop
     // number notices the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
     rules::forget_summaries();
     let Some((_, id)) = sink.filter(is_current) else { return Ok(()) };
-    if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
+    if let Err(raised) = pushed.and_then(|()| flushing::flush_before_close(py, id, timeout)) {
         leave_to_writer(sink);
         return Err(raised);
     }
