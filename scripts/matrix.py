@@ -5,6 +5,7 @@ Tests under tests/python run on each of them, and of tests/e2e those marked `eve
 """
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import environment
 import interpreters
@@ -31,17 +32,16 @@ def main() -> None:
     if len(others) < len(chosen):
         terminal.note(f"{here} runs `make test`")
     results = []
-    for interpreter in others:
-        terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
-        begin = time.monotonic()
-        try:
-            code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False, profile="matrix")
-            if code == 0 and _marked_tests():
-                marked = ["tests/e2e", "-m", MARK]
-                code = run_pytest(interpreter, marked, "matrix-e2e", libraries=False, profile="matrix")
-        except SystemExit as end:
-            code = int(end.code or 1)
-        results.append((interpreter, code, time.monotonic() - begin))
+    # Tests wait more than they compute, so the next interpreter's module is built meanwhile.
+    builder = ThreadPoolExecutor(1)
+    try:
+        ready = [builder.submit(_prepare, interpreter) for interpreter in others]
+        for interpreter, prepared in zip(others, ready, strict=True):
+            begin = time.monotonic()
+            code = _run(interpreter, prepared)
+            results.append((interpreter, code, time.monotonic() - begin))
+    finally:
+        builder.shutdown(cancel_futures=True)
     terminal.step("matrix")
     for interpreter, code, seconds in results:
         verdict = terminal.paint("passed", "green") if code == 0 else terminal.paint(f"FAILED ({code})", "bold", "red")
@@ -49,9 +49,27 @@ def main() -> None:
     raise SystemExit(next((code for _, code, _ in results if code), 0))
 
 
-def _marked_tests() -> bool:
-    files = (environment.ROOT / "tests" / "e2e").rglob("test_*.py")
-    return any(MARK in path.read_text() for path in files)
+def _prepare(interpreter: interpreters.Interpreter) -> None:
+    environment.ensure_for_tests(interpreter, libraries=False, profile="matrix")
+
+
+def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int:
+    """Run the tests of an interpreter once it is prepared; return the exit code."""
+    try:
+        prepared.result()
+        terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
+        code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False, profile="matrix")
+        marked = _marked_files()
+        if code == 0 and marked:
+            code = run_pytest(interpreter, [*marked, "-m", MARK], "matrix-e2e", libraries=False, profile="matrix")
+    except SystemExit as end:
+        code = int(end.code or 1)
+    return code
+
+
+def _marked_files() -> list[str]:
+    files = sorted((environment.ROOT / "tests" / "e2e").rglob("test_*.py"))
+    return [str(path.relative_to(environment.ROOT)) for path in files if MARK in path.read_text()]
 
 
 if __name__ == "__main__":
