@@ -174,6 +174,20 @@ def test_a_program_that_embeds_python_has_one_order(embedding, program, tmp_path
     assert [*(first if order == "cpp" else first[::-1]), *turns, *after] == lines
 
 
+@pytest.mark.parametrize("end", ["fork", "fork-announced"])
+@pytest.mark.parametrize("order", ["cpp", "python"])
+def test_a_forked_child_of_a_program_that_embeds_python_logs(embedding, tmp_path, order, end):
+    path = tmp_path / "a.log"
+    done = run(embedding("embedding"), path, order, end, COUNT)
+
+    assert ("", 0) == (done.stderr, done.returncode)
+    lines = path.read_text().splitlines()
+    for process in ("parent", "child"):
+        whos = ("c++", "python") if end == "fork-announced" else ("c++",)
+        wanted = [f"{who} in {process} {i}" for i in range(COUNT) for who in whos]
+        assert wanted == [line for line in lines if f" in {process} " in line]
+
+
 @pytest.mark.parametrize("turn", range(5))
 @pytest.mark.parametrize("end", ["exit", "kill", "finalize"])
 def test_threads_of_cpp_log_while_python_takes_the_queue(embedding, program, tmp_path, end, turn):

@@ -1,5 +1,6 @@
 // embedding FILE ORDER END COUNT: embeds Python; C++ and Python log COUNT records each, in turns. ORDER is what logs
-// first: `cpp`, `python`, or `threads`, where threads of C++ log while Python takes the queue.
+// first: `cpp`, `python`, or `threads`, where threads of C++ log while Python takes the queue. With the END `fork` a
+// child logs COUNT records more, with `fork-announced` also by Python, which is told of that fork.
 #include <Python.h>
 
 #include <logspool.hpp>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -116,6 +118,27 @@ int main(int, char **argv) {
             LOGSPOOL_INFO(log, "after {}", i);
         }
         std::thread([&] { LOGSPOOL_INFO(log, "after on a thread"); }).join();
+    }
+    if (end.starts_with("fork")) {
+        const bool is_announced = end == "fork-announced";
+        if (is_announced) {
+            PyOS_BeforeFork();
+        }
+        const pid_t child = fork();
+        if (is_announced) {
+            child == 0 ? PyOS_AfterFork_Child() : PyOS_AfterFork_Parent();
+        }
+        const char *who = child == 0 ? "child" : "parent";
+        for (int i = 0; i < count; ++i) {
+            LOGSPOOL_INFO(log, "c++ in {} {}", who, i);
+            if (is_announced) {
+                run("log.info('python in %s %d', '" + std::string(who) + "', " + std::to_string(i) + ")");
+            }
+        }
+        int status = 0;
+        if (child != 0 && (waitpid(child, &status, 0) != child || status != 0)) {
+            return 7;
+        }
     }
     if (end.ends_with("kill")) {
         kill(getpid(), SIGKILL);
