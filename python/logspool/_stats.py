@@ -385,6 +385,10 @@ def options_of_queue() -> Mapping[str, Any] | None:
     return getattr(installed, "_in_force", None) or getattr(installed, "_alone", None)
 
 
+#: The last line of OpenMetrics.
+_END = "# EOF\n"
+
+
 def metrics_text() -> str:
     """Return the counters, thread pools included, as OpenMetrics 1.0 text.
 
@@ -398,7 +402,9 @@ def metrics_text() -> str:
     for by_reason in () if deferring is None else deferring.counts()[3:]:
         for reason, count in by_reason.items():
             lost[reason] = lost.get(reason, 0) + count
-    return _native.metrics_text(version, [] if pools is None else pools.by_name(), sorted(lost.items()))
+    text = _native.metrics_text(version, [] if pools is None else pools.by_name(), sorted(lost.items()))
+    loop_lag = sys.modules.get("logspool._loop_lag")
+    return text if loop_lag is None else f"{text.removesuffix(_END)}{loop_lag.metrics()}{_END}"
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route"]
+__all__ = ["Middleware", "django_route", "monitor_app", "request_id", "set_route", "watch_loop"]
 
 _RESPONSE_ENDS = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -167,6 +167,21 @@ def monitor_app(
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     return app
+
+
+def watch_loop() -> None:
+    """Measure from now on how late the running event loop runs a timer, 20 times a second.
+
+    `logspool.metrics_text()` and `logspool.prometheus.Collector()` show it as the histogram
+    `logspool_loop_lag_seconds`. Call it once on each loop, for example in the lifespan of the application. Another call
+    on the same loop does nothing. For asyncio and uvloop.
+
+    Raises:
+        RuntimeError: no event loop of asyncio runs in this thread.
+    """
+    from logspool import _loop_lag
+
+    _loop_lag.watch()
 
 
 async def _serve_lifespan(receive: Any, send: Any) -> None:
