@@ -21,13 +21,14 @@
 //! - `syncing.rs`: durability of batches;
 //! - `spooling.rs`: the side of the spool's thread;
 //! - `closing.rs`: the end of a sink;
-//! - `entries.rs`: the queue itself, in all places where chunks are stored.
+//! - `entries.rs`: the queue itself, in all places where chunks are stored; `spare_chunks.rs`: written chunks to reuse.
 
 mod closing;
 mod delivery;
 mod entries;
 mod outlet;
 mod sink_spool;
+mod spare_chunks;
 mod spool_state;
 mod spooling;
 mod syncing;
@@ -197,7 +198,7 @@ impl Outlet {
 
     /// Returns a chunk to fill. It has reused buffers if there are any.
     pub fn spare_chunk(&self) -> Chunk {
-        self.lock().spare.pop().unwrap_or_default()
+        self.lock().spare_chunks.take()
     }
 
     /// Queues a chunk of a batch whose records occupy `lane_bytes` in the lanes. Returns whether a writer thread must be

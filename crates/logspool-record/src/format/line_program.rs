@@ -31,6 +31,13 @@ pub(super) enum ArgumentForm {
     Fixed(usize),
 }
 
+/// Identifies a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProgramKey {
+    pub(super) place: usize,
+    pub(super) serial: u64,
+}
+
 /// One piece of a line.
 #[derive(Debug, Clone)]
 pub(super) enum LinePiece {
@@ -46,6 +53,8 @@ pub(super) enum LinePiece {
 pub(super) struct LineProgram {
     /// `None`: the place is empty.
     pub(super) site: Option<u64>,
+    /// A unique number of each program; 0 at an empty place.
+    pub(super) serial: u64,
     pub(super) level: u16,
     pub(super) logger: String,
     /// Empty: lines of this site cannot be rendered by a program.

@@ -70,6 +70,7 @@ pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, Widt
 pub use float::{Case, Notation};
 pub use json_text::push_string as push_json_string;
 pub use line_pattern::{LevelWords, pattern_error};
+pub use line_program::ProgramKey;
 pub use malformed::Malformed;
 pub use moment::{RecordTimes, push_isoformat};
 pub use needs::{Need, Needs};

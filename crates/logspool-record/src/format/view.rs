@@ -26,9 +26,14 @@ pub struct CompiledSite {
     module_end: usize,
 }
 
-/// The serial number of the next site. It is atomic because the collector and a recoverer may compile sites at the same
-/// time.
+/// The serial number of the next site or program. It is atomic because the collector and a recoverer may compile sites
+/// at the same time.
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// A number that no other site and no program has. Never 0.
+pub(super) fn next_serial() -> u64 {
+    NEXT_SERIAL.fetch_add(1, Ordering::Relaxed)
+}
 
 impl CompiledSite {
     /// Derives file name and module, and parses the template.
@@ -37,7 +42,7 @@ impl CompiledSite {
         let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
         let filename = &definition.file[filename_at..];
         let module_end = filename_at + stem_len(filename);
-        let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
+        let serial = next_serial();
         Self { serial, definition, template, filename_at, module_end }
     }
 

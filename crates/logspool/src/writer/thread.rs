@@ -331,14 +331,8 @@ impl Outlet {
             }
             None | Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
         }
-        if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
-            chunk.bytes.clear();
-            chunk.marks.clear();
-            chunk.counts = Default::default();
-            // Chosen: a working collector and writer can use no more than two spare buffers.
-            if state.spare.len() < 2 {
-                state.spare.push(chunk);
-            }
+        if let Some(chunk) = entry.heap.and_then(Arc::into_inner) {
+            state.spare_chunks.put(chunk);
         }
         let finished = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
         if finished.is_some() || entry.place.is_some() {
