@@ -286,12 +286,13 @@ impl Outlet {
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let OutletState { entries, overflow, .. } = &mut *state;
-        entries.store(|chunk| {
+        let OutletState { entries, overflow, spare_chunks, .. } = &mut *state;
+        let store = |chunk: &Chunk| {
             let place = overflow.append(chunk).ok()?;
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
-        });
+        };
+        entries.store(store, |chunk| spare_chunks.put(chunk));
         self.publish_fronts(&mut state);
         if !is_stuck {
             return if state.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
