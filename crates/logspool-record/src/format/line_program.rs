@@ -42,10 +42,18 @@ pub struct ProgramKey {
 #[derive(Debug, Clone)]
 pub(super) enum LinePiece {
     Constant(PaddedText),
-    Time,
+    /// The time and constants around it, and their joined text for the newest time.
+    Timed(Vec<TimedPart>, PaddedText),
     Argument(ArgumentForm),
     /// The message that the record contains.
     Message,
+}
+
+/// A part of the text around the time.
+#[derive(Debug, Clone)]
+pub(super) enum TimedPart {
+    Constant(Vec<u8>),
+    Time,
 }
 
 /// The pieces of the lines of one site, level and logger.
@@ -63,6 +71,8 @@ pub(super) struct LineProgram {
     pub(super) bytes: usize,
     /// Number of places that show the time.
     pub(super) times: usize,
+    /// Number of the time whose text the pieces have. `u64::MAX`: they have none yet.
+    pub(super) joined: u64,
     pub(super) misses: u8,
 }
 
@@ -77,7 +87,19 @@ pub(super) struct ProgramCache {
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptTime {
     pub(super) valid: Range<i64>,
-    pub(super) text: PaddedText,
+    pub(super) text: Vec<u8>,
+    /// Changes with the text. 0: there was no text yet.
+    pub(super) number: u64,
+}
+
+impl KeptTime {
+    /// Replaces the text with the one that `make` appends.
+    #[cold]
+    pub(super) fn set(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
+        self.text.clear();
+        make(&mut self.text);
+        self.number += 1;
+    }
 }
 
 impl ProgramCache {
@@ -93,23 +115,40 @@ impl ProgramCache {
 }
 
 impl LineProgram {
+    /// Joins the text of the time with the constants around it.
+    #[cold]
+    fn join(&mut self, time: &KeptTime) {
+        for piece in &mut self.pieces {
+            if let LinePiece::Timed(parts, joined) = piece {
+                joined.set(|text| {
+                    for part in parts {
+                        text.extend_from_slice(match part {
+                            TimedPart::Constant(constant) => constant,
+                            TimedPart::Time => &time.text,
+                        });
+                    }
+                });
+            }
+        }
+        self.joined = time.number;
+    }
+
     /// Appends the line of a record with these values. Returns false if the values are not those that the program
     /// renders; nothing is written then.
     #[inline]
-    pub(super) fn run(&self, time: &PaddedText, values: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn run(&mut self, time: &KeptTime, values: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.times > 0 && self.joined != time.number {
+            self.join(time);
+        }
         // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
-        let mut line = RawLine::new(out, self.bytes + self.times * time.len() + values.len());
+        let mut line = RawLine::new(out, self.bytes + self.times * time.text.len() + values.len());
         let mut rest = values;
         for piece in &self.pieces {
             // SAFETY: the room is the sum of the most bytes of all pieces. A number has `raw_line::NUMBER_BYTES` of it.
             let written = unsafe {
                 match piece {
-                    LinePiece::Constant(text) => {
+                    LinePiece::Constant(text) | LinePiece::Timed(_, text) => {
                         line.padded(text);
-                        continue;
-                    }
-                    LinePiece::Time => {
-                        line.padded(time);
                         continue;
                     }
                     LinePiece::Argument(ArgumentForm::Fixed(decimals)) => push_fixed(&mut line, &mut rest, *decimals),

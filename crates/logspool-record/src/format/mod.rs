@@ -64,7 +64,7 @@ mod wide_integer;
 
 pub use argument_type::{ArgumentType, TypedArgument};
 pub use braced::BracedTemplate;
-pub use check::check;
+pub use check::{check, check_grammar};
 pub use compile::Format;
 pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};

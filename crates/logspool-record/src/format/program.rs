@@ -10,7 +10,9 @@
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
-use super::line_program::{ArgumentForm, LinePiece, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey};
+use super::line_program::{
+    ArgumentForm, LinePiece, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey, TimedPart,
+};
 use super::pattern::{AttributeStyle, Piece};
 use super::raw_line::{MAX_DECIMALS, NUMBER_BYTES, PaddedText};
 use super::render_state::RenderState;
@@ -39,7 +41,8 @@ impl Format {
         let known = &state.programs.places[place];
         if !known.is_for(record) {
             let program = self.compile_program(pieces, end, record, state);
-            state.programs.places[place] = LineProgram { site: Some(site_of(record)), serial: next_serial(), ..program };
+            state.programs.places[place] =
+                LineProgram { site: Some(site_of(record)), serial: next_serial(), ..program };
         }
         let key = ProgramKey { place, serial: state.programs.places[place].serial };
         self.render_by_program(key, record.time_ns, values, state, out)
@@ -79,10 +82,10 @@ impl Format {
             && !time.valid.contains(&time_ns)
             && let Some(asctime) = &self.values.asctime
         {
-            time.text.set(|text| asctime.push(time_ns, self.values.clock, seconds, text));
+            time.set(|text| asctime.push(time_ns, self.values.clock, seconds, text));
             time.valid = asctime.same_text_around(time_ns);
         }
-        let rendered = program.run(&time.text, values, out);
+        let rendered = program.run(time, values, out);
         program.misses += u8::from(!rendered);
         rendered
     }
@@ -108,7 +111,7 @@ impl Format {
                     compiler.add_message(record)
                 }
                 Piece::Show(Attribute::AscTime, AttributeStyle::Plain | AttributeStyle::Formatted) => {
-                    compiler.add(LinePiece::Time);
+                    compiler.add_time();
                     true
                 }
                 Piece::Show(attribute, show) => {
@@ -177,13 +180,30 @@ impl ProgramCompiler {
         self.pieces.push(piece);
     }
 
+    fn add_time(&mut self) {
+        let before = std::mem::take(&mut self.constant);
+        self.constant_bytes += before.len();
+        if !matches!(self.pieces.last(), Some(LinePiece::Timed(..))) {
+            self.pieces.push(LinePiece::Timed(Vec::new(), PaddedText::default()));
+        }
+        if let Some(LinePiece::Timed(parts, _)) = self.pieces.last_mut() {
+            parts.push(TimedPart::Constant(before));
+            parts.push(TimedPart::Time);
+        }
+    }
+
     fn end_constant(&mut self) {
         if self.constant.is_empty() {
             return;
         }
         self.constant_bytes += self.constant.len();
+        let constant = std::mem::take(&mut self.constant);
+        if let Some(LinePiece::Timed(parts, _)) = self.pieces.last_mut() {
+            parts.push(TimedPart::Constant(constant));
+            return;
+        }
         let mut text = PaddedText::default();
-        text.set(|bytes| bytes.append(&mut self.constant));
+        text.set(|bytes| bytes.extend_from_slice(&constant));
         self.pieces.push(LinePiece::Constant(text));
     }
 
@@ -240,8 +260,13 @@ impl ProgramCompiler {
         }
         let count = |is_one: fn(&LinePiece) -> bool| self.pieces.iter().filter(|piece| is_one(piece)).count();
         let arguments = count(|piece| matches!(piece, LinePiece::Argument(_)));
-        program.times = count(|piece| matches!(piece, LinePiece::Time));
+        let times = |piece: &LinePiece| match piece {
+            LinePiece::Timed(parts, _) => parts.iter().filter(|part| matches!(part, TimedPart::Time)).count(),
+            _ => 0,
+        };
+        program.times = self.pieces.iter().map(times).sum();
         program.bytes = self.constant_bytes + arguments * NUMBER_BYTES;
+        program.joined = u64::MAX;
         program.pieces = self.pieces;
     }
 }

@@ -41,14 +41,6 @@ impl PaddedText {
         self.len = self.bytes.len();
         self.bytes.resize(self.len + BLOCK, 0);
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
 }
 
 /// Reserved room at the end of a vector, and the place in it where the next piece is written.
@@ -95,8 +87,11 @@ impl<'a> RawLine<'a> {
     pub(super) unsafe fn padded(&mut self, text: &PaddedText) {
         // SAFETY: after the text there are `BLOCK` readable bytes, and after the room `BLOCK` writable ones.
         unsafe {
-            if text.len <= BLOCK {
+            if text.len <= 2 * BLOCK {
                 self.at.copy_from_nonoverlapping(text.bytes.as_ptr(), BLOCK);
+                if text.len > BLOCK {
+                    self.at.add(BLOCK).copy_from_nonoverlapping(text.bytes.as_ptr().add(BLOCK), BLOCK);
+                }
             } else {
                 self.at.copy_from_nonoverlapping(text.bytes.as_ptr(), text.len);
             }
@@ -236,13 +231,16 @@ mod tests {
     fn pieces_follow_one_another() {
         let long = "x".repeat(100);
         let (mut short_text, mut long_text) = (PaddedText::default(), PaddedText::default());
+        let mut medium_text = PaddedText::default();
         short_text.set(|out| out.extend_from_slice(b"short "));
+        medium_text.set(|out| out.extend_from_slice(long[..BLOCK + 1].as_bytes()));
         long_text.set(|out| out.extend_from_slice(long.as_bytes()));
         let mut out = b"> ".to_vec();
-        let mut line = RawLine::new(&mut out, 6 + 100 + 10 + 6 * NUMBER_BYTES);
+        let mut line = RawLine::new(&mut out, 6 + BLOCK + 1 + 100 + 10 + 6 * NUMBER_BYTES);
         // SAFETY: the room is the sum of the pieces.
         unsafe {
             line.padded(&short_text);
+            line.padded(&medium_text);
             line.padded(&long_text);
             line.text(b"ten bytes.", 10);
             line.integer(i64::MIN);
@@ -253,8 +251,9 @@ mod tests {
             line.fixed(false, 1000, 0);
         }
         line.finish();
+        let medium = "x".repeat(BLOCK + 1);
         let numbers = "-92233720368547758080-184467440737095516.15-184.467440737095516150.0071000";
 
-        assert_eq!(format!("> short {long}ten bytes.{numbers}"), String::from_utf8(out).unwrap());
+        assert_eq!(format!("> short {medium}{long}ten bytes.{numbers}"), String::from_utf8(out).unwrap());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::braced::named_values;
 use super::malformed::{MARKER, Malformed};
 use super::template::SiteTemplate;
-use crate::definition::SiteDefinition;
+use crate::definition::{Grammar, SiteDefinition};
 use crate::record::{Context, Entry, Value, Values, tag};
 
 /// Texts that stock logging shows when it finds no caller.
@@ -224,6 +224,16 @@ impl<'a> ParsedRecord<'a> {
     /// The extra field called `name`; the first one if there are several.
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         self.fields().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The value as a text shows it in the language of the call site: a bool of C++, Nim or Rust is `true`, not `True`.
+    #[inline]
+    pub(super) fn in_its_language<'v>(&self, value: Value<'v>) -> Value<'v> {
+        let Value::Bool(truth) = value else { return value };
+        match self.site().map(|site| site.definition.grammar) {
+            Some(Grammar::Fmt | Grammar::Rust) => Value::Rendered(if truth { "true" } else { "false" }),
+            _ => value,
+        }
     }
 
     /// The extra fields in the order of the record.
