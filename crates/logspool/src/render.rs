@@ -318,7 +318,19 @@ pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
+/// Seconds since the epoch, rounded down.
+#[inline]
+fn whole_seconds(time_ns: i64) -> i64 {
+    const NANOSECONDS: u64 = 1_000_000_000;
+    // A division of numbers without a sign takes half of the instructions.
+    match u64::try_from(time_ns) {
+        Ok(time_ns) => (time_ns / NANOSECONDS) as i64,
+        Err(_) => time_ns.div_euclid(NANOSECONDS as i64),
+    }
+}
+
 /// Ends a record in a chunk: adds the record's mark and counts the record.
+#[inline]
 fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
     let class = level_class(level);
     chunk.counts[class] += 1;
@@ -326,6 +338,6 @@ fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
         end: chunk.bytes.len() as u32,
         level,
         class: class as u16,
-        seconds: time_ns.div_euclid(1_000_000_000),
+        seconds: whole_seconds(time_ns),
     });
 }
