@@ -173,7 +173,7 @@ impl LineProgram {
 /// The line has room for the values and for a number.
 #[inline]
 unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) -> Option<()> {
-    let number = f64::from_ne_bytes(take_payload(rest, tag::FLOAT)?);
+    let number = f64::from_ne_bytes(take_word(rest, tag::FLOAT)?);
     if !number.is_finite() {
         return None;
     }
@@ -189,7 +189,7 @@ unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) 
 #[inline]
 unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm) -> Option<()> {
     if *rest.first()? == tag::INT {
-        let number = i64::from_ne_bytes(take_payload(rest, tag::INT)?);
+        let number = i64::from_ne_bytes(take_word(rest, tag::INT)?);
         // SAFETY: the caller guarantees the room.
         unsafe { line.integer(number) };
         return Some(());
@@ -206,9 +206,12 @@ unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentFor
 /// The line has room for the values.
 #[inline]
 unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8) -> Option<()> {
-    let len = u32::from_ne_bytes(take_payload(rest, tag)?) as usize;
-    let text = *rest;
-    let (own, after) = text.split_at_checked(len)?;
+    let ([first, len @ ..], text) = rest.split_first_chunk::<5>()?;
+    let len = u32::from_ne_bytes(*len) as usize;
+    if *first != tag || len > text.len() {
+        return None;
+    }
+    let (own, after) = text.split_at(len);
     if !is_short_ascii(text, len) {
         std::str::from_utf8(own).ok()?;
     }
@@ -227,14 +230,13 @@ fn is_short_ascii(text: &[u8], len: usize) -> bool {
     (1..=16).contains(&len) && (block << (8 * (16 - len))) & 0x8080_8080_8080_8080_8080_8080_8080_8080 == 0
 }
 
-/// Takes a tag and the payload after it. `None`: another tag, or too few bytes.
+/// Takes a tag and the eight bytes after it. `None`: another tag, or too few bytes.
 #[inline]
-fn take_payload<const N: usize>(rest: &mut &[u8], tag: u8) -> Option<[u8; N]> {
-    let (first, after) = rest.split_first()?;
-    let (payload, after) = after.split_first_chunk::<N>()?;
+fn take_word(rest: &mut &[u8], tag: u8) -> Option<[u8; 8]> {
+    let ([first, word @ ..], after) = rest.split_first_chunk::<9>()?;
     if *first != tag {
         return None;
     }
     *rest = after;
-    Some(*payload)
+    Some(*word)
 }
