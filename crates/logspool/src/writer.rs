@@ -208,6 +208,12 @@ impl Outlet {
         self.lock().spare_chunks.take()
     }
 
+    /// Frees the buffers that are kept for the next chunks.
+    pub fn drop_spare_chunks(&self) {
+        let chunks = std::mem::take(&mut self.lock().spare_chunks);
+        drop(chunks);
+    }
+
     /// Queues a chunk of a batch whose records occupy `lane_bytes` in the lanes. Returns whether a writer thread must be
     /// started.
     pub fn push(&self, chunk: Chunk, lane_bytes: usize, now: u64) -> bool {

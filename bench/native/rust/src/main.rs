@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "spdlog-rs" => {
             let sink = FileSink::builder().path(file).truncate(true).build_arc()?;
-            let log = spdlog::Logger::builder().name("bench")?.sink(sink).build()?;
+            let log = spdlog::Logger::builder().name("bench").sink(sink).build()?;
             let seconds = run(
                 lines,
                 |name, number, ms| spdlog::info!(logger: log, "user {} did {} in {:.3} ms", name, number, ms),

@@ -1,7 +1,7 @@
 //! Written chunks whose buffers the collector fills again.
 //!
 //! Without them, a busy program allocates and frees a buffer for each batch. The allocator returns such buffers to the
-//! system, so each page of the next one is a page fault.
+//! system, so each page of the next one is a page fault. The collector frees them after a second without records.
 
 use crate::chunk::Chunk;
 use crate::sink::Mark;
