@@ -42,6 +42,11 @@ BOUNDS = (
     ("burst, Rust", "logspool", "spdlog-rs", 1 / 2),
 )
 
+#: Most nanoseconds of a paced call above those of the empty loop.
+CALL_NS = (("p50", "p50", 20), ("p99", "p99", 100), ("p999", "p99.9", 500))
+#: Largest ratio of the processor time per line: group, row, row that it is compared with.
+CPU_BOUNDS = (("burst, 1 thread", "logspool", "spdlog", 0.5),)
+
 
 def build(folder: Path) -> None:
     """Build the package and the programs."""
@@ -92,6 +97,11 @@ def group(name: str, rows: dict[str, list[str]], lines: int, file: Path, turns: 
     return medians
 
 
+def mark(is_as_asked: bool) -> str:
+    """Return the end of a judged line."""
+    return "" if is_as_asked else ": MISSED"
+
+
 def stalled(program: Path, folder: Path) -> dict[str, float]:
     """Run the program with a pipe that nobody reads at first; count the lines that come out of the pipe."""
     pipe = folder / "pipe"
@@ -130,7 +140,7 @@ def judge_stalled(program: Path, folder: Path, turns: int) -> tuple[dict[str, fl
             return run, False
     best = min(runs, key=lambda run: run["max_ms"] - run["max_empty_ms"])
     is_short = best["max_ms"] - best["max_empty_ms"] < STALLED_CALL_MS
-    print(f"    best: {best['max_ms']:.3f} ms, {STALLED_CALL_MS} above empty asked{'' if is_short else ': MISSED'}")
+    print(f"    best: {best['max_ms']:.3f} ms, {STALLED_CALL_MS} above empty asked{mark(is_short)}")
     return best, is_short
 
 
@@ -149,7 +159,7 @@ def inversions(program: Path, file: Path, lines: int) -> int:
             newest = max(newest, stamp)
     if count != lines:
         raise SystemExit(f"order: {count} lines in the file, not {lines}")
-    print(f"    {found} lines before an earlier one, 0 asked{'' if found == 0 else ': MISSED'}")
+    print(f"    {found} lines before an earlier one, 0 asked{mark(found == 0)}")
     return found
 
 
@@ -192,9 +202,16 @@ def main() -> None:
     for title, row, other, bound in BOUNDS:
         ratio = results[title][row]["wall"] / results[title][other]["wall"]
         missed += ratio > bound
-        print(
-            f"    {title}: {row} takes {ratio:.3f} of {other}, {bound:.3f} asked{'' if ratio <= bound else ': MISSED'}"
-        )
+        print(f"    {title}: {row} takes {ratio:.3f} of {other}, {bound:.3f} asked{mark(ratio <= bound)}")
+    for title, row, other, bound in CPU_BOUNDS:
+        ratio = results[title][row]["cpu"] / results[title][other]["cpu"]
+        missed += ratio > bound
+        print(f"    {title}: {row} uses {ratio:.3f} of {other}'s processor time, {bound} asked{mark(ratio <= bound)}")
+    paced = results["paced, 1 thread"]
+    for key, shown, bound in CALL_NS:
+        above = paced["logspool"][key] - paced["none"][key]
+        missed += above > bound
+        print(f"    paced call: {shown} {above:.0f} ns above an empty loop, {bound} asked{mark(above <= bound)}")
     sys.exit(missed > 0)
 
 
