@@ -91,7 +91,7 @@ bench-service: check-tools ## Compare the service with the plainest things that 
 bench-inference: check-tools ## Measure what loggers cost an inference server (BENCH_OPTIONS="--quick", or "--gpu")
 	@$(PYTHON) bench/prepare.py --set inference --python "$(BENCH_PYTHON)" -- bench/inference $(BENCH_OPTIONS)
 
-bench-native: check-tools ## Compare the C++ header and the Nim module with spdlog and with plain Nim
+bench-native: check-tools ## Compare the C++, Nim and Rust fronts with other loggers
 	@$(PYTHON) scripts/native_tools.py
 	@$(PYTHON) bench/native.py
 

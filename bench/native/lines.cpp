@@ -1,7 +1,11 @@
-// Writes lines of the form `user NAME did N in MS ms` by one of several loggers: lines LOGGER THREADS LINES FILE [paced]
+// Writes lines of the form `user NAME did N in MS ms` by one of several loggers: lines LOGGER THREADS LINES FILE [MODE]
 //
-// Burst: each thread logs as fast as it can. Paced: 20 calls each 100 us, and the ticks of each call are shown as
-// percentiles. `none` makes the same loop without a logger.
+// Without a mode each thread logs as fast as it can. Modes:
+// - paced: 20 calls each 100 us; the ticks of each call are shown as percentiles;
+// - stalled: as paced, with the default options of logspool; the longest call, and the longest of the empty calls that
+//   are made in turns with them. FILE is a pipe that is not read for a while;
+// - ordered: lines have their time in nanoseconds.
+// `none` makes the same loop without a logger.
 #include <logspool.hpp>
 
 #include <spdlog/async.h>
@@ -52,6 +56,41 @@ template <class Log> static std::vector<std::uint32_t> paced(Log log, int lines)
     return calls;
 }
 
+/// As `paced`, and shows the longest call beside the longest empty one.
+template <class Log> static void stalled(Log log, int lines) {
+    volatile double sink = 0;
+    const auto begin = clock_type::now();
+    const std::uint64_t first = ticks();
+    std::uint64_t longest = 0;
+    std::uint64_t longest_empty = 0;
+    auto next = begin;
+    for (int line = 0; line < lines;) {
+        for (int call = 0; call < 20 && line < lines; ++call, ++line) {
+            const std::uint64_t before = ticks();
+            sink = static_cast<double>(line % 9973) / 7.0;
+            const std::uint64_t middle = ticks();
+            log(NAMES[line & 3], line, sink);
+            const std::uint64_t after = ticks();
+            longest_empty = std::max(longest_empty, middle - before);
+            longest = std::max(longest, after - middle);
+        }
+        next += std::chrono::microseconds(100);
+        while (clock_type::now() < next) {
+        }
+    }
+    const double seconds = std::chrono::duration<double>(clock_type::now() - begin).count();
+    const double tick_ms = seconds * 1e3 / static_cast<double>(ticks() - first);
+    // The reader has to take everything before the counts are right.
+    logspool::flush(60);
+    const logspool::counters counts = logspool::count();
+    std::printf("{\"max_ms\": %.3f, \"max_empty_ms\": %.3f, \"offered\": %llu, \"written\": %llu, \"refused\": %llu, "
+                "\"dropped\": %llu}\n",
+                tick_ms * static_cast<double>(longest), tick_ms * static_cast<double>(longest_empty),
+                static_cast<unsigned long long>(counts.offered), static_cast<unsigned long long>(counts.written),
+                static_cast<unsigned long long>(counts.refused), static_cast<unsigned long long>(counts.dropped));
+    std::fflush(stdout);
+}
+
 /// The most memory that the process has had until now.
 static double peak_megabytes() {
     std::ifstream status("/proc/self/status");
@@ -93,23 +132,34 @@ template <class Log> static void run(Log log, int threads, int lines, bool is_pa
 
 int main(int count, char **arguments) {
     if (count < 5) {
-        std::fprintf(stderr, "usage: lines LOGGER THREADS LINES FILE [paced]\n");
+        std::fprintf(stderr, "usage: lines LOGGER THREADS LINES FILE [MODE]\n");
         return 2;
     }
     const std::string logger = arguments[1];
     const int threads = std::atoi(arguments[2]);
     const int lines = std::atoi(arguments[3]);
     const char *const file = arguments[4];
-    const bool is_paced = count > 5;
+    const std::string mode = count > 5 ? arguments[5] : "";
+    const bool is_paced = mode == "paced";
     if (logger == "logspool") {
-        // Lossless: a call that finds no room waits, whatever its level.
-        logspool::configure("{\"blocking_levels\": [20], \"blocking_timeout\": 60}");
-        const logspool::sink sink(file, "{\"template\": \"[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s\","
-                                        " \"milliseconds\": \"%s.%03d\", \"level_names\": {\"20\": \"info\"}}");
+        if (mode != "stalled") {
+            // Lossless: a call that finds no room waits, whatever its level.
+            logspool::configure("{\"blocking_levels\": [20], \"blocking_timeout\": 60}");
+        }
+        const char *const format = mode == "ordered"
+                                       ? "{\"pattern\": \"{time:%Y-%m-%d %H:%M:%S.%9f} {message}\"}"
+                                       : "{\"template\": \"[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s\","
+                                         " \"milliseconds\": \"%s.%03d\", \"level_names\": {\"20\": \"info\"}}";
+        const logspool::sink sink(file, format);
         const logspool::logger log("bench", logspool::level::info, sink);
-        run([&](const char *name, int number, double ms) {
+        const auto call = [&](const char *name, int number, double ms) {
             LOGSPOOL_INFO(log, "user {} did {} in {:.3f} ms", name, number, ms);
-        }, threads, lines, is_paced);
+        };
+        if (mode == "stalled") {
+            stalled(call, lines);
+        } else {
+            run(call, threads, lines, is_paced);
+        }
         return 0;
     }
     if (logger == "none") {

@@ -3,4 +3,6 @@
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();
+    // The core keeps threads and handlers for the life of the process, so the library is never unloaded.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

@@ -97,6 +97,7 @@ WRONG = {
     "size 0": (0, "sizeof"),
     "unknown grammar": (0, "grammar 9"),
     "bad template": (0, "byte 6"),
+    "bad template without types": (0, "at byte 5"),
     "unknown logger": (-3, "id 99"),
     "unknown site": (-3, "id 99"),
     "null arguments": (-2, "not 1"),

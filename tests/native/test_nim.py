@@ -46,6 +46,22 @@ def test_values_are_shown_as_nim_shows_them(nim, tmp_path, memory):
     assert len(lines) == 10
 
 
+@pytest.mark.parametrize("memory", MEMORY)
+def test_records_in_the_lane_are_whole_and_in_order(nim, tmp_path, memory):
+    subprocess.run([nim(PROGRAMS / "lane.nim", memory), "a.log", "wanted"], cwd=tmp_path, check=True, timeout=60)
+
+    assert (tmp_path / "wanted").read_bytes() == (tmp_path / "a.log").read_bytes()
+
+
+def test_a_format_with_the_thread_has_it_in_each_line(nim, tmp_path):
+    command = [nim(PROGRAMS / "lane.nim"), "a.log", "wanted", "%(thread)d %(message)s"]
+    with subprocess.Popen(command, cwd=tmp_path) as running:
+        assert 0 == running.wait(60)
+
+    lines = (tmp_path / "a.log").read_text().splitlines()
+    assert [f"{running.pid} {line}" for line in (tmp_path / "wanted").read_text().splitlines()] == lines
+
+
 @pytest.mark.parametrize("ending", ["return", "quit", "raise", "kill"])
 def test_each_record_is_written_once(nim, tmp_path, ending):
     done = subprocess.run([nim(PROGRAMS / "ends.nim"), ending, "a.log", "b.log"], cwd=tmp_path, timeout=60, check=False)

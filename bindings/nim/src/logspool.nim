@@ -13,7 +13,7 @@
 ## at the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
 
 import std/[json, locks, macros, os]
-import logspool/capi
+import logspool/[capi, lane]
 
 type
   Level* = enum
@@ -35,6 +35,7 @@ var
   outputs: array[maxOutputs, Id]
   outputCount: int
   program: Id
+  handle: ptr Handle
   level: uint16 = uint16(lvlTrace.ord)
 
 initLock lock
@@ -53,6 +54,7 @@ proc addOutput(address, format, dateFormat: string) =
     outputs[outputCount] = sink
     inc outputCount
     program = logger("nim", level, addr outputs[0], csize_t(outputCount))
+    handle = loggerHandle(program)
   if program == 0:
     fail("the output " & address & " cannot be used")
 
@@ -168,26 +170,25 @@ macro logAt(wanted: static Level, args: varargs[typed]): untyped =
   let (file, line, text) = (newLit place.filename.extractFilename, newLit place.line, newLit message)
   let number = newLit uint16(wanted.ord)
   let site = genSym(nskVar, "site")
-  let send =
-    if count == 0:
-      quote do:
-        discard emit(program, `site`, nil, 0)
-    else:
-      quote do:
-        var values = `values`
-        discard emit(program, `site`, addr values[0], csize_t(`count`))
+  let name = genSym(nskVar, "values")
+  var (list, given) = (newNilLit(), newStmtList())
+  if count > 0:
+    given.add newNimNode(nnkVarSection).add(newIdentDefs(name, newEmptyNode(), values))
+    list = quote do:
+      cast[ptr UncheckedArray[Arg]](addr `name`[0])
   result = quote do:
     if isAbove(`number`):
-      # Two threads that define the site at the same time get two ids of it.
-      var `site` {.global.}: Id
-      if `site` == 0:
-        `site` = define(`file`, `line`, `text`, `number`)
+      var `site` {.global.}: Site
       `texts`
-      if `site` != 0:
-        `send`
-      else:
-        # Of a site that cannot be defined now only the template is logged; the library counts it if it refuses it.
-        discard emitText(program, `number`, `text`, csize_t(len(`text`)), `file`, uint32(`line`), "")
+      `given`
+      if not tryWrite(handle, `site`, `number`, `list`, `count`):
+        if `site`.id == 0:
+          `site`.define(define(`file`, `line`, `text`, `number`))
+        if `site`.id != 0:
+          writeSlowly(program, `site`.id, `list`, `count`)
+        else:
+          # Of a site that cannot be defined now only the template is logged; the library counts it if it refuses it.
+          discard emitText(program, `number`, `text`, csize_t(len(`text`)), `file`, uint32(`line`), "")
 
 template trace*(args: varargs[untyped]) =
   ## Logs the arguments, one after the other, at `lvlTrace`.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use logspool::pipeline;
 use logspool_record::definition::{Grammar, SiteDefinition};
-use logspool_record::format::{ArgumentType, TypedArgument, check};
+use logspool_record::format::{ArgumentType, TypedArgument, check, check_grammar};
 use logspool_record::tag;
 
 use crate::handles::{HandleTable, PublicHandle};
@@ -107,12 +107,16 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
     }
     // SAFETY: the caller's promise.
     let [file, function, template] = [site.file, site.function, site.message].map(|each| unsafe { text(each) });
-    if let (Some(template), false) = (&template, site.types.is_null()) {
-        // SAFETY: the caller's promise.
-        let types = unsafe { std::slice::from_raw_parts(site.types, site.type_count as usize) };
-        let types = types.iter().map(|each| argument_type(*each)).collect::<Result<Vec<_>, _>>()?;
-        check(grammar, template, &types)
-            .map_err(|error| Failure::invalid(format!("bad template {template:?}: {error}")))?;
+    if let Some(template) = &template {
+        let checked = if site.types.is_null() {
+            check_grammar(grammar, template)
+        } else {
+            // SAFETY: the caller's promise.
+            let types = unsafe { std::slice::from_raw_parts(site.types, site.type_count as usize) };
+            let types = types.iter().map(|each| argument_type(*each)).collect::<Result<Vec<_>, _>>()?;
+            check(grammar, template, &types)
+        };
+        checked.map_err(|error| Failure::invalid(format!("bad template {template:?}: {error}")))?;
     }
     Ok(SiteDefinition {
         file: file.unwrap_or_default(),

@@ -113,7 +113,8 @@ struct logspool_site_info {
     uint8_t grammar;       /* LOGSPOOL_PERCENT, ... */
     uint8_t flags;         /* 0 or LOGSPOOL_SITE_ALWAYS */
     uint32_t type_count;   /* number of `types`; 0 if they are not fixed */
-    const uint8_t *types;  /* LOGSPOOL_ARG_* of each argument, to check the template against; NULL if not fixed */
+    const uint8_t *types;  /* LOGSPOOL_ARG_* of each argument, to check the template against; NULL if not fixed: only
+                            * the form of the template is checked, and an argument that does not fit leaves `<?>` */
 };
 
 /* Defines a call site. Call it once for each site, for example by a static variable: each call takes one of the 8,192

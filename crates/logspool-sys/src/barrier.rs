@@ -29,19 +29,36 @@ pub fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
+/// Registers the process for [`heavy`], which otherwise does it. A forked child registers again.
+///
+/// In a process with several threads the kernel waits 5 to 30 ms here; in one with a single thread it does not.
+#[cfg(not(loom))]
+pub fn register() -> bool {
+    // SAFETY: a plain system call without pointers.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 }
+}
+
+/// As [`register`], but only if the process has a single thread. Call it before threads are started.
+#[cfg(not(loom))]
+pub fn register_early() {
+    use std::os::unix::fs::MetadataExt;
+
+    // A folder has two links and one for each folder in it.
+    if std::fs::metadata("/proc/self/task").is_ok_and(|threads| threads.nlink() == 3) {
+        register();
+    }
+}
+
 /// The barrier of the rare side. Async-signal-safe.
 #[cfg(not(loom))]
 pub fn heavy() {
     use std::time::Duration;
 
     crate::crossing::full_fence("heavy");
-    // SAFETY: plain system calls without pointers. A forked child registers again.
-    let done = unsafe {
-        let expedited = || libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-        expedited()
-            || libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0
-                && expedited()
-    };
+    // SAFETY: a plain system call without pointers.
+    let expedited =
+        || unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 };
+    let done = expedited() || register() && expedited();
     if !done {
         // The kernel is too old, or a container forbids the call, so this thread waits instead. A processor empties its
         // store buffer in less than a microsecond, and a thread that is not running passed a barrier when it was

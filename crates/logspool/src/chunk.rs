@@ -39,9 +39,10 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Encodes the chunk as an entry.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut entry = Vec::with_capacity(entry_bytes(self.bytes.len(), self.marks.len()));
+    /// Replaces the contents of a buffer with the chunk as an entry.
+    pub fn encode_to(&self, entry: &mut Vec<u8>) {
+        entry.clear();
+        entry.reserve(entry_bytes(self.bytes.len(), self.marks.len()));
         entry.extend_from_slice(&ENTRY_MAGIC.to_ne_bytes());
         entry.extend_from_slice(&(self.bytes.len() as u32).to_ne_bytes());
         entry.extend_from_slice(&self.batch.to_ne_bytes());
@@ -58,7 +59,6 @@ impl Chunk {
             entry.extend_from_slice(&mark.seconds.to_ne_bytes());
         }
         entry.extend_from_slice(&self.batch.to_ne_bytes());
-        entry
     }
 
     /// Decodes an entry. Returns `None` if the bytes are not exactly one entry.
@@ -140,14 +140,20 @@ mod tests {
         Chunk { batch: 3, bytes: b"one\nfour\n".to_vec(), marks, counts: [0, 0, 1, 0, 1, 0] }
     }
 
+    fn entry() -> Vec<u8> {
+        let mut entry = b"an older entry".to_vec();
+        chunk().encode_to(&mut entry);
+        entry
+    }
+
     #[test]
     fn an_entry_is_read_back() {
-        assert_eq!(Some(chunk()), Chunk::decode(&chunk().encode()));
+        assert_eq!(Some(chunk()), Chunk::decode(&entry()));
     }
 
     #[test]
     fn what_is_no_whole_entry_is_none() {
-        let entry = chunk().encode();
+        let entry = entry();
         for length in 0..entry.len() {
             assert_eq!(None, Chunk::decode(&entry[..length]), "{length} bytes");
         }

@@ -292,6 +292,7 @@ impl Collector {
         turn
     }
 
+    #[inline]
     fn take(
         &mut self,
         host: &dyn CollectorHost,
@@ -319,7 +320,9 @@ impl Collector {
         // If the record refers to a large record, the bytes of the large record count too. So a chunk is not much
         // longer than its longest record.
         batch_counts.bytes += u64::from(head.len) + taken.blob_bytes as u64;
-        batch_counts.blobs.extend(taken.blob);
+        if let Some(blob) = taken.blob {
+            batch_counts.blobs.push(blob);
+        }
     }
 
     /// The message about the records refused since the last such message, at most once a second.
@@ -469,7 +472,8 @@ fn outlets_at_work(host: &dyn CollectorHost) -> usize {
 #[derive(Debug, Default)]
 struct OpenChunks {
     known: Vec<Option<Arc<Outlet>>>,
-    chunks: Vec<Option<Chunk>>,
+    /// For each slot of the sink table, the id of its sink and the chunk.
+    chunks: Vec<Option<(u32, Chunk)>>,
     /// Whether a message of logspool itself is being added, and the sinks whose chunks contain such a message.
     adds_message: bool,
     sinks_with_message: Vec<u32>,
@@ -486,7 +490,18 @@ impl OpenChunks {
     }
 
     /// The chunk of the current batch for a sink. `None` if there is no such sink.
+    #[inline]
     fn chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<&mut Chunk> {
+        let slot = Table::Sinks.slot(sink);
+        let is_open = matches!(self.chunks.get(slot), Some(Some((id, _))) if *id == sink);
+        if !is_open || self.adds_message {
+            return self.open_chunk(host, sink);
+        }
+        self.chunks[slot].as_mut().map(|(_, chunk)| chunk)
+    }
+
+    #[cold]
+    fn open_chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<&mut Chunk> {
         let slot = Table::Sinks.slot(sink);
         let is_it = |outlet: &Option<Arc<Outlet>>| outlet.as_ref().is_some_and(|outlet| outlet.id == sink);
         if !self.known.get(slot).is_some_and(is_it) {
@@ -496,12 +511,13 @@ impl OpenChunks {
         if self.adds_message {
             self.sinks_with_message.push(sink);
         }
-        Some(self.chunks[slot].get_or_insert_with(|| outlet.spare_chunk()))
+        let (_, chunk) = self.chunks[slot].get_or_insert_with(|| (sink, outlet.spare_chunk()));
+        Some(chunk)
     }
 
     fn take_all(&mut self) -> impl Iterator<Item = (Arc<Outlet>, Chunk)> {
         let Self { known, chunks, .. } = self;
-        known.iter().zip(chunks).filter_map(|(outlet, chunk)| Some((outlet.clone()?, chunk.take()?)))
+        known.iter().zip(chunks).filter_map(|(outlet, chunk)| Some((outlet.clone()?, chunk.take()?.1)))
     }
 }
 
@@ -532,6 +548,7 @@ struct BatchChunks<'a> {
 }
 
 impl Chunks for BatchChunks<'_> {
+    #[inline]
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
         let chunk = self.open_chunks.chunk(self.host, sink)?;
         self.sinks |= 1 << Table::Sinks.slot(sink);

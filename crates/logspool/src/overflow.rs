@@ -105,12 +105,14 @@ pub struct Overflow {
     budget: Arc<Budget>,
     sink: u32,
     current: Option<Arc<OverflowFile>>,
+    /// Buffer for entries. It is kept until everything is written.
+    entry: Vec<u8>,
 }
 
 impl Overflow {
     /// The overflow of a sink that has no overflow files yet.
     pub fn new(segment: Arc<Segment>, budget: Arc<Budget>, sink: u32) -> Self {
-        Self { segment, budget, sink, current: None }
+        Self { segment, budget, sink, current: None, entry: Vec::new() }
     }
 
     /// Appends a chunk.
@@ -139,7 +141,8 @@ impl Overflow {
             _ => self.next_file()?,
         };
         let offset = file.bytes.load(Ordering::Relaxed);
-        file.file.write_all_at(&chunk.encode(), offset)?;
+        chunk.encode_to(&mut self.entry);
+        file.file.write_all_at(&self.entry, offset)?;
         file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
         Ok(OverflowPlace { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
     }
@@ -168,6 +171,7 @@ impl Overflow {
     /// Returns the current file, so that the next chunk begins a new file. Call it after the sink has written
     /// everything in the current file. The file is removed when the caller drops it.
     pub fn finish(&mut self) -> Option<Arc<OverflowFile>> {
+        self.entry = Vec::new();
         self.current.take()
     }
 }

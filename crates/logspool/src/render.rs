@@ -7,8 +7,10 @@
 use logspool_lanes::queue::reader::PeekedRecord;
 use logspool_lanes::segment::layout::{Table, level_class};
 use logspool_record::definition::{RouteDefinition, SiteDefinition};
-use logspool_record::format::{CompiledSite, Format, FormatSpec, ParsedRecord, RecordView, RenderError, RenderState};
-use logspool_record::{Context, Encoder, Entry, Value, Values, flags, tag};
+use logspool_record::format::{
+    CompiledSite, Format, FormatSpec, ParsedRecord, ProgramKey, RecordView, RenderError, RenderState,
+};
+use logspool_record::{Context, Encoder, Entry, Head, Value, Values, flags, tag};
 
 use crate::chunk::Chunk;
 use crate::sink::Mark;
@@ -55,6 +57,42 @@ pub struct Renderer {
     newest_format: Vec<(u32, u32)>,
     /// Maximum bytes of all lines of one record.
     max_bytes: Option<usize>,
+    /// How records of frequent kinds were rendered, by a hash of site, route and level.
+    shortcuts: Vec<Shortcut>,
+}
+
+/// Number of shortcuts. After a collision, a shortcut is replaced.
+///
+/// Chosen: as many as programs of one format, so that a program is seldom without its shortcut.
+const SHORTCUTS: usize = 64;
+
+/// The only target of the records of one site, route and level, and the program that renders them there.
+///
+/// The next such record needs no lookup of site, route and targets. Ids are never used twice, so a shortcut stays right
+/// as long as its format holds the program.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shortcut {
+    site: u32,
+    /// 0: the place is empty. No route has this id.
+    route: u32,
+    level: u16,
+    sink: u32,
+    format: u32,
+    program: ProgramKey,
+}
+
+impl Shortcut {
+    /// Index of the shortcut for records with this head.
+    #[inline]
+    fn place(head: Head) -> usize {
+        (head.site.wrapping_add(head.route.wrapping_mul(7)).wrapping_add(31 * u32::from(head.level))) as usize
+            % SHORTCUTS
+    }
+
+    #[inline]
+    fn is_for(&self, head: Head) -> bool {
+        self.site == head.site && self.route == head.route && self.level == head.level && head.route != 0
+    }
 }
 
 /// A slot of a table, with the id that last occurred for this slot.
@@ -103,6 +141,9 @@ impl Renderer {
         peeked: PeekedRecord<'_>,
         time_ns: i64,
     ) -> TakenRecord {
+        if peeked.head.flags == 0 && self.render_by_shortcut(chunks, peeked, time_ns) {
+            return TakenRecord { blob: None, blob_bytes: 0, whole: true };
+        }
         if peeked.head.flags & flags::BLOB == 0 {
             let whole = self.render(definitions, chunks, peeked, time_ns);
             return TakenRecord { blob: None, blob_bytes: 0, whole };
@@ -115,7 +156,34 @@ impl Renderer {
         TakenRecord { blob, blob_bytes: values.len(), whole }
     }
 
+    /// Renders a record as the newest record of its site, route and level was rendered. Returns false if there is no
+    /// shortcut, or if the record needs the general way; nothing is written then.
+    #[inline]
+    fn render_by_shortcut(&mut self, chunks: &mut impl Chunks, peeked: PeekedRecord<'_>, time_ns: i64) -> bool {
+        let head = peeked.head;
+        let Some(shortcut) = self.shortcuts.get(Shortcut::place(head)).filter(|shortcut| shortcut.is_for(head)) else {
+            return false;
+        };
+        let Some(Slot::Ready(id, compiled)) = self.formats.get_mut(Table::Formats.slot(shortcut.format)) else {
+            return false;
+        };
+        if *id != shortcut.format {
+            return false;
+        }
+        let Some(chunk) = chunks.chunk(shortcut.sink) else { return false };
+        let Compiled { format, state } = &mut **compiled;
+        if !format.render_again(shortcut.program, time_ns, peeked.values, state, &mut chunk.bytes) {
+            return false;
+        }
+        if let Some(newest) = self.newest_format.get_mut(Table::Sinks.slot(shortcut.sink)) {
+            *newest = (shortcut.sink, shortcut.format);
+        }
+        mark(chunk, head.level, time_ns);
+        true
+    }
+
     /// Returns whether all parts of the record were available.
+    #[inline(never)]
     fn render(
         &mut self,
         definitions: &impl Definitions,
@@ -132,7 +200,7 @@ impl Renderer {
             }
             return true;
         }
-        let Self { sites, routes, formats, newest_format, max_bytes } = self;
+        let Self { sites, routes, formats, newest_format, max_bytes, shortcuts } = self;
         let Some(route) = by_id(routes, Table::Routes, head.route, || {
             RouteDefinition::decode(definitions.definition(Table::Routes, head.route)?)
         }) else {
@@ -153,10 +221,9 @@ impl Renderer {
             values: Values::new(peeked.values),
         };
         let mut room = max_bytes.unwrap_or(usize::MAX);
-        for target in &route.targets {
-            if head.level < target.min_level {
-                continue;
-            }
+        let mut targets = route.targets.iter().filter(|target| head.level >= target.min_level);
+        let is_only_one = targets.next().is_some() && targets.next().is_none();
+        for target in route.targets.iter().filter(|target| head.level >= target.min_level) {
             let compiled = by_id(formats, Table::Formats, target.format, || {
                 let spec = FormatSpec::decode(definitions.definition(Table::Formats, target.format)?)?;
                 Some(Compiled { format: Format::compile(&spec).ok()?, state: RenderState::default() })
@@ -185,6 +252,16 @@ impl Renderer {
                 chunk.bytes.shrink_to_fit();
                 whole = false;
                 continue;
+            }
+            if is_only_one
+                && max_bytes.is_none()
+                && head.flags == 0
+                && let Some(program) = compiled.state.program_of(&view)
+            {
+                shortcuts.resize(SHORTCUTS, Shortcut::default());
+                let Head { site, route, level, .. } = head;
+                let (sink, format) = (target.sink, target.format);
+                shortcuts[Shortcut::place(head)] = Shortcut { site, route, level, sink, format, program };
             }
             // A record that cannot be rendered completely is written as far as possible, with a marker. So no record is
             // silently missing.
@@ -241,7 +318,19 @@ pub fn blob_number(peeked: &PeekedRecord<'_>) -> Option<u64> {
 /// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
+/// Seconds since the epoch, rounded down.
+#[inline]
+fn whole_seconds(time_ns: i64) -> i64 {
+    const NANOSECONDS: u64 = 1_000_000_000;
+    // A division of numbers without a sign takes half of the instructions.
+    match u64::try_from(time_ns) {
+        Ok(time_ns) => (time_ns / NANOSECONDS) as i64,
+        Err(_) => time_ns.div_euclid(NANOSECONDS as i64),
+    }
+}
+
 /// Ends a record in a chunk: adds the record's mark and counts the record.
+#[inline]
 fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
     let class = level_class(level);
     chunk.counts[class] += 1;
@@ -249,6 +338,6 @@ fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
         end: chunk.bytes.len() as u32,
         level,
         class: class as u16,
-        seconds: time_ns.div_euclid(1_000_000_000),
+        seconds: whole_seconds(time_ns),
     });
 }

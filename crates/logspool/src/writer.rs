@@ -21,13 +21,14 @@
 //! - `syncing.rs`: durability of batches;
 //! - `spooling.rs`: the side of the spool's thread;
 //! - `closing.rs`: the end of a sink;
-//! - `entries.rs`: the queue itself, in all places where chunks are stored.
+//! - `entries.rs`: the queue itself, in all places where chunks are stored; `spare_chunks.rs`: written chunks to reuse.
 
 mod closing;
 mod delivery;
 mod entries;
 mod outlet;
 mod sink_spool;
+mod spare_chunks;
 mod spool_state;
 mod spooling;
 mod syncing;
@@ -71,7 +72,7 @@ const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 /// callers do not notice the delay. Halving it would spill on a busy disk; doubling it lengthens the longest call of a
 /// burst.
 const SPILL_AFTER_NS: u64 = 500_000;
-/// Lane space for [`SPILL_AFTER_NS`] and [`LAG_NS`]. Lane space is counted, not lines: the lines of a full lane may be
+/// Lane space for [`SPILL_AFTER_NS`], [`LAG_NS`] and [`LONG_QUEUE_LAG_NS`]. Lane space is counted, not lines: the lines of a full lane may be
 /// as short as a tenth of their records.
 ///
 /// Chosen: a quarter of the smallest lane. Halving it spills for a few records; doubling it leaves a small lane full
@@ -82,9 +83,16 @@ const SPILL_ABOVE_BYTES: usize = 8 * 1024;
 /// writer works. Until the chunk is written it occupies lane space, and the earlier chunks delay its write. Such a
 /// writer may be slow although each of its writes is short: a pipe takes a chunk in pieces of 4 KiB.
 ///
-/// Chosen: a lane at 200,000 records a second fills in 13 ms. A writer that has nearly caught up writes a chunk in less
-/// time than that.
-const LAG_NS: u64 = 1_000_000;
+/// Chosen: a lane at 200,000 records a second fills in 13 ms. With 1 ms, a writer that had no processor for a moment was
+/// left behind for the rest of a burst: writing a chunk to a file and reading it again took longer than making one.
+const LAG_NS: u64 = 5_000_000;
+
+/// Replaces [`LAG_NS`] if more than [`LONG_QUEUE`] chunks are queued: an ordinary sink has been stalled, and a chunk
+/// waits until all of them are written.
+const LONG_QUEUE_LAG_NS: u64 = 1_000_000;
+
+/// Chosen: twice the chunks that the heap holds. A writer that is only slow has fewer before it.
+const LONG_QUEUE: u64 = 16;
 
 /// Lane space of unconfirmed batches on the heap from which on they are spilled. They occupy it until they are
 /// confirmed or spilled.
@@ -197,7 +205,13 @@ impl Outlet {
 
     /// Returns a chunk to fill. It has reused buffers if there are any.
     pub fn spare_chunk(&self) -> Chunk {
-        self.lock().spare.pop().unwrap_or_default()
+        self.lock().spare_chunks.take()
+    }
+
+    /// Frees the buffers that are kept for the next chunks.
+    pub fn drop_spare_chunks(&self) {
+        let chunks = std::mem::take(&mut self.lock().spare_chunks);
+        drop(chunks);
     }
 
     /// Queues a chunk of a batch whose records occupy `lane_bytes` in the lanes. Returns whether a writer thread must be
@@ -278,19 +292,21 @@ impl Outlet {
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
         let is_stuck = pressing || stands || late;
+        let lag = if state.entries.len() > LONG_QUEUE { LONG_QUEUE_LAG_NS } else { LAG_NS };
         let is_behind = !self.confirms
             && lane_bytes >= SPILL_ABOVE_BYTES
             && state.entries.len() > 1
-            && now.saturating_sub(oldest) > LAG_NS;
+            && now.saturating_sub(oldest) > lag;
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let OutletState { entries, overflow, .. } = &mut *state;
-        entries.store(|chunk| {
+        let OutletState { entries, overflow, spare_chunks, .. } = &mut *state;
+        let store = |chunk: &Chunk| {
             let place = overflow.append(chunk).ok()?;
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
-        });
+        };
+        entries.store(store, |chunk| spare_chunks.put(chunk));
         self.publish_fronts(&mut state);
         if !is_stuck {
             return if state.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
@@ -381,15 +397,30 @@ mod tests {
     fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
         let outlet = outlet();
         let stalled = monotonic_ns();
-        (1..=3).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
+        let stored = LONG_QUEUE + 1;
+        (1..=stored).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink accepts records again: the writer has finished the first chunk, and two more chunks precede the next
-        // one.
+        // The sink accepts records again: the writer has finished the first chunk, and the others precede the next one.
+        outlet.finish(0, None);
+        let now = monotonic_ns();
+        push(&outlet, stored + 1, SPILL_ABOVE_BYTES, now);
+        assert_eq!((Capacity::Free, stored + 1), (outlet.spill_queued(now), outlet.unspilled_batch()));
+
+        assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LONG_QUEUE_LAG_NS));
+        assert_eq!(NONE, outlet.unspilled_batch());
+    }
+
+    #[test]
+    fn a_chunk_that_follows_few_stored_ones_is_left_to_the_writer() {
+        let outlet = outlet();
+        let stalled = monotonic_ns();
+        (1..=3).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
+        assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         outlet.finish(0, None);
         let now = monotonic_ns();
         push(&outlet, 4, SPILL_ABOVE_BYTES, now);
-        assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now), outlet.unspilled_batch()));
+        assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now + 2 * LONG_QUEUE_LAG_NS), outlet.unspilled_batch()));
 
         assert_eq!(Capacity::Free, outlet.spill_queued(now + 2 * LAG_NS));
         assert_eq!(NONE, outlet.unspilled_batch());

@@ -48,7 +48,7 @@ def test_a_pattern_shows_key_values(run_cpp, tmp_path):
     form = '{"pattern": "{level} {message} <{fields}> {fields.user}", "level_words": "letter"}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "keys", form)
 
-    assert "I by Ana <user=Ana n=3 yes=True> Ana" == lines[0]
+    assert "I by Ana <user=Ana n=3 yes=true> Ana" == lines[0]
 
 
 def test_rate_limits_let_their_share_pass(run_cpp, tmp_path):

@@ -70,6 +70,10 @@ int main(int argc, char **argv) {
     info.type_count = 1;
     info.message = "took {:.3d} ms";
     SHOW_ID("bad template", logspool_site(&info));
+    info.types = NULL;
+    info.message = "took {:.3f ms";
+    SHOW_ID("bad template without types", logspool_site(&info));
+    info.types = types;
     info.message = "n {}";
     types[0] = LOGSPOOL_ARG_INT;
     site = logspool_site(&info);

@@ -35,8 +35,31 @@ type
     length*: uint32
     value*: ArgValue
 
+  View* {.importc: "struct logspool_view", header: "logspool.h", bycopy.} = object
+    version*, flags*: uint32
+    pipeline*, turn*: uint64
+    turnWord* {.importc: "turn_word".}: ptr uint64
+    headWord* {.importc: "head_word".}: ptr uint64
+    busyWord* {.importc: "busy_word".}: ptr uint32
+    ring*: ptr UncheckedArray[uint8]
+    start*, bytes*, head*, limit*: uint64
+    wakeAt* {.importc: "wake_at".}: uint64
+    clock*, thread*: uint32
+
+  Head* {.importc: "struct logspool_head", header: "logspool.h", bycopy.} = object
+    length*, site*, route*: uint32
+    level*, flags*: uint16
+    ticks*: uint64
+
+  Handle* {.importc: "struct logspool_handle", header: "logspool.h", bycopy.} = object
+    ids*: uint64
+    level*, needs*: uint32
+
 const
   ok* = 0.cint
+  viewVersion* = 1'u32
+  flagFiller* = 2'u16
+  clockTsc* = 2'u32
   argBool* = 2'u32
   argInt* = 4'u32
   argText* = 6'u32
@@ -54,3 +77,7 @@ proc emitText*(logger: Id, level: uint16, text: cstring, length: csize_t, file: 
   function: cstring): cint {.importc: "logspool_text", header: "logspool.h".}
 proc flush*(seconds: cdouble): cint {.importc: "logspool_flush", header: "logspool.h".}
 proc lastError*(): cstring {.importc: "logspool_last_error", header: "logspool.h".}
+proc laneView*(): ptr View {.importc: "logspool_lane_view", header: "logspool.h".}
+proc loggerHandle*(logger: Id): ptr Handle {.importc: "logspool_logger_handle", header: "logspool.h".}
+proc siteHandle*(site: Id): ptr Handle {.importc: "logspool_site_handle", header: "logspool.h".}
+proc wake*(level: uint16) {.importc: "logspool_wake", header: "logspool.h".}

@@ -43,12 +43,17 @@ pub fn in_order<'a>(
         enqueue(&mut order, index, share);
     }
     while let Some(Reverse((_, _, index))) = order.pop() {
-        let next = order.peek().map(|Reverse((ticks, incarnation, _))| (*ticks, *incarnation));
         let share = &mut shares[index];
+        // The last stamp at which a record of this lane comes before the next one of the other lanes.
+        let last = match order.peek() {
+            None => cut,
+            Some(Reverse((ticks, incarnation, _))) if share.incarnation <= *incarnation => cut.min(*ticks),
+            // This lane's record was the earliest, so the other one has a later stamp.
+            Some(Reverse((ticks, _, _))) => cut.min(ticks.saturating_sub(1)),
+        };
         // Takes a run: all records of this lane until another lane has an earlier one.
         while let Some(peeked) = share.reader.peek() {
-            let stamp = peeked.head.ticks;
-            if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {
+            if peeked.head.ticks > last {
                 break;
             }
             let flow = take(share.lane, peeked);

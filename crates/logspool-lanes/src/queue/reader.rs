@@ -63,7 +63,7 @@ impl<'a> LaneReader<'a> {
             return None;
         }
         let (first_bytes, second_bytes) = (first.len() as u64, second.len() as u64);
-        let place = ReadPosition { first_bytes, second_bytes, switch, position: from, head: to, unread: 0 };
+        let place = ReadPosition::new(first_bytes, second_bytes, switch, from, to);
         Some(Self { first: first.as_ptr(), second: second.as_ptr(), place, rings: PhantomData })
     }
 

@@ -162,9 +162,33 @@ pub struct ReadPosition {
     pub head: u64,
     /// Bytes that were skipped because they are not a valid record.
     pub unread: u64,
+    /// The part of a ring that holds the position.
+    stretch: Stretch,
+}
+
+/// Positions that follow each other in the memory of one ring.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    ring: Ring,
+    /// Position of the first byte of the ring.
+    origin: u64,
+    /// Position after the last byte of the stretch. 0: the stretch is not looked up yet.
+    end: u64,
+    /// Whether the stretch ends with its ring.
+    is_to_ring_end: bool,
+}
+
+impl Stretch {
+    const UNKNOWN: Self = Self { ring: Ring::First, origin: 0, end: 0, is_to_ring_end: false };
 }
 
 impl ReadPosition {
+    /// A reader of rings of these lengths, with the second one from position `switch` on, that reads from `position` to
+    /// `head`.
+    pub const fn new(first_bytes: u64, second_bytes: u64, switch: u64, position: u64, head: u64) -> Self {
+        Self { first_bytes, second_bytes, switch, position, head, unread: 0, stretch: Stretch::UNKNOWN }
+    }
+
     /// Finds the position after the batched records of a lane. Also returns the offsets of its two rings in the
     /// segment, 0 for a missing ring. `None`: no record is published after the batched ones.
     pub fn look_up(lane: &LaneHead) -> Option<(Self, [u64; 2])> {
@@ -181,7 +205,7 @@ impl ReadPosition {
             (lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
         };
         let bytes = |(offset, bytes): (u64, u64)| if offset == 0 { 0 } else { bytes };
-        let place = Self { first_bytes: bytes(first), second_bytes: bytes(second), switch, position, head, unread: 0 };
+        let place = Self::new(bytes(first), bytes(second), switch, position, head);
         Some((place, [first.0, second.0]))
     }
 
@@ -191,26 +215,22 @@ impl ReadPosition {
     #[inline]
     pub fn peek(&mut self, read: impl Fn(Ring, u64) -> Head) -> Option<(Ring, u64, Head)> {
         loop {
-            if self.position >= self.head {
+            if self.position >= self.stretch.end && !self.look_up_stretch() {
                 return None;
             }
-            let (ring, start, bytes, end) = if self.position < self.switch {
-                (Ring::First, 0, self.first_bytes, self.switch.min(self.head))
-            } else {
-                (Ring::Second, self.switch, self.second_bytes, self.head)
-            };
-            if bytes == 0 {
+            let Stretch { ring, origin, end, is_to_ring_end } = self.stretch;
+            let left = end - self.position;
+            if left < HEAD_BYTES as u64 {
+                if is_to_ring_end {
+                    self.position = end;
+                    continue;
+                }
                 return self.stop_reading();
             }
-            let offset = (self.position - start) & (bytes - 1);
-            let to_end = bytes - offset;
-            if to_end < HEAD_BYTES as u64 {
-                self.position += to_end;
-                continue;
-            }
+            let offset = self.position - origin;
             let head = read(ring, offset);
             let step = advance(head.len as usize) as u64;
-            if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
+            if (head.len as usize) < HEAD_BYTES || step > left {
                 // These bytes are not a valid record, so the remaining bytes of this lane cannot be read. This never
                 // happens while the lane's code is the only writer. The loss shows as a difference of positions.
                 return self.stop_reading();
@@ -221,6 +241,28 @@ impl ReadPosition {
             }
             return Some((ring, offset, head));
         }
+    }
+
+    /// Finds the stretch that begins at the position. Returns false if there is no record.
+    #[inline(never)]
+    fn look_up_stretch(&mut self) -> bool {
+        if self.position >= self.head {
+            return false;
+        }
+        let (ring, start, bytes, end) = if self.position < self.switch {
+            (Ring::First, 0, self.first_bytes, self.switch.min(self.head))
+        } else {
+            (Ring::Second, self.switch, self.second_bytes, self.head)
+        };
+        if bytes == 0 {
+            self.stop_reading::<()>();
+            return false;
+        }
+        let offset = (self.position - start) & (bytes - 1);
+        let ring_end = self.position + (bytes - offset);
+        self.stretch =
+            Stretch { ring, origin: self.position - offset, end: ring_end.min(end), is_to_ring_end: ring_end <= end };
+        true
     }
 
     #[cold]

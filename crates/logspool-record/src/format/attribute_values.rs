@@ -41,6 +41,7 @@ impl AttributeValues {
             Attribute::LevelName => self.push_level_name(record.level, out),
             Attribute::Line => push_unsigned(out, u64::from(record.line())),
             Attribute::FileName => out.extend_from_slice(record.filename().as_bytes()),
+            Attribute::Field(_) => push_str(out, record.in_its_language(self.get(attribute, record)?)),
             attribute => push_str(out, self.get(attribute, record)?),
         }
         Ok(())

@@ -43,6 +43,25 @@ pub fn check(grammar: Grammar, template: &str, arguments: &[TypedArgument<'_>]) 
     }
 }
 
+/// Checks that `template` fits its grammar, where the types of its arguments are not known.
+///
+/// A template of `%` always fits: without arguments it is a text.
+///
+/// # Errors
+///
+/// [`FormatError`] with the first place that does not fit.
+pub fn check_grammar(grammar: Grammar, template: &str) -> Result<(), FormatError> {
+    let grammar = match grammar {
+        Grammar::Plain | Grammar::Percent => return Ok(()),
+        Grammar::Fmt => BracedGrammar::Fmt,
+        Grammar::Rust => BracedGrammar::Rust,
+    };
+    match BracedTemplate::parse(grammar, template).parts() {
+        (_, Some(error)) => Err(error.clone()),
+        (_, None) => Ok(()),
+    }
+}
+
 fn check_percent(template: &str, arguments: &[TypedArgument<'_>]) -> Result<(), FormatError> {
     if arguments.is_empty() {
         return Ok(());

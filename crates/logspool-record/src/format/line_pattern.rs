@@ -188,7 +188,9 @@ impl LinePattern {
                 record.thread_name.into_iter().for_each(|name| out.extend_from_slice(name.as_bytes()));
             }
             PatternPart::Process => values.process_id.into_iter().for_each(|id| push_signed(out, id.into())),
-            PatternPart::Field(name) => record.field(name).into_iter().for_each(|value| push_str(out, value)),
+            PatternPart::Field(name) => {
+                record.field(name).into_iter().for_each(|value| push_str(out, record.in_its_language(value)));
+            }
             PatternPart::Fields => push_fields(record, out),
             PatternPart::File | PatternPart::Path | PatternPart::Line | PatternPart::Function
                 if record.site().is_none() => {}
@@ -236,7 +238,7 @@ fn push_fields(record: &ParsedRecord<'_>, out: &mut Vec<u8>) {
             {
                 json_text::push_string(out, text, false);
             }
-            value => push_str(out, value),
+            value => push_str(out, record.in_its_language(value)),
         }
     }
 }
@@ -339,7 +341,7 @@ impl LevelWords {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CompiledSite, Format, RecordView};
+    use super::super::{CompiledSite, Format, RecordView, Style};
     use super::*;
     use crate::definition::{Grammar, SiteDefinition, Zone};
     use crate::record::{Encoder, Values, tag};
@@ -391,6 +393,16 @@ mod tests {
         ] {
             assert_eq!(expected, line(&spec(pattern), 1_000_000_000_012_345_678, &record()), "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_bool_is_shown_in_the_language_of_its_site() {
+        let mut encoder = Encoder::new();
+        encoder.field("ok").bool(true).int(5);
+
+        assert_eq!("ok=true true did 5\n", line(&spec("{fields} {fields.ok} {message}"), 0, &encoder));
+        let template = FormatSpec::text(Style::Percent, "%(ok)s %(message)s");
+        assert_eq!("true did 5\n", line(&template, 0, &encoder));
     }
 
     #[test]

@@ -31,14 +31,29 @@ pub(super) enum ArgumentForm {
     Fixed(usize),
 }
 
+/// Identifies a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProgramKey {
+    pub(super) place: usize,
+    pub(super) serial: u64,
+}
+
 /// One piece of a line.
 #[derive(Debug, Clone)]
 pub(super) enum LinePiece {
     Constant(PaddedText),
-    Time,
+    /// The time and constants around it, and their joined text for the newest time.
+    Timed(Vec<TimedPart>, PaddedText),
     Argument(ArgumentForm),
     /// The message that the record contains.
     Message,
+}
+
+/// A part of the text around the time.
+#[derive(Debug, Clone)]
+pub(super) enum TimedPart {
+    Constant(Vec<u8>),
+    Time,
 }
 
 /// The pieces of the lines of one site, level and logger.
@@ -46,6 +61,8 @@ pub(super) enum LinePiece {
 pub(super) struct LineProgram {
     /// `None`: the place is empty.
     pub(super) site: Option<u64>,
+    /// A unique number of each program; 0 at an empty place.
+    pub(super) serial: u64,
     pub(super) level: u16,
     pub(super) logger: String,
     /// Empty: lines of this site cannot be rendered by a program.
@@ -54,6 +71,8 @@ pub(super) struct LineProgram {
     pub(super) bytes: usize,
     /// Number of places that show the time.
     pub(super) times: usize,
+    /// Number of the time whose text the pieces have. `u64::MAX`: they have none yet.
+    pub(super) joined: u64,
     pub(super) misses: u8,
 }
 
@@ -68,7 +87,19 @@ pub(super) struct ProgramCache {
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptTime {
     pub(super) valid: Range<i64>,
-    pub(super) text: PaddedText,
+    pub(super) text: Vec<u8>,
+    /// Changes with the text. 0: there was no text yet.
+    pub(super) number: u64,
+}
+
+impl KeptTime {
+    /// Replaces the text with the one that `make` appends.
+    #[cold]
+    pub(super) fn set(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
+        self.text.clear();
+        make(&mut self.text);
+        self.number += 1;
+    }
 }
 
 impl ProgramCache {
@@ -84,23 +115,40 @@ impl ProgramCache {
 }
 
 impl LineProgram {
+    /// Joins the text of the time with the constants around it.
+    #[cold]
+    fn join(&mut self, time: &KeptTime) {
+        for piece in &mut self.pieces {
+            if let LinePiece::Timed(parts, joined) = piece {
+                joined.set(|text| {
+                    for part in parts {
+                        text.extend_from_slice(match part {
+                            TimedPart::Constant(constant) => constant,
+                            TimedPart::Time => &time.text,
+                        });
+                    }
+                });
+            }
+        }
+        self.joined = time.number;
+    }
+
     /// Appends the line of a record with these values. Returns false if the values are not those that the program
     /// renders; nothing is written then.
     #[inline]
-    pub(super) fn run(&self, time: &PaddedText, values: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn run(&mut self, time: &KeptTime, values: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.times > 0 && self.joined != time.number {
+            self.join(time);
+        }
         // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
-        let mut line = RawLine::new(out, self.bytes + self.times * time.len() + values.len());
+        let mut line = RawLine::new(out, self.bytes + self.times * time.text.len() + values.len());
         let mut rest = values;
         for piece in &self.pieces {
             // SAFETY: the room is the sum of the most bytes of all pieces. A number has `raw_line::NUMBER_BYTES` of it.
             let written = unsafe {
                 match piece {
-                    LinePiece::Constant(text) => {
+                    LinePiece::Constant(text) | LinePiece::Timed(_, text) => {
                         line.padded(text);
-                        continue;
-                    }
-                    LinePiece::Time => {
-                        line.padded(time);
                         continue;
                     }
                     LinePiece::Argument(ArgumentForm::Fixed(decimals)) => push_fixed(&mut line, &mut rest, *decimals),
@@ -125,7 +173,7 @@ impl LineProgram {
 /// The line has room for the values and for a number.
 #[inline]
 unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) -> Option<()> {
-    let number = f64::from_ne_bytes(take_payload(rest, tag::FLOAT)?);
+    let number = f64::from_ne_bytes(take_word(rest, tag::FLOAT)?);
     if !number.is_finite() {
         return None;
     }
@@ -141,7 +189,7 @@ unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) 
 #[inline]
 unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm) -> Option<()> {
     if *rest.first()? == tag::INT {
-        let number = i64::from_ne_bytes(take_payload(rest, tag::INT)?);
+        let number = i64::from_ne_bytes(take_word(rest, tag::INT)?);
         // SAFETY: the caller guarantees the room.
         unsafe { line.integer(number) };
         return Some(());
@@ -158,9 +206,12 @@ unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentFor
 /// The line has room for the values.
 #[inline]
 unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8) -> Option<()> {
-    let len = u32::from_ne_bytes(take_payload(rest, tag)?) as usize;
-    let text = *rest;
-    let (own, after) = text.split_at_checked(len)?;
+    let ([first, len @ ..], text) = rest.split_first_chunk::<5>()?;
+    let len = u32::from_ne_bytes(*len) as usize;
+    if *first != tag || len > text.len() {
+        return None;
+    }
+    let (own, after) = text.split_at(len);
     if !is_short_ascii(text, len) {
         std::str::from_utf8(own).ok()?;
     }
@@ -179,14 +230,13 @@ fn is_short_ascii(text: &[u8], len: usize) -> bool {
     (1..=16).contains(&len) && (block << (8 * (16 - len))) & 0x8080_8080_8080_8080_8080_8080_8080_8080 == 0
 }
 
-/// Takes a tag and the payload after it. `None`: another tag, or too few bytes.
+/// Takes a tag and the eight bytes after it. `None`: another tag, or too few bytes.
 #[inline]
-fn take_payload<const N: usize>(rest: &mut &[u8], tag: u8) -> Option<[u8; N]> {
-    let (first, after) = rest.split_first()?;
-    let (payload, after) = after.split_first_chunk::<N>()?;
+fn take_word(rest: &mut &[u8], tag: u8) -> Option<[u8; 8]> {
+    let ([first, word @ ..], after) = rest.split_first_chunk::<9>()?;
     if *first != tag {
         return None;
     }
     *rest = after;
-    Some(*payload)
+    Some(*word)
 }

@@ -64,12 +64,13 @@ mod wide_integer;
 
 pub use argument_type::{ArgumentType, TypedArgument};
 pub use braced::BracedTemplate;
-pub use check::check;
+pub use check::{check, check_grammar};
 pub use compile::Format;
 pub use directive::{ArgumentKind, Conversion, Directive, Flags, RenderedBy, WidthOrPrecision};
 pub use float::{Case, Notation};
 pub use json_text::push_string as push_json_string;
 pub use line_pattern::{LevelWords, pattern_error};
+pub use line_program::ProgramKey;
 pub use malformed::Malformed;
 pub use moment::{RecordTimes, push_isoformat};
 pub use needs::{Need, Needs};

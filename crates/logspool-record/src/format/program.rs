@@ -5,17 +5,19 @@
 //! line is reserved once, and the text of the time is kept as long as it is the same.
 //!
 //! A program renders only records without context entries, whose arguments have the frequent types. For every other
-//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one ((`line.rs`). Both ways
+//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one (`line.rs`). Both ways
 //! write the same bytes. Every grammar compiles to the same pieces.
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
-use super::line_program::{ArgumentForm, LinePiece, LineProgram, MAX_MISSES, PLACES, ProgramCache};
+use super::line_program::{
+    ArgumentForm, LinePiece, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey, TimedPart,
+};
 use super::pattern::{AttributeStyle, Piece};
 use super::raw_line::{MAX_DECIMALS, NUMBER_BYTES, PaddedText};
 use super::render_state::RenderState;
 use super::template::SiteTemplate;
-use super::view::{ParsedRecord, RecordView};
+use super::view::{ParsedRecord, RecordView, next_serial};
 use crate::record::tag;
 
 /// Maximum constant bytes of a program. Longer ones are not kept.
@@ -27,34 +29,63 @@ impl Format {
     /// Renders a record by its program. Returns false if the record needs the general way; nothing is written then.
     #[inline]
     pub(super) fn render_program(&self, record: &RecordView<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
-        let first = record.values.rest().first().copied().unwrap_or(0);
-        if first >= tag::CONTEXT && first != tag::MESSAGE {
+        let Body::Text(pieces, end) = &self.body else { return false };
+        let values = record.values.rest();
+        if needs_general_way(values) {
             return false;
         }
-        let Body::Text(pieces, end) = &self.body else { return false };
         if state.programs.places.is_empty() {
             state.programs.places.resize_with(PLACES, LineProgram::default);
         }
-        let site = record.site.map_or(0, |site| site.serial());
-        let place = site.wrapping_add(31 * u64::from(record.level)) as usize % PLACES;
+        let place = place_of(record);
         let known = &state.programs.places[place];
-        if known.site != Some(site) || known.level != record.level || known.logger != record.logger {
+        if !known.is_for(record) {
             let program = self.compile_program(pieces, end, record, state);
-            state.programs.places[place] = LineProgram { site: Some(site), ..program };
+            state.programs.places[place] =
+                LineProgram { site: Some(site_of(record)), serial: next_serial(), ..program };
         }
-        let RenderState { programs: ProgramCache { places, time }, asctime: seconds, .. } = state;
-        let program = &mut places[place];
-        if program.pieces.is_empty() || program.misses >= MAX_MISSES {
+        let key = ProgramKey { place, serial: state.programs.places[place].serial };
+        self.render_by_program(key, record.time_ns, values, state, out)
+    }
+
+    /// Renders another record of the site, level and logger of a program. Returns false if the record needs
+    /// [`render`](Self::render), or if the format no longer has the program; nothing is written then.
+    ///
+    /// Always use a `state` with the same format.
+    #[inline]
+    pub fn render_again(
+        &self,
+        key: ProgramKey,
+        time_ns: i64,
+        values: &[u8],
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        state.follow_zone();
+        !needs_general_way(values) && self.render_by_program(key, time_ns, values, state, out)
+    }
+
+    #[inline]
+    fn render_by_program(
+        &self,
+        key: ProgramKey,
+        time_ns: i64,
+        values: &[u8],
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let RenderState { programs: ProgramCache { places, time, .. }, asctime: seconds, .. } = state;
+        let Some(program) = places.get_mut(key.place).filter(|program| program.is_usable(key.serial)) else {
             return false;
-        }
+        };
         if program.times > 0
-            && !time.valid.contains(&record.time_ns)
+            && !time.valid.contains(&time_ns)
             && let Some(asctime) = &self.values.asctime
         {
-            time.text.set(|text| asctime.push(record.time_ns, self.values.clock, seconds, text));
-            time.valid = asctime.same_text_around(record.time_ns);
+            time.set(|text| asctime.push(time_ns, self.values.clock, seconds, text));
+            time.valid = asctime.same_text_around(time_ns);
         }
-        let rendered = program.run(&time.text, record.values.rest(), out);
+        let rendered = program.run(time, values, out);
         program.misses += u8::from(!rendered);
         rendered
     }
@@ -80,7 +111,7 @@ impl Format {
                     compiler.add_message(record)
                 }
                 Piece::Show(Attribute::AscTime, AttributeStyle::Plain | AttributeStyle::Formatted) => {
-                    compiler.add(LinePiece::Time);
+                    compiler.add_time();
                     true
                 }
                 Piece::Show(attribute, show) => {
@@ -97,6 +128,44 @@ impl Format {
     }
 }
 
+impl RenderState {
+    /// The program of the site, level and logger of a record, if there is one that renders such records.
+    pub fn program_of(&self, record: &RecordView<'_>) -> Option<ProgramKey> {
+        let place = place_of(record);
+        let program = self.programs.places.get(place).filter(|program| program.is_for(record))?;
+        program.is_usable(program.serial).then_some(ProgramKey { place, serial: program.serial })
+    }
+}
+
+impl LineProgram {
+    #[inline]
+    fn is_for(&self, record: &RecordView<'_>) -> bool {
+        self.site == Some(site_of(record)) && self.level == record.level && self.logger == record.logger
+    }
+
+    /// Whether this is the program with this number, and it renders records.
+    #[inline]
+    fn is_usable(&self, serial: u64) -> bool {
+        self.serial == serial && !self.pieces.is_empty() && self.misses < MAX_MISSES
+    }
+}
+
+/// Whether the values begin with an entry that programs do not render.
+#[inline]
+fn needs_general_way(values: &[u8]) -> bool {
+    values.first().is_some_and(|first| *first >= tag::CONTEXT && *first != tag::MESSAGE)
+}
+
+#[inline]
+fn site_of(record: &RecordView<'_>) -> u64 {
+    record.site.map_or(0, |site| site.serial())
+}
+
+#[inline]
+fn place_of(record: &RecordView<'_>) -> usize {
+    site_of(record).wrapping_add(31 * u64::from(record.level)) as usize % PLACES
+}
+
 #[derive(Debug, Default)]
 struct ProgramCompiler {
     pieces: Vec<LinePiece>,
@@ -111,13 +180,30 @@ impl ProgramCompiler {
         self.pieces.push(piece);
     }
 
+    fn add_time(&mut self) {
+        let before = std::mem::take(&mut self.constant);
+        self.constant_bytes += before.len();
+        if !matches!(self.pieces.last(), Some(LinePiece::Timed(..))) {
+            self.pieces.push(LinePiece::Timed(Vec::new(), PaddedText::default()));
+        }
+        if let Some(LinePiece::Timed(parts, _)) = self.pieces.last_mut() {
+            parts.push(TimedPart::Constant(before));
+            parts.push(TimedPart::Time);
+        }
+    }
+
     fn end_constant(&mut self) {
         if self.constant.is_empty() {
             return;
         }
         self.constant_bytes += self.constant.len();
+        let constant = std::mem::take(&mut self.constant);
+        if let Some(LinePiece::Timed(parts, _)) = self.pieces.last_mut() {
+            parts.push(TimedPart::Constant(constant));
+            return;
+        }
         let mut text = PaddedText::default();
-        text.set(|bytes| bytes.append(&mut self.constant));
+        text.set(|bytes| bytes.extend_from_slice(&constant));
         self.pieces.push(LinePiece::Constant(text));
     }
 
@@ -174,8 +260,13 @@ impl ProgramCompiler {
         }
         let count = |is_one: fn(&LinePiece) -> bool| self.pieces.iter().filter(|piece| is_one(piece)).count();
         let arguments = count(|piece| matches!(piece, LinePiece::Argument(_)));
-        program.times = count(|piece| matches!(piece, LinePiece::Time));
+        let times = |piece: &LinePiece| match piece {
+            LinePiece::Timed(parts, _) => parts.iter().filter(|part| matches!(part, TimedPart::Time)).count(),
+            _ => 0,
+        };
+        program.times = self.pieces.iter().map(times).sum();
         program.bytes = self.constant_bytes + arguments * NUMBER_BYTES;
+        program.joined = u64::MAX;
         program.pieces = self.pieces;
     }
 }

@@ -41,14 +41,6 @@ impl PaddedText {
         self.len = self.bytes.len();
         self.bytes.resize(self.len + BLOCK, 0);
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
 }
 
 /// Reserved room at the end of a vector, and the place in it where the next piece is written.
@@ -95,8 +87,11 @@ impl<'a> RawLine<'a> {
     pub(super) unsafe fn padded(&mut self, text: &PaddedText) {
         // SAFETY: after the text there are `BLOCK` readable bytes, and after the room `BLOCK` writable ones.
         unsafe {
-            if text.len <= BLOCK {
+            if text.len <= 2 * BLOCK {
                 self.at.copy_from_nonoverlapping(text.bytes.as_ptr(), BLOCK);
+                if text.len > BLOCK {
+                    self.at.add(BLOCK).copy_from_nonoverlapping(text.bytes.as_ptr().add(BLOCK), BLOCK);
+                }
             } else {
                 self.at.copy_from_nonoverlapping(text.bytes.as_ptr(), text.len);
             }
@@ -129,13 +124,14 @@ impl<'a> RawLine<'a> {
     /// The room has [`NUMBER_BYTES`] bytes left.
     #[inline]
     pub(super) unsafe fn integer(&mut self, value: i64) {
-        let mut digits = Digits::new();
-        digits.push_whole(value.unsigned_abs());
-        if value < 0 {
-            digits.push(b'-');
+        let magnitude = value.unsigned_abs();
+        let bytes = usize::from(value < 0) + digit_count(magnitude);
+        // SAFETY: the caller guarantees the room for a number. The sign is overwritten if there is none.
+        unsafe {
+            self.at.write(b'-');
+            DigitsBefore(self.at.add(bytes)).whole(magnitude);
+            self.advance(bytes);
         }
-        // SAFETY: the caller guarantees the room for a number.
-        unsafe { self.digits(&digits) }
     }
 
     /// Writes `scaled / 10^decimals` with `decimals` digits after the point, at most [`MAX_DECIMALS`].
@@ -145,37 +141,27 @@ impl<'a> RawLine<'a> {
     /// The room has [`NUMBER_BYTES`] bytes left.
     #[inline]
     pub(super) unsafe fn fixed(&mut self, negative: bool, mut scaled: u64, decimals: usize) {
-        let mut digits = Digits::new();
         let decimals = decimals.min(MAX_DECIMALS);
-        for _ in 0..decimals / 2 {
-            digits.push_pair(scaled % 100);
-            scaled /= 100;
-        }
-        if decimals % 2 == 1 {
-            digits.push(b'0' + (scaled % 10) as u8);
-            scaled /= 10;
-        }
-        if decimals > 0 {
-            digits.push(b'.');
-        }
-        digits.push_whole(scaled);
-        if negative {
-            digits.push(b'-');
-        }
-        // SAFETY: the caller guarantees the room for a number.
-        unsafe { self.digits(&digits) }
-    }
-
-    /// # Safety
-    ///
-    /// The room has [`NUMBER_BYTES`] bytes left.
-    #[inline]
-    unsafe fn digits(&mut self, digits: &Digits) {
-        // SAFETY: the digits begin before the last `BLOCK` bytes of their buffer; after the room there are `BLOCK`
-        // writable bytes.
+        let digits = digit_count(scaled).max(decimals + 1);
+        let bytes = usize::from(negative) + digits + usize::from(decimals > 0);
+        // SAFETY: the caller guarantees the room for a number, and all digits are inside `bytes`. The sign is
+        // overwritten if there is none.
         unsafe {
-            self.at.copy_from_nonoverlapping(digits.buffer.as_ptr().add(digits.at), BLOCK);
-            self.advance(NUMBER_BYTES - digits.at);
+            self.at.write(b'-');
+            let mut before = DigitsBefore(self.at.add(bytes));
+            for _ in 0..decimals / 2 {
+                before.pair(scaled % 100);
+                scaled /= 100;
+            }
+            if decimals % 2 == 1 {
+                before.byte(b'0' + (scaled % 10) as u8);
+                scaled /= 10;
+            }
+            if decimals > 0 {
+                before.byte(b'.');
+            }
+            before.whole(scaled);
+            self.advance(bytes);
         }
     }
 
@@ -189,41 +175,61 @@ impl<'a> RawLine<'a> {
     }
 }
 
-/// The digits of a number, written from the last one to the first one.
-struct Digits {
-    /// The number ends at [`NUMBER_BYTES`]. The bytes after it are there so that a block can be read.
-    buffer: [u8; NUMBER_BYTES + BLOCK],
-    at: usize,
+/// Number of decimal digits of a number.
+#[inline]
+fn digit_count(value: u64) -> usize {
+    value.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-impl Digits {
-    #[inline]
-    fn new() -> Self {
-        Self { buffer: [0; NUMBER_BYTES + BLOCK], at: NUMBER_BYTES }
-    }
+/// Writes the digits of a number from the last one to the first one, before a place.
+struct DigitsBefore(*mut u8);
 
+impl DigitsBefore {
+    /// # Safety
+    ///
+    /// The byte before the place may be written.
     #[inline]
-    fn push(&mut self, byte: u8) {
-        self.at -= 1;
-        self.buffer[self.at] = byte;
-    }
-
-    #[inline]
-    fn push_pair(&mut self, pair: u64) {
-        self.at -= 2;
-        self.buffer[self.at..self.at + 2].copy_from_slice(&PAIRS[pair as usize]);
-    }
-
-    #[inline]
-    fn push_whole(&mut self, mut value: u64) {
-        while value >= 100 {
-            self.push_pair(value % 100);
-            value /= 100;
+    unsafe fn byte(&mut self, byte: u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0 = self.0.sub(1);
+            self.0.write(byte);
         }
-        if value >= 10 {
-            self.push_pair(value);
-        } else {
-            self.push(b'0' + value as u8);
+    }
+
+    /// Writes two digits of a number below 100.
+    ///
+    /// # Safety
+    ///
+    /// The two bytes before the place may be written.
+    #[inline]
+    unsafe fn pair(&mut self, pair: u64) {
+        let pair = PAIRS[pair as usize];
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0 = self.0.sub(2);
+            self.0.cast::<[u8; 2]>().write_unaligned(pair);
+        }
+    }
+
+    /// Writes a number.
+    ///
+    /// # Safety
+    ///
+    /// As many bytes before the place as the number has digits may be written.
+    #[inline]
+    unsafe fn whole(&mut self, mut value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            while value >= 100 {
+                self.pair(value % 100);
+                value /= 100;
+            }
+            if value >= 10 {
+                self.pair(value);
+            } else {
+                self.byte(b'0' + value as u8);
+            }
         }
     }
 }
@@ -236,13 +242,16 @@ mod tests {
     fn pieces_follow_one_another() {
         let long = "x".repeat(100);
         let (mut short_text, mut long_text) = (PaddedText::default(), PaddedText::default());
+        let mut medium_text = PaddedText::default();
         short_text.set(|out| out.extend_from_slice(b"short "));
+        medium_text.set(|out| out.extend_from_slice(long[..BLOCK + 1].as_bytes()));
         long_text.set(|out| out.extend_from_slice(long.as_bytes()));
         let mut out = b"> ".to_vec();
-        let mut line = RawLine::new(&mut out, 6 + 100 + 10 + 6 * NUMBER_BYTES);
+        let mut line = RawLine::new(&mut out, 6 + BLOCK + 1 + 100 + 10 + 6 * NUMBER_BYTES);
         // SAFETY: the room is the sum of the pieces.
         unsafe {
             line.padded(&short_text);
+            line.padded(&medium_text);
             line.padded(&long_text);
             line.text(b"ten bytes.", 10);
             line.integer(i64::MIN);
@@ -253,8 +262,36 @@ mod tests {
             line.fixed(false, 1000, 0);
         }
         line.finish();
+        let medium = "x".repeat(BLOCK + 1);
         let numbers = "-92233720368547758080-184467440737095516.15-184.467440737095516150.0071000";
 
-        assert_eq!(format!("> short {long}ten bytes.{numbers}"), String::from_utf8(out).unwrap());
+        assert_eq!(format!("> short {medium}{long}ten bytes.{numbers}"), String::from_utf8(out).unwrap());
+    }
+
+    #[test]
+    fn numbers_have_the_digits_of_the_standard_library() {
+        let mut value = 1_u64;
+        for step in 0..2000 {
+            // Numbers of every length: a multiplicative generator, shifted.
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = value >> (step % 64);
+            let decimals = step % (MAX_DECIMALS + 1);
+            let mut out = Vec::new();
+            let mut line = RawLine::new(&mut out, 2 * NUMBER_BYTES + 1);
+            // SAFETY: the room is the sum of the pieces.
+            unsafe {
+                line.integer(number as i64);
+                line.text(b" ", 1);
+                line.fixed(step % 2 == 0, number, decimals);
+            }
+            line.finish();
+
+            let sign = if step % 2 == 0 { "-" } else { "" };
+            let digits = format!("{number:0width$}", width = decimals + 1);
+            let (whole, fraction) = digits.split_at(digits.len() - decimals);
+            let point = if decimals > 0 { "." } else { "" };
+            let expected = format!("{} {sign}{whole}{point}{fraction}", number as i64);
+            assert_eq!(expected, String::from_utf8(out).expect("ASCII"));
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::braced::named_values;
 use super::malformed::{MARKER, Malformed};
 use super::template::SiteTemplate;
-use crate::definition::SiteDefinition;
+use crate::definition::{Grammar, SiteDefinition};
 use crate::record::{Context, Entry, Value, Values, tag};
 
 /// Texts that stock logging shows when it finds no caller.
@@ -26,9 +26,14 @@ pub struct CompiledSite {
     module_end: usize,
 }
 
-/// The serial number of the next site. It is atomic because the collector and a recoverer may compile sites at the same
-/// time.
+/// The serial number of the next site or program. It is atomic because the collector and a recoverer may compile sites
+/// at the same time.
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// A number that no other site and no program has. Never 0.
+pub(super) fn next_serial() -> u64 {
+    NEXT_SERIAL.fetch_add(1, Ordering::Relaxed)
+}
 
 impl CompiledSite {
     /// Derives file name and module, and parses the template.
@@ -37,7 +42,7 @@ impl CompiledSite {
         let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
         let filename = &definition.file[filename_at..];
         let module_end = filename_at + stem_len(filename);
-        let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
+        let serial = next_serial();
         Self { serial, definition, template, filename_at, module_end }
     }
 
@@ -219,6 +224,16 @@ impl<'a> ParsedRecord<'a> {
     /// The extra field called `name`; the first one if there are several.
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         self.fields().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The value as a text shows it in the language of the call site: a bool of C++, Nim or Rust is `true`, not `True`.
+    #[inline]
+    pub(super) fn in_its_language<'v>(&self, value: Value<'v>) -> Value<'v> {
+        let Value::Bool(truth) = value else { return value };
+        match self.site().map(|site| site.definition.grammar) {
+            Some(Grammar::Fmt | Grammar::Rust) => Value::Rendered(if truth { "true" } else { "false" }),
+            _ => value,
+        }
     }
 
     /// The extra fields in the order of the record.

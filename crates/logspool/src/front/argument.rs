@@ -35,15 +35,23 @@ impl ValueWriter {
 
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
-        // An `Argument` of the program may announce too few bytes. Its values are then cut, and nothing outside the
-        // reserved bytes is written.
-        let bytes = &bytes[..bytes.len().min(self.left)];
+        // A comparison, not the smaller one of two lengths: the copy of a value of fixed size is then a store.
+        if bytes.len() > self.left {
+            return self.put_cut(bytes);
+        }
         // SAFETY: the target has `left` bytes that only this writer uses, and `bytes` has at most that many.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
             self.next = self.next.add(bytes.len());
         }
         self.left -= bytes.len();
+    }
+
+    /// Writes as much as there is room for. An `Argument` of the program may announce too few bytes. Its values are then
+    /// cut, and nothing outside the reserved bytes is written.
+    #[cold]
+    fn put_cut(&mut self, bytes: &[u8]) {
+        self.put(&bytes[..self.left]);
     }
 
     #[inline(always)]

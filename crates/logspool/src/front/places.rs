@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_sys::fork_safe_lock::PerProcess;
@@ -32,8 +33,30 @@ pub(super) struct PlaceKey<'a> {
 #[derive(Default)]
 struct Places {
     epoch: u64,
-    known: HashMap<u64, Vec<(OwnedKey, SiteIds)>>,
+    known: HashMap<u64, Vec<(OwnedKey, SiteIds)>, BuildHasherDefault<MixHasher>>,
     count: usize,
+}
+
+/// Mixes the bits of a hash that is the key of a map. Nobody can choose the keys: they are addresses.
+#[derive(Default)]
+struct MixHasher(u64);
+
+impl Hasher for MixHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, key: u64) {
+        // The multiplier of Fibonacci hashing: 2^64 divided by the golden ratio.
+        let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
 }
 
 /// A [`PlaceKey`] with texts of its own.

@@ -112,6 +112,12 @@ impl Call<'_> {
         with_text(text, |text| self.queue(fields, &[(tag::MESSAGE, text)], &()));
     }
 
+    /// Queues the record with a finished text.
+    #[cfg(feature = "tracing")]
+    pub(super) fn send_message(self, fields: &impl Arguments, text: &str) {
+        self.queue(fields, &[(tag::MESSAGE, text)], &());
+    }
+
     /// The table of call sites is full, so the record brings the definition of its site.
     #[cold]
     fn send_without_id(self, site: &CallSite, fields: &impl Arguments, arguments: &impl Arguments) {
@@ -196,25 +202,30 @@ fn show_refused(head: Head, bytes: usize, fill: &dyn Fn(*mut u8)) {
     });
 }
 
-/// Makes a text in memory that the thread keeps, up to a size.
-fn with_text(text: std::fmt::Arguments<'_>, work: impl FnOnce(&str)) {
+/// Passes an empty buffer that the thread keeps, up to a size.
+pub(super) fn with_buffer<R>(work: impl FnOnce(&mut String) -> R) -> R {
     /// Chosen: longer texts are rare, and each thread keeps this much.
     const KEPT_BYTES: usize = 4096;
     thread_local! {
         static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
     }
-    let make = |buffer: &mut String| {
-        buffer.clear();
-        // An implementation that reports an error shows what it has written until then.
-        let _ = buffer.write_fmt(text);
-    };
-    let mut kept = TEXT.try_with(RefCell::take).unwrap_or_default();
     // A value that logs while its text is made finds no kept buffer and makes its own.
-    make(&mut kept);
-    work(&kept);
+    let mut kept = TEXT.try_with(RefCell::take).unwrap_or_default();
+    kept.clear();
+    let result = work(&mut kept);
     if kept.capacity() <= KEPT_BYTES {
         let _ = TEXT.try_with(|buffer| buffer.replace(kept));
     }
+    result
+}
+
+/// Makes a text in memory that the thread keeps.
+fn with_text(text: std::fmt::Arguments<'_>, work: impl FnOnce(&str)) {
+    with_buffer(|buffer| {
+        // An implementation that reports an error shows what it has written until then.
+        let _ = buffer.write_fmt(text);
+        work(buffer);
+    });
 }
 
 /// Passes the number and the name of the calling thread, as Python's `threading` shows them.

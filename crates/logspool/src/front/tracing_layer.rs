@@ -156,23 +156,31 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
             function: "",
         };
         let Some(call) = site::begin_at(&key) else { return };
-        let mut own = RecordedFields::default();
-        event.record(&mut own);
-        let mut names = String::new();
-        let mut fields = RecordedFields::default();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
-            let separator = if names.is_empty() { "" } else { ":" };
-            let _ = write!(names, "{separator}{}", span.name());
-            if let Some(recorded) = span.extensions().get::<RecordedFields>() {
-                recorded.fields.iter().for_each(|field| fields.put_encoded(field.name, field.encoded.clone()));
-            }
+        site::with_buffer(|message| send(call, event, &context, message));
+    }
+}
+
+/// Queues the record of an event. Its message is made in `message`, which is empty.
+fn send<S>(call: site::Call<'_>, event: &Event<'_>, context: &Context<'_, S>, message: &mut String)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let mut own = RecordedFields { fields: Vec::new(), message: std::mem::take(message) };
+    event.record(&mut own);
+    *message = own.message;
+    let mut names = String::new();
+    let mut fields = RecordedFields::default();
+    for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        let separator = if names.is_empty() { "" } else { ":" };
+        let _ = write!(names, "{separator}{}", span.name());
+        if let Some(recorded) = span.extensions().get::<RecordedFields>() {
+            recorded.fields.iter().for_each(|field| fields.put_encoded(field.name, field.encoded.clone()));
         }
-        own.fields.into_iter().for_each(|field| fields.put_encoded(field.name, field.encoded));
-        let message = format_args!("{}", own.message);
-        if names.is_empty() {
-            call.send_text(&(fields, ()), message);
-        } else {
-            call.send_text(&(Keyed("span", names.as_str()), (fields, ())), message);
-        }
+    }
+    own.fields.into_iter().for_each(|field| fields.put_encoded(field.name, field.encoded));
+    if names.is_empty() {
+        call.send_message(&(fields, ()), message);
+    } else {
+        call.send_message(&(Keyed("span", names.as_str()), (fields, ())), message);
     }
 }

@@ -18,6 +18,7 @@ use crate::durable::{PendingSync, WaitRule};
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
+use logspool_sys::barrier;
 use logspool_sys::crossing::RunningFlag;
 
 /// The default overflow budget is the free tmpfs divided by this number.
@@ -41,6 +42,9 @@ fn begin(number: u64) -> Option<Pipeline> {
         copies::report_once();
         return None;
     }
+    // The threads of the pipeline are not started yet, so this takes no time in a program without threads of its own.
+    // In others the watcher does it. The end of the process would otherwise wait for it.
+    barrier::register_early();
     let options = options();
     let (mut segment, place) = place::begin(options, &queue_folder())?;
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);

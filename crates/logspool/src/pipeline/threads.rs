@@ -27,7 +27,8 @@ const SPIN_NS: u64 = 20_000;
 /// A lane that is half full, an ERROR record or a flush wakes the collector earlier. So this limit applies only to
 /// records that wake nobody.
 const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
-/// After this time without records the collector sleeps for [`QUIET_SLEEP_NS`], and uses some 0.3 % of a core.
+/// After this time without records the collector sleeps for [`QUIET_SLEEP_NS`], and uses some 0.3 % of a core. The sinks
+/// then free their spare chunks.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
 
@@ -87,12 +88,17 @@ impl Pipeline {
         // The watcher is not started at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
+        let mut has_spare_chunks = true;
         while !self.leave.observe() {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
             let turn = turn.unwrap_or(CollectorTurn::Held);
             let now = clock::monotonic_ns();
             if turn != CollectorTurn::Idle {
                 worked_at = now;
+                has_spare_chunks = true;
+            } else if has_spare_chunks && now >= worked_at + QUIET_NS {
+                has_spare_chunks = false;
+                self.outlets().iter().flatten().for_each(|outlet| outlet.drop_spare_chunks());
             }
             if watched_at.take_if(|at| *at <= now).is_some() {
                 self.ensure_watcher();

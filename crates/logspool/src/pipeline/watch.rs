@@ -14,6 +14,7 @@
 use std::io;
 use std::time::Duration;
 
+use logspool_sys::barrier;
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::folder::{CLOCK_TICK_NS, Folder};
 use logspool_sys::published::Published;
@@ -64,6 +65,7 @@ impl Pipeline {
 
     /// Body of the watcher thread.
     fn watch(&self) {
+        barrier::register();
         let watcher = &self.watcher;
         let mut seen = LastLook::default();
         loop {

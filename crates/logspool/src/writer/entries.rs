@@ -213,8 +213,8 @@ impl Entries {
     }
 
     /// Calls `store` for each chunk without a place, oldest first, until `store` returns no place. The first entry of
-    /// the queue keeps its chunk on the heap as well, since the writer may be using it.
-    pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<OverflowPlace>) {
+    /// the queue keeps its chunk on the heap as well, since the writer may be using it. `reuse` gets the other chunks.
+    pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<OverflowPlace>, mut reuse: impl FnMut(Chunk)) {
         let is_first_at_hand = self.front.is_empty() && self.backlog.chunks == 0;
         while let Some(entry) = self.rest.get_mut(self.stored) {
             let chunk = entry.heap.as_ref().expect("an entry without a place has its chunk on the heap");
@@ -223,8 +223,10 @@ impl Entries {
             self.heap_bytes -= entry.bytes;
             self.lane_bytes -= entry.lane_bytes;
             self.overflow_bytes += entry.bytes as u64;
-            if self.stored > 0 || !is_first_at_hand {
-                entry.heap = None;
+            if (self.stored > 0 || !is_first_at_hand)
+                && let Some(chunk) = entry.heap.take().and_then(Arc::into_inner)
+            {
+                reuse(chunk);
             }
             self.stored += 1;
         }

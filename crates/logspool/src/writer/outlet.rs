@@ -9,9 +9,9 @@ use logspool_lanes::segment::layout::{SinkHead, Table};
 use logspool_record::definition::SinkDefinition;
 
 use super::entries::{Entries, TransitFacts};
+use super::spare_chunks::SpareChunks;
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
 use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
-use crate::chunk::Chunk;
 use crate::lateness::Lateness;
 use crate::meters::SinkMeters;
 use crate::overflow::{Budget, Overflow};
@@ -45,7 +45,7 @@ pub(super) struct OutletState {
     /// also waits for an empty queue.
     pub(super) closing: Option<u64>,
     pub(super) thread_runs: bool,
-    pub(super) spare: Vec<Chunk>,
+    pub(super) spare_chunks: SpareChunks,
     pub(super) unsynced: UnsyncedBatches,
     /// Text of the error if `error_number` is [`TEXT`].
     pub(super) error: String,
@@ -156,7 +156,7 @@ impl Outlet {
                 requested_flushes: VecDeque::new(),
                 closing: None,
                 thread_runs: false,
-                spare: Vec::new(),
+                spare_chunks: SpareChunks::default(),
                 unsynced: UnsyncedBatches::default(),
                 error: String::new(),
             }),

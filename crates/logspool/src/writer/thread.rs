@@ -137,6 +137,7 @@ impl Outlet {
             match (&mut sink, action) {
                 (Some(sink), WriterAction::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
+                    self.reuse(chunk);
                     rests = self.is_lent;
                 }
                 (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
@@ -263,6 +264,13 @@ impl Outlet {
         self.finish(written, None);
     }
 
+    /// Keeps the buffers of a chunk that is no longer queued.
+    fn reuse(&self, chunk: Arc<Chunk>) {
+        if let Some(chunk) = Arc::into_inner(chunk) {
+            self.lock().spare_chunks.put(chunk);
+        }
+    }
+
     pub(super) fn note(&self, error: &std::io::Error) {
         self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
         let number = error_number(error);
@@ -330,15 +338,6 @@ impl Outlet {
                 self.note_unsynced(&mut state, entry.batch, entry.counts, entry.bytes)
             }
             None | Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),
-        }
-        if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
-            chunk.bytes.clear();
-            chunk.marks.clear();
-            chunk.counts = Default::default();
-            // Chosen: a working collector and writer can use no more than two spare buffers.
-            if state.spare.len() < 2 {
-                state.spare.push(chunk);
-            }
         }
         let finished = if state.entries.overflow_bytes() == 0 { state.overflow.finish() } else { None };
         if finished.is_some() || entry.place.is_some() {

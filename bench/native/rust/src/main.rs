@@ -1,0 +1,89 @@
+//! Writes lines of the form `user NAME did N in MS ms` by one of several Rust loggers: LOGGER LINES FILE
+//!
+//! `none` makes the same loop without a logger. Shows the time of the calls and the peak memory as JSON.
+
+use std::error::Error;
+use std::fs::File;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use logspool::front::tracing_layer::TracingLayer;
+use logspool::pipeline::{BlockingTimeout, Options};
+use spdlog::sink::FileSink;
+use tracing_appender::non_blocking::NonBlockingBuilder;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+const NAMES: [&str; 4] = ["ada", "grace", "edsger", "barbara"];
+
+/// Calls `log` for each line. Returns the seconds.
+fn run(lines: i32, log: impl Fn(&'static str, i32, f64)) -> f64 {
+    let begin = Instant::now();
+    for line in 0..lines {
+        log(NAMES[line as usize & 3], line, f64::from(line % 9973) / 7.0);
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// Lossless: a call that finds no room waits, whatever its level.
+fn start_logspool(file: &str) -> Result<(), Box<dyn Error>> {
+    let options = Options {
+        blocking_levels: Some(vec![20]),
+        blocking_timeout: BlockingTimeout(Duration::from_secs(60)),
+        ..Options::default()
+    };
+    logspool::front::builder().file(file).options(options).start()?;
+    Ok(())
+}
+
+fn log_by_tracing(lines: i32) -> f64 {
+    run(lines, |name, number, ms| tracing::info!("user {} did {} in {:.3} ms", name, number, ms))
+}
+
+/// The most memory that the process has had until now.
+fn peak_megabytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, logger, lines, file] = &arguments[..] else { return Err("usage: LOGGER LINES FILE".into()) };
+    let lines: i32 = lines.parse()?;
+    let seconds = match logger.as_str() {
+        "logspool" => {
+            start_logspool(file)?;
+            run(lines, |name, number, ms| logspool::info!("user {} did {} in {:.3} ms", name, number, ms))
+        }
+        "logspool-tracing" => {
+            start_logspool(file)?;
+            tracing_subscriber::registry().with(TracingLayer).init();
+            log_by_tracing(lines)
+        }
+        "tracing-appender" => {
+            let (writer, guard) = NonBlockingBuilder::default().lossy(false).finish(File::create(file)?);
+            tracing_subscriber::fmt().with_writer(writer).with_ansi(false).init();
+            let seconds = log_by_tracing(lines);
+            // Writes what is queued.
+            drop(guard);
+            seconds
+        }
+        "spdlog-rs" => {
+            let sink = FileSink::builder().path(file).truncate(true).build_arc()?;
+            let log = spdlog::Logger::builder().name("bench").sink(sink).build()?;
+            let seconds = run(
+                lines,
+                |name, number, ms| spdlog::info!(logger: log, "user {} did {} in {:.3} ms", name, number, ms),
+            );
+            log.flush();
+            seconds
+        }
+        "none" => run(lines, |name, number, ms| {
+            black_box((name, number, ms));
+        }),
+        other => return Err(format!("unknown logger {other}").into()),
+    };
+    println!("{{\"calls_s\": {seconds:.6}, \"rss_mb\": {:.1}}}", peak_megabytes().unwrap_or(0.0));
+    Ok(())
+}
