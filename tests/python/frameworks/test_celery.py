@@ -99,7 +99,8 @@ def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(re
     _check(text, "shop")
     tasks = re.findall(r"^\[.*: INFO/ForkPoolWorker-(\d+)\] shop.order\[[-0-9a-f]+\]: order \d+$", text, re.MULTILINE)
     assert len(ORDERS) == len(tasks)
-    assert {2} == set(Counter(tasks).values()), tasks
+    # The two children at the end may have had one task each.
+    assert max(Counter(tasks).values()) == 2 and len(set(tasks)) >= len(ORDERS) // 2, tasks
 
 
 @pytest.mark.parametrize(("hijack", "options"), [(True, ""), (False, "--pool threads")])
