@@ -198,6 +198,12 @@ def suite(seed: int) -> Iterator[Command]:
         yield pytest(interpreters.running(), "suite", "tests/python", LOGSPOOL_SEED=str(seed + number))
 
 
+def receivers(_seed: int) -> Iterator[Command]:
+    """Sinks against VictoriaLogs, an OpenTelemetry Collector and Loki, which are built where they are missing."""
+    yield Command([sys.executable, str(ROOT / "scripts" / "receiver_tools.py")])
+    yield pytest(interpreters.running(), "receivers", "tests/receivers", LOGSPOOL_TOOLS="required")
+
+
 def sanitize(_seed: int) -> Iterator[Command]:
     """Run the tests of the core under the sanitizers."""
     yield Command(["make", "--no-print-directory", "sanitize"])
@@ -219,6 +225,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "loom": loom,
     "sanitize": sanitize,
     "service": service,
+    "receivers": receivers,
     "fuzz": fuzz,
     "properties": properties,
     "suite": suite,

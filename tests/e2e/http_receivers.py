@@ -50,9 +50,11 @@ for line in sys.stdin:
 class Program:
     """A program that logs through a sink, or through a class of logspool, when it is told to."""
 
+    text = PROGRAM
+
     def __init__(self, folder, queue_dir, kind, options, **queue):
         script = folder / "program.py"
-        script.write_text(PROGRAM, encoding="utf-8")
+        script.write_text(self.text, encoding="utf-8")
         self.child = programs.start(
             [script, kind, json.dumps(options), json.dumps(queue)],
             env=programs.environment(programs.INSTALLED, queue_dir, NO_PROXY="127.0.0.1"),

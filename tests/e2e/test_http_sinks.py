@@ -1,17 +1,12 @@
 """The sinks over HTTP in real programs: every record arrives, whatever the receiver does, and is counted."""
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections import Counter
 
-import http_receivers
 import peers
 import pytest
 from http_receivers import SECONDS, program, receiver
@@ -227,52 +222,3 @@ def test_the_program_of_the_page_sends_its_record(page, shown, run_program):
         run_program(peers.page_program(page, test, shown, got.address), NO_PROXY="127.0.0.1")[0].expect_success()
 
     assert [b"payment is late" in body for body in bodies] == [True]
-
-
-def victoria_logs() -> str:
-    """Return the program, or skip the test. It is no package of Debian, so no run requires it."""
-    if found := shutil.which("victoria-logs"):
-        return found
-    pytest.skip("there is no program victoria-logs on the PATH")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_victoria_logs_finds_every_record(kind, tmp_path, queue_dir):
-    port = http_receivers.free_port()
-    address = f"http://127.0.0.1:{port}"
-    paths = {"loki": "/insert", "elasticsearch": "/insert/elasticsearch", "otlp": "/insert/opentelemetry"}
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def found():
-        query = urllib.parse.quote("* | sort by (order) | limit 5000")
-        with opener.open(f"{address}/select/logsql/query?query={query}", timeout=SECONDS) as answer:
-            return Counter(http_receivers.NUMBER.findall(answer.read()))
-
-    def is_ready():
-        try:
-            with opener.open(f"{address}/health", timeout=1):
-                return True
-        except OSError:
-            return False
-
-    command = [victoria_logs(), f"-storageDataPath={tmp_path / 'data'}", f"-httpListenAddr=127.0.0.1:{port}"]
-    with (tmp_path / "server.log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "TZ": "UTC"})
-    try:
-        until(is_ready, SECONDS, "the server answers")
-        # The names that it gives these two fields by itself are others.
-        headers = "VL-Time-Field: @timestamp\nVL-Msg-Field: message"
-        options = {"headers": headers} if kind == "elasticsearch" else {}
-        with program(tmp_path, queue_dir, kind, {"address": address + paths[kind], **options}) as sender:
-            sender.ask("log", 1000)
-            assert sender.ask("flush", SECONDS) is True
-            stats = sender.ask("stats")
-            sender.end()
-        until(lambda: len(found()) == 1000, SECONDS, "a thousand records")
-        counts = found()
-    finally:
-        server.terminate()
-        server.wait(SECONDS)
-
-    assert counts == Counter({str(number).encode(): 1 for number in range(1000)})
-    assert (stats["written"], stats["dropped"]) == (1000, 0)

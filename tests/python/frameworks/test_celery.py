@@ -1,7 +1,11 @@
 """A worker of Celery writes each record once, by each of its pools and whoever configures logging."""
 
+import contextlib
 import importlib.util
 import re
+import signal
+import subprocess
+from collections import Counter
 
 import pytest
 
@@ -70,13 +74,33 @@ def _check(text, module):
     assert 1 == text.count(" ready.")
 
 
-# With `--max-tasks-per-child` the pool of Celery 5.7 sometimes hangs at its end, with stock logging too.
 def test_each_record_is_written_once(recipe):
     text = _work(recipe, "celery -A shop worker", "shop", "shop.log")
 
     _check(text, "shop")
     tasks = re.findall(r"^\[.*: INFO/[-\w]+\] shop.order\[[-0-9a-f]+\]: order \d+$", text, re.MULTILINE)
     assert len(ORDERS) == len(tasks)
+
+
+def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(recipe):
+    send = f"import shop\nfor number in range({len(ORDERS)}):\n    shop.order.delay(number)\n"
+    recipe.call(["-c", send])
+    options = f"--max-tasks-per-child 2 {ALONE}"
+    with recipe.serving("celery -A shop worker", options=options, has_port=False) as server:
+        # Every record is in the file while the last children live; the others have ended.
+        server.wait_for("shop.log", r": order \d+\n", len(ORDERS))
+        server.wait_for("shop.log", r"succeeded in ", len(ORDERS))
+        # The pool of Celery 5.7 sometimes hangs at its end, with stock logging too; then it is killed.
+        server.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(5)
+    text = server.text("shop.log")
+
+    _check(text, "shop")
+    tasks = re.findall(r"^\[.*: INFO/ForkPoolWorker-(\d+)\] shop.order\[[-0-9a-f]+\]: order \d+$", text, re.MULTILINE)
+    assert len(ORDERS) == len(tasks)
+    # The two children at the end may have had one task each.
+    assert max(Counter(tasks).values()) == 2 and len(set(tasks)) >= len(ORDERS) // 2, tasks
 
 
 @pytest.mark.parametrize(("hijack", "options"), [(True, ""), (False, "--pool threads")])
