@@ -273,6 +273,12 @@ class RecordQueue:
         Reasons: "queue_full", "queue_bytes", "shut".
         """
 
+    def put_plain(self, record: logging.LogRecord, size: int) -> str | None:
+        """Accept a copy of the fields of a plain record, of which `size` bytes and its texts are counted.
+
+        Return what `put` returns, or "prepare" if the caller has to prepare the record.
+        """
+
     def put_reserved(self, record: object, size: int) -> str | None:
         """The same as `put`, for a caller that has reserved a place."""
 
