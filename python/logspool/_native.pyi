@@ -306,6 +306,13 @@ class RecordQueue:
     def note_refused(self, reason: str, level: int, mention: bool) -> None:
         """Count a refused record. With `mention`, also count it in `missed`."""
 
+    def refuse(self, level: int) -> bool:
+        """Count a record for which there was no room as refused, and return True.
+
+        Return False if the caller has to count it and to look after the thread: the thread sleeps or makes the call
+        itself, or no caller has looked for a while.
+        """
+
     def note_dropped(self, reason: str, level: int) -> None:
         """Count a removed record as dropped; its place becomes free."""
 

@@ -175,15 +175,16 @@ class ThreadHandler(logging.Handler):
     def emit(self, record: LogRecord) -> None:
         """Queue `record` without applying the filters."""
         writer = self._writer
-        outcome = writer.queue.put_plain(record, RECORD_BYTES)
+        queue = writer.queue
+        outcome = queue.put_plain(record, RECORD_BYTES)
         if outcome is None:
             return
         if outcome == "wake":
             writer.wake()
             return
-        waits = self._blocking_levels.__contains__
-        if outcome == "queue_full" and not waits(record.levelno):
-            writer.refuse(outcome, record.levelno)
+        if outcome == "queue_full" and record.levelno not in self._blocking_levels:
+            if not queue.refuse(record.levelno):
+                writer.refuse(outcome, record.levelno)
             return
         try:
             entry, size = packed(record, self.formatter, exc_text=self._exc_text)
@@ -191,8 +192,9 @@ class ThreadHandler(logging.Handler):
             report(self._wrapped_handler, record)
             self._queue.note_refused("bad_arguments", record.levelno, False)
             return
-        outcome = writer.queue.put(entry, size)
+        outcome = queue.put(entry, size)
         if outcome is not None:
+            waits = self._blocking_levels.__contains__
             writer.put_slowly(entry, size, record.levelno, outcome, waits, self._blocking_timeout)
 
     def flush(self, timeout: float | None = None) -> bool:  # type: ignore[override]

@@ -23,6 +23,22 @@ use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Object};
 
+unsafe extern "C" {
+    // Declared here because older PyO3 versions do not declare it.
+    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
+}
+
+/// The value of `wake_at` of a thread that does not sleep; `_thread_queue.py` has it too.
+const NEVER: u64 = 1 << 62;
+
+/// Number of refused records of which one looks after the thread.
+///
+/// Chosen: whether a thread is alive takes longer to find out than everything else that a refused record costs.
+const UNATTENDED: u64 = 16;
+
+/// The reason of a refusal for want of places, as in `names`.
+const QUEUE_FULL: &str = "queue_full";
+
 /// Numbers of records by reason and level.
 type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
 
@@ -45,6 +61,8 @@ struct Records {
     wake_at: u64,
     /// Number of refused records that are to be mentioned in the log.
     missed: u64,
+    /// The thread that has taken records last, or 0.
+    taker: std::ffi::c_ulong,
     refused: Reasons,
     dropped: Reasons,
 }
@@ -212,6 +230,8 @@ impl RecordQueue {
     /// written.
     fn take(&self, most: usize) -> Vec<Py<PyAny>> {
         let mut records = self.records();
+        // SAFETY: no preconditions.
+        records.taker = unsafe { PyThread_get_thread_ident() };
         records.written = records.taken;
         records.bytes -= std::mem::take(&mut records.bytes_in_hand);
         let count = most.min(records.queued.len());
@@ -244,6 +264,25 @@ impl RecordQueue {
         let mut records = self.records();
         records.missed += u64::from(mention);
         *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
+    }
+
+    /// Count a record for which there was no room as refused, and return True. Return False if the caller has to count it
+    /// and to look after the thread: the thread sleeps or makes the call itself, or no caller has looked for a while.
+    fn refuse(&self, level: &Bound<'_, PyAny>) -> bool {
+        let level = level_number(level);
+        // SAFETY: no preconditions.
+        let me = unsafe { PyThread_get_thread_ident() };
+        let mut records = self.records();
+        if records.taker == me || records.wake_at < NEVER || records.missed.is_multiple_of(UNATTENDED) {
+            return false;
+        }
+        records.missed += 1;
+        if let Some(count) = records.refused.get_mut(QUEUE_FULL).and_then(|levels| levels.get_mut(&level)) {
+            *count += 1;
+        } else {
+            *records.refused.entry(QUEUE_FULL.to_owned()).or_default().entry(level).or_default() += 1;
+        }
+        true
     }
 
     /// Count a removed record as dropped. Its place becomes free.
