@@ -27,7 +27,7 @@ _FUNCTIONS: dict[str, tuple[type, str]] = {
 
 
 #: The functions that a native method replaces.
-_REPLACED = ("format", "format_time", "format_message")
+_REPLACED = ("format", "format_time", "format_message", "get_message")
 
 
 def connect() -> None:

@@ -273,6 +273,12 @@ class RecordQueue:
         Reasons: "queue_full", "queue_bytes", "shut".
         """
 
+    def put_plain(self, record: logging.LogRecord, size: int) -> str | None:
+        """Accept a copy of the fields of a plain record, of which `size` bytes and its texts are counted.
+
+        Return what `put` returns, or "prepare" if the caller has to prepare the record.
+        """
+
     def put_reserved(self, record: object, size: int) -> str | None:
         """The same as `put`, for a caller that has reserved a place."""
 
@@ -299,6 +305,13 @@ class RecordQueue:
 
     def note_refused(self, reason: str, level: int, mention: bool) -> None:
         """Count a refused record. With `mention`, also count it in `missed`."""
+
+    def refuse(self, level: int) -> bool:
+        """Count a record for which there was no room as refused, and return True.
+
+        Return False if the caller has to count it and to look after the thread: the thread sleeps or makes the call
+        itself, or no caller has looked for a while.
+        """
 
     def note_dropped(self, reason: str, level: int) -> None:
         """Count a removed record as dropped; its place becomes free."""

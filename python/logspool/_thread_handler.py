@@ -22,7 +22,7 @@ from ._options import known_only
 from ._options import timeout as checked_timeout
 from ._thread_batch import report
 from ._thread_queue import RecordQueue
-from ._thread_record import FIXED_TYPES, RECORD_BYTES, Entry, packed
+from ._thread_record import RECORD_BYTES, packed
 from ._thread_writer import Writer
 
 
@@ -174,37 +174,28 @@ class ThreadHandler(logging.Handler):
 
     def emit(self, record: LogRecord) -> None:
         """Queue `record` without applying the filters."""
-        entry: Entry
-        size = 0
-        # A fast path for the common case: an exact LogRecord with builtin values.
-        if type(record) is LogRecord:
-            entry = record.__dict__.copy()
-            try:
-                message, args = entry["msg"], entry["args"]
-                if type(message) is str and not entry["exc_info"] and not entry["stack_info"]:
-                    if type(args) is tuple or args is None:
-                        texts = len(message)
-                        for value in args or ():
-                            kind = type(value)
-                            if kind is str or kind is bytes:
-                                texts += len(value)
-                            elif kind not in FIXED_TYPES:
-                                break
-                        else:
-                            size = RECORD_BYTES + texts
-            except KeyError:
-                pass  # the program has deleted attributes of the record
-        if not size:
-            try:
-                entry, size = packed(record, self.formatter, exc_text=self._exc_text)
-            except Exception:
-                report(self._wrapped_handler, record)
-                self._queue.note_refused("bad_arguments", record.levelno, False)
-                return
-        outcome = self._writer.queue.put(entry, size)
+        writer = self._writer
+        queue = writer.queue
+        outcome = queue.put_plain(record, RECORD_BYTES)
+        if outcome is None:
+            return
+        if outcome == "wake":
+            writer.wake()
+            return
+        if outcome == "queue_full" and record.levelno not in self._blocking_levels:
+            if not queue.refuse(record.levelno):
+                writer.refuse(outcome, record.levelno)
+            return
+        try:
+            entry, size = packed(record, self.formatter, exc_text=self._exc_text)
+        except Exception:
+            report(self._wrapped_handler, record)
+            self._queue.note_refused("bad_arguments", record.levelno, False)
+            return
+        outcome = queue.put(entry, size)
         if outcome is not None:
             waits = self._blocking_levels.__contains__
-            self._writer.put_slowly(entry, size, record.levelno, outcome, waits, self._blocking_timeout)
+            writer.put_slowly(entry, size, record.levelno, outcome, waits, self._blocking_timeout)
 
     def flush(self, timeout: float | None = None) -> bool:  # type: ignore[override]
         """Wait until all records accepted so far are handled, then flush the wrapped handler.

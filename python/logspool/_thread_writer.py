@@ -143,23 +143,30 @@ class Writer:
         """Wake the thread if the queue has taken `entry`. Otherwise wait for room if its level `waits`, or count it as
         refused.
         """
+        if outcome == "wake":
+            self.wake()
+            return
         reason: str | None = outcome
         if outcome != "shut":
-            thread = self.thread
-            if outcome == "wake" or thread is None:
-                self.wake()
-            if outcome == "wake":
+            if not waits(level) or self.is_own_thread():
+                self.refuse(outcome, level)
                 return
-            if thread is current_thread():
-                reason = "own_thread"
-            elif waits(level):
-                reason = self.put_waiting(entry, size, timeout)
-            elif self.queue.wake_at != NEVER:
-                self.queue.ring()  # the bytes may be full before half of the places are
+            reason = self.put_waiting(entry, size, timeout)
         if reason == "shut":
             self.handle_late(entry, size)
         elif reason is not None:
             self.queue.note_refused(reason, level, True)
+
+    def refuse(self, reason: str, level: int) -> None:
+        """Count a record that does not wait for room as refused. Wake the thread, which makes room."""
+        thread = self.thread
+        if thread is None:
+            self.wake()
+        elif thread is current_thread():
+            reason = "own_thread"
+        elif self.queue.wake_at != NEVER:
+            self.queue.ring()  # the bytes may be full before half of the places are
+        self.queue.note_refused(reason, level, True)
 
     def put_waiting(self, entry: Entry, size: int, timeout: float | None) -> str | None:
         """Queue `entry`, waiting for room for `timeout` seconds. Returns None, or why it is not queued."""

@@ -1,8 +1,10 @@
 import logging
 
-from thread_handler_support import HeldHandler, assert_balanced, hold, new_logger
+from thread_handler_support import HeldHandler, ListHandler, assert_balanced, hold, new_logger, wait_until
 
 from logspool._thread_handler import ThreadHandler
+from logspool._thread_queue import NEVER
+from logspool._thread_writer import WriterThread
 
 
 def test_levels_that_do_not_block_are_dropped_and_counted_by_level_when_the_queue_is_full():
@@ -37,3 +39,25 @@ def test_a_dropped_record_does_not_raise_or_wait():
     assert handler.stats().refused_total == 1000
     wrapped.go.set()
     handler.close()
+
+
+def test_a_full_queue_whose_thread_has_died_gets_another_one():
+    wrapped = ListHandler()
+    handler = ThreadHandler(wrapped, queue_size=2)
+    logger = new_logger("dead", handler)
+    queue = handler._queue
+    dead = WriterThread(lambda: None)
+    dead.start()
+    dead.has_started = True
+    dead.join()
+    assert queue.claim(dead)
+    queue.wake_at = NEVER
+    # From the second refused record on, one of sixteen looks after the thread.
+    queue.note_refused("queue_full", logging.INFO, True)
+    for number in range(2 + 16):
+        logger.info("number %d", number)
+
+    wait_until(lambda: len(wrapped.records) >= 2)
+    assert wrapped.messages[:2] == ["number 0", "number 1"]
+    handler.close()
+    assert_balanced(handler.stats())

@@ -5,7 +5,11 @@
 //! `threading.current_thread`, for example), `planning` keeps that logger on the stock path. Its calls never run this
 //! code.
 
+#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+use std::cell::Cell;
 use std::sync::OnceLock;
+#[cfg(not(Py_3_14))]
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use logspool_record::tag;
@@ -17,6 +21,8 @@ use crate::calls::fields;
 use crate::calls::pieces::Pieces;
 use crate::calls::record_template::{KeptValue, TemplateCopy};
 use crate::interpreter::context_variable;
+#[cfg(not(Py_3_14))]
+use crate::interpreter::dict;
 use crate::interpreter::dict::{DictWalk, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
@@ -153,10 +159,28 @@ pub fn set_on_record(copy: &TemplateCopy<'_, '_>, shown: RecordContext) -> Resul
 ///
 /// [`Failure::Stock`] if `os.getpid` is patched.
 fn process_id(sources: &Sources) -> Result<u32, Failure> {
+    #[cfg(not(Py_3_14))]
+    let version = {
+        // SAFETY: `sources` keeps the dict.
+        let version = unsafe { dict::version_at(sources.os.as_ptr()) };
+        if PLAIN_OS.load(Relaxed) == version {
+            return Ok(generation::process_id());
+        }
+        version
+    };
     // SAFETY: the dict of a module and an interned `str`; callers are attached. Only the address is used.
     let getpid = unsafe { ffi::PyDict_GetItemWithError(sources.os.as_ptr(), names().getpid.as_ptr()) };
-    if getpid == sources.getpid.as_ptr() { Ok(generation::process_id()) } else { Err(Failure::Stock) }
+    if getpid != sources.getpid.as_ptr() {
+        return Err(Failure::Stock);
+    }
+    #[cfg(not(Py_3_14))]
+    PLAIN_OS.store(version, Relaxed);
+    Ok(generation::process_id())
 }
+
+/// The number of the change of the module `os` after which `os.getpid` was found unpatched.
+#[cfg(not(Py_3_14))]
+static PLAIN_OS: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the fields of `logspool.bind` on a record that is being made. Fields of the call win over them.
 ///
@@ -183,15 +207,47 @@ pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -
     if object::is_exact_str(text.bind(py)) && pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
-fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
+/// The object of a thread in `threading._active`.
+fn active_thread(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Option<Owned>, Failure> {
+    let active = sources.active_threads.as_ptr();
+    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+    {
+        // SAFETY: `sources` keeps the dict.
+        let version = unsafe { dict::version_at(active) };
+        if let Ok((seen, thread)) = FOUND_THREAD.try_with(Cell::get)
+            && seen == version
+        {
+            // SAFETY: the dict has not changed since the thread was found in it, so it keeps the object alive.
+            return Ok(
+                unsafe { Borrowed::from_ptr_or_opt(py, thread as *mut ffi::PyObject) }.map(|found| Owned::of(&found))
+            );
+        }
+    }
     // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys. The borrowed
     // reference that the lookup returns becomes an owned one before any Python code runs.
     let thread = unsafe {
         let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
-        let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
+        let thread = ffi::PyDict_GetItemWithError(active, key.as_ptr());
         Borrowed::from_ptr_or_opt(py, thread).map(|thread| Owned::of(&thread))
     };
-    let thread = match thread {
+    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+    if let Some(thread) = &thread {
+        // SAFETY: `sources` keeps the dict.
+        let version = unsafe { dict::version_at(active) };
+        let _ = FOUND_THREAD.try_with(|found| found.set((version, thread.as_ptr() as usize)));
+    }
+    Ok(thread)
+}
+
+#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+thread_local! {
+    /// The object of this thread, as an address, and the number of the change of `threading._active` after which it was
+    /// found there. No dict has the number 0.
+    static FOUND_THREAD: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
+}
+
+fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
+    let thread = match active_thread(py, sources, ident)? {
         Some(thread) => thread,
         // Python did not start this thread. `current_thread()` makes a dummy thread object, as in stock logging.
         None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,

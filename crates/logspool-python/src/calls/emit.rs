@@ -26,7 +26,8 @@ use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::interpreter::reentrant_lock;
 
 use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::callbacks::{installed, stands_alone};
@@ -143,7 +144,8 @@ fn handle_adopted(
     }
     let Some(filters) = object::attribute(handler, &names().filters) else { return HandleOutcome::Stock };
     let filters = filters.bind(py);
-    let passed = if object::is_empty_list(filters) && filtering::passes_unfiltered(record) {
+    let is_unfiltered = object::is_empty_list(filters) && filtering::passes_unfiltered(record);
+    let passed = if is_unfiltered {
         Owned::of(&record)
     } else if object::is_exact_list(filters) {
         match filtering::run(filters, record) {
@@ -164,10 +166,15 @@ fn handle_adopted(
             Err(Failure::Stock) => {}
         }
     }
-    let emitted = match queue_by_value(state, handler, passed.bind(py), origin, seen_by) {
+    // A filter may have changed the handler.
+    let by_value = match is_unfiltered || state.holds() {
+        true => queue_by_value(state, handler, passed.bind(py), origin, seen_by),
+        false => ByValueOutcome::No,
+    };
+    let emitted = match by_value {
         ByValueOutcome::Done => Some(()),
         ByValueOutcome::Raised => None,
-        ByValueOutcome::No => emit_locked(state, handler, passed.bind(py)),
+        ByValueOutcome::No => emit_locked(state, handler, passed.bind(py), origin),
     };
     match emitted {
         Some(()) => HandleOutcome::Passed(passed),
@@ -183,21 +190,22 @@ fn is_ours_alone(record: Object<'_, '_>, passed: &Owned) -> bool {
 }
 
 /// Does `emit` of an adopted handler under the handler's lock. `None` with an exception set.
-fn emit_locked(state: &Arc<HandlerState>, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<()> {
+fn emit_locked(
+    state: &Arc<HandlerState>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
+) -> Option<()> {
     let py = record.py();
     let lock = leaving::attribute(handler, &names().lock)?;
-    leaving::method(lock.bind(py), &names().acquire)?;
-    let outcome = state.holds().then(|| queue_known(state, handler, None, record));
+    reentrant_lock::acquire(lock.bind(py))?;
+    let outcome = state.holds().then(|| queue_known(state, handler, None, record, origin));
     let emitted = match outcome {
         Some(LineOutcome::Queued) => Some(()),
         Some(LineOutcome::Raised) => None,
         outcome => call_emit(handler, record, outcome),
     };
-    let _error = SavedError::take(py);
-    // `release` fails only if other code has already released the lock.
-    if leaving::method(lock.bind(py), &names().release).is_none() {
-        object::clear_error(py);
-    }
+    reentrant_lock::release(lock.bind(py));
     emitted
 }
 
@@ -268,10 +276,16 @@ pub fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> 
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
     }
-    environment::refresh(handler.py());
+    refresh(handler.py());
     match adoption::handler_state(&handler) {
         Ok(state) => state.ok_or_else(|| stock(handler)),
         Err(()) => Err(LineOutcome::Raised),
+    }
+}
+
+fn refresh(py: Python<'_>) {
+    if !environment::is_unchanged(py) {
+        environment::refresh(py);
     }
 }
 
@@ -305,7 +319,7 @@ fn valid(state: &HandlerState, handler: Object<'_, '_>) -> Result<Option<Arc<Han
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
     }
-    environment::refresh(handler.py());
+    refresh(handler.py());
     if state.holds() {
         return Ok(None);
     }
@@ -322,8 +336,7 @@ fn queue_by_value(
     seen_by: SeenBy,
 ) -> ByValueOutcome {
     let HandlerVerdict::Adopted(adoption) = &state.verdict else { return ByValueOutcome::No };
-    // Checked again, because filters may have run.
-    if !adoption.may_go_by_value() || !state.holds() {
+    if !adoption.may_go_by_value() {
         return ByValueOutcome::No;
     }
     let Some((sink, made_under)) = destination(state, handler) else { return ByValueOutcome::No };
@@ -339,7 +352,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         // The stock `emit` of a subclass has just decided whether to roll over. The sink must not decide again.
         return LineOutcome::StockAfterQueue;
     }
-    queue_known(&state, handler, None, record)
+    queue_known(&state, handler, None, record, None)
 }
 
 /// Formats a record with `formatter`, and queues the line for the handler. Called by the thread of deferred formatters.
@@ -347,7 +360,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
 pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<bool> {
     for _ in 0..MAX_TRIES {
         let outcome = match known(handler) {
-            Ok(state) => queue_known(&state, handler, Some(formatter), record),
+            Ok(state) => queue_known(&state, handler, Some(formatter), record, None),
             Err(outcome) => outcome,
         };
         match outcome {
@@ -366,6 +379,7 @@ fn queue_known(
     handler: Object<'_, '_>,
     formatter: Option<Object<'_, '_>>,
     record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
 ) -> LineOutcome {
     let py = record.py();
     let HandlerVerdict::Adopted(adoption) = &state.verdict else { return LineOutcome::Stock };
@@ -391,7 +405,7 @@ fn queue_known(
             return None;
         }
         let destination = Destination { state, adoption, sink, made_under };
-        match record::queue_with(texts, &destination, handler, record) {
+        match record::queue_with(texts, &destination, handler, record, origin) {
             ByValueOutcome::Done => Some(LineOutcome::Queued),
             ByValueOutcome::Raised => Some(LineOutcome::Raised),
             ByValueOutcome::No => None,
@@ -406,7 +420,8 @@ fn queue_known(
                 Some((_, Err(Failure::Raised))) => return LineOutcome::Raised,
                 _ => None,
             };
-        let described = reading.as_ref().map(|(called, reading)| DescribedFormatter { called: *called, reading });
+        let time = origin.map(|origin| origin.time);
+        let described = reading.as_ref().map(|(called, reading)| DescribedFormatter { called: *called, reading, time });
         match formatting::formatted(handler, formatter, described.as_ref(), record, with_time) {
             Some(FormatOutcome::Delivered(outcome)) => return outcome,
             Some(FormatOutcome::Line(message)) => with_terminator(adoption, handler, message.bind(py)),

@@ -3,6 +3,7 @@
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). Filters are Python code, so they run in the calling thread, on the
 //! `LogRecord` of the call. An exception of a filter leaves the logging call, as in stock logging.
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
@@ -71,8 +72,18 @@ fn replaces(answer: Object<'_, '_>) -> Option<bool> {
 
 /// Calls `filter.filter(record)`, or `filter(record)` if it has no such attribute. `None` with an exception set.
 fn ask(filter: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
+    if is_plain_method(filter, &names().filter) {
+        return leaving::method_of_one(filter, &names().filter, record);
+    }
     match leaving::optional_attribute(filter, &names().filter)? {
         Some(method) => leaving::call_with(method.bind(record.py()), record),
         None => leaving::call_with(filter, record),
     }
+}
+
+/// True if the method of this name is a Python function of the object's class, or an attribute of the object itself.
+fn is_plain_method(object: Object<'_, '_>, name: &Owned) -> bool {
+    let found = object::of_class(object, name.bind(object.py()));
+    // SAFETY: null, or an attribute of a live class; only its type is read.
+    object::looks_up_plainly(object) && !found.is_null() && unsafe { ffi::PyFunction_Check(found) != 0 }
 }

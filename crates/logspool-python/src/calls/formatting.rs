@@ -10,11 +10,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::calls::attribute::Attribute;
 use crate::calls::format_time::{self, TimeFunctions};
 use crate::calls::percent_line;
-use crate::calls::record::{MadeTexts, plain_text};
-use crate::calls::record_attributes::RecordAttributes;
+use crate::calls::record::MadeTexts;
+use crate::calls::record_attributes::{RecordAttributes, RecordTime};
+use crate::calls::record_message::plain_text;
 use crate::interpreter::dict;
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
@@ -43,8 +46,8 @@ pub struct FormattingObjects {
     pub style_format: Owned,
     /// `logging.PercentStyle._format`
     pub percent_format: Owned,
-    /// `logging.LogRecord.getMessage`
-    pub get_message: Owned,
+    /// `logging.LogRecord.getMessage`, and the native method that replaces it.
+    pub get_message: [Owned; 2],
     /// What `formatTime` calls. Its dict of the module `logging` has the default formatter.
     pub times: TimeFunctions,
 }
@@ -70,6 +73,8 @@ pub struct DescribedFormatter<'a> {
     pub called: CalledMethod,
     /// How the handler's records are read.
     pub reading: &'a RecordReading,
+    /// The time with which the running logging call has made the record.
+    pub time: Option<&'a RecordTime>,
 }
 
 /// Does `handler.format(record)`; `None` with an exception set. Runs user Python code.
@@ -142,7 +147,7 @@ fn format<T>(
         record.look_again(described);
         record.set(&names.asctime, &asctime)?;
         // `formatTime` may have changed the message.
-        if record.get(&names.message)?.as_ptr() == message.as_ptr()
+        if record.has_still(&names.message, &message)?
             && let Some(delivered) = deliver(&MadeTexts { message: &message, asctime: &asctime })
         {
             return Some(FormatOutcome::Delivered(delivered));
@@ -153,16 +158,16 @@ fn format<T>(
         Some(CalledMethod::Time) | None => shown(stock, &part, &record)?,
     };
     record.look_again(described);
-    let exc_info = record.get(&names.exc_info)?;
-    if leaving::is_true(exc_info.bind(py))? && !leaving::is_true(record.get(&names.exc_text)?.bind(py))? {
+    let exc_info = record.get(Attribute::Exception)?;
+    if leaving::is_true(exc_info.bind(py))? && !leaving::is_true(record.get(Attribute::ExceptionText)?.bind(py))? {
         let text = leaving::method_of_one(formatter, &names.format_exception, exc_info.bind(py))?;
         record.set(&names.exc_text, &text)?;
     }
-    let exc_text = record.get(&names.exc_text)?;
+    let exc_text = record.get(Attribute::ExceptionText)?;
     if leaving::is_true(exc_text.bind(py))? {
         line = with_lines(line, &exc_text, py)?;
     }
-    let stack = record.get(&names.stack_info)?;
+    let stack = record.get(Attribute::Stack)?;
     if leaving::is_true(stack.bind(py))? {
         let text = match part.has(&names.format_stack, &stock.format_stack) {
             true => stack,
@@ -195,7 +200,7 @@ pub fn stock_line(formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<O
     let (part, record) = (Part::of(formatter)?, PlainRecord::of(record)?);
     let are_stock =
         part.has(&names.uses_time, &stock.uses_time) && part.has_one(&names.format_message, &stock.format_message);
-    if !are_stock || !Part::of(record.object)?.has(&names.get_message, &stock.get_message) {
+    if !are_stock || !Part::of(record.object)?.has_one(&names.get_message, &stock.get_message) {
         return None;
     }
     for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
@@ -298,7 +303,7 @@ fn shown(stock: &FormattingObjects, formatter: &Part<'_, '_>, record: &PlainReco
         && !leaving::is_true(defaults.bind(py))?
     {
         let format = leaving::attribute(style, &names.fmt)?;
-        let values = record.get(&names.dict)?;
+        let values = leaving::attribute(record.object, &names.dict)?;
         if let Some(line) = percent_line::fill_in(format.bind(py), values.bind(py)) {
             return Some(line);
         }
@@ -338,7 +343,7 @@ struct Part<'a, 'py> {
 impl<'a, 'py> Part<'a, 'py> {
     /// `None` if the class looks up attributes in another way, or if the object has no `__dict__`.
     fn of(object: Object<'a, 'py>) -> Option<Self> {
-        if !looks_up_plainly(object) {
+        if !object::looks_up_plainly(object) {
             return None;
         }
         Some(Self { object, own: object::own_attributes(object).ok()? })
@@ -353,15 +358,6 @@ impl<'a, 'py> Part<'a, 'py> {
     fn has(&self, name: &Owned, stock: &Owned) -> bool {
         let py = self.object.py();
         object::of_class(self.object, name.bind(py)) == stock.as_ptr() && dict::get(self.own.bind(py), name).is_none()
-    }
-}
-
-fn looks_up_plainly(object: Object<'_, '_>) -> bool {
-    // SAFETY: a live type; only the address of a function is compared.
-    unsafe {
-        (*object::class_of(object))
-            .tp_getattro
-            .is_some_and(|get| get as usize == ffi::PyObject_GenericGetAttr as *const () as usize)
     }
 }
 
@@ -381,12 +377,19 @@ impl<'a, 'py> PlainRecord<'a, 'py> {
             (*class).tp_setattro.is_some_and(|set| set as usize == ffi::PyObject_GenericSetAttr as *const () as usize)
         };
         let is_exact = record_class().is_some_and(|known| known.as_ptr() == class.cast());
-        (is_exact && sets_plainly && looks_up_plainly(record)).then_some(Self { object: record, own: None })
+        (is_exact && sets_plainly && object::looks_up_plainly(record)).then_some(Self { object: record, own: None })
     }
 
-    fn get(&self, name: &Owned) -> Option<Owned> {
+    fn get(&self, attribute: Attribute) -> Option<Owned> {
+        let own = self.own.as_ref().and_then(|own| attribute.of(own.bind(self.object.py())));
+        own.or_else(|| leaving::attribute(self.object, attribute.name()))
+    }
+
+    /// True if an attribute that formatters add is still this object.
+    fn has_still(&self, name: &Owned, value: &Owned) -> Option<bool> {
         let own = self.own.as_ref().and_then(|own| dict::get(own.bind(self.object.py()), name));
-        own.or_else(|| leaving::attribute(self.object, name))
+        let found = own.or_else(|| leaving::attribute(self.object, name))?;
+        Some(found.as_ptr() == value.as_ptr())
     }
 
     fn set(&self, name: &Owned, value: &Owned) -> Option<()> {
@@ -409,14 +412,19 @@ impl<'a, 'py> PlainRecord<'a, 'py> {
     fn message(&self, stock: &FormattingObjects) -> Option<Owned> {
         let py = self.object.py();
         let names = names();
-        if !Part::of(self.object).is_some_and(|record| record.has(&names.get_message, &stock.get_message)) {
+        if !Part::of(self.object).is_some_and(|record| record.has_one(&names.get_message, &stock.get_message)) {
             return leaving::method(self.object, &names.get_message);
         }
-        let mut message = self.get(&names.msg)?;
+        let mut message = self.get(Attribute::Message)?;
         if !object::is_exact_str(message.bind(py)) {
             message = leaving::str(message.bind(py))?;
         }
-        let arguments = self.get(&names.args)?;
+        let arguments = self.get(Attribute::Arguments)?;
+        match plain_text(py, message.clone_ref(py), &arguments) {
+            Ok(text) => return Some(text),
+            Err(Failure::Raised) => return None,
+            Err(Failure::Stock) => {}
+        }
         let has_some = match object::tuple_items(arguments.bind(py)) {
             Some(values) => !values.is_empty(),
             None => leaving::is_true(arguments.bind(py))?,
@@ -432,16 +440,16 @@ impl DescribedFormatter<'_> {
         let py = record.object.py();
         let globals = &self.reading.globals;
         let part = Part::of(record.object)?;
-        if !globals.record_class.is_same() || !part.has(&names().get_message, &stock.get_message) {
+        if !globals.record_class.is_same() || !part.has_one(&names().get_message, &stock.get_message) {
             return None;
         }
         let attributes = RecordAttributes { own: part.own.bind(py) };
-        let (message, arguments) = (attributes.get(&names().msg), attributes.get(&names().args));
+        let (message, arguments) = (attributes.get(Attribute::Message), attributes.get(Attribute::Arguments));
         let message = plain_text(py, message.ok()?, &arguments.ok()?).ok()?;
         let asctime = match self.called {
             CalledMethod::Time => None,
             CalledMethod::Message => {
-                let time = attributes.time(globals.cpython.arithmetic(), None).ok()?;
+                let time = attributes.time(globals.cpython.arithmetic(), self.time).ok()?;
                 self.reading.asctime(py, time).ok()?
             }
         };

@@ -11,7 +11,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::calls::stock::{Method, call_stock};
-use crate::calls::{emit, formatter_methods, prepare, record_init};
+use crate::calls::{emit, formatter_methods, prepare, record_init, record_message};
 use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
@@ -119,6 +119,7 @@ methods! {
     handler_handle: emit::handle;
     queue_prepare: prepare::prepare;
     record_init: record_init::init;
+    record_message: record_message::get_message;
     formatter_format: formatter_methods::format;
     formatter_time: formatter_methods::format_time;
     formatter_message: formatter_methods::format_message;

@@ -143,9 +143,17 @@ fn allocate(py: Python<'_>, class: &Py<PyAny>) -> Result<Owned, Failure> {
 ///
 /// There is not enough memory.
 pub fn give(record: Object<'_, '_>, attributes: &NewDict<'_>) -> Result<(), Failure> {
-    // SAFETY: live objects of an attached thread; an error is reported by a negative number. It is the setter of the
-    // class, because `PyObject_GenericSetDict` leaves values beside the dict valid since CPython 3.13.
-    if unsafe { ffi::PyObject_SetAttr(record.as_ptr(), names().dict.as_ptr(), attributes.as_ptr()) } < 0 {
+    let (record_at, attributes) = (record.as_ptr(), attributes.as_ptr());
+    // SAFETY: live objects of an attached thread; an error is reported by a negative number. Since CPython 3.13 it is the
+    // setter of the class, because `PyObject_GenericSetDict` leaves values beside the dict valid.
+    let failed = unsafe {
+        if cfg!(Py_3_13) {
+            ffi::PyObject_SetAttr(record_at, names().dict.as_ptr(), attributes) < 0
+        } else {
+            ffi::PyObject_GenericSetDict(record_at, attributes, std::ptr::null_mut()) < 0
+        }
+    };
+    if failed {
         return Err(Failure::of_error(record.py()));
     }
     Ok(())

@@ -18,7 +18,7 @@ use crate::interpreter::object::Owned;
 use crate::plans::{hooks, native_log};
 
 /// Number of native methods of the module `logging`; they come first in [`DECLARED`].
-const LOGGING_METHODS: usize = 26;
+const LOGGING_METHODS: usize = 27;
 
 /// A `METH_FASTCALL | METH_KEYWORDS` function.
 pub type WithKeywords =
@@ -190,6 +190,13 @@ static DECLARED: [MethodRow; stock::METHODS] = [
         doc: c"__init__($self, name, level, pathname, lineno, msg, args, exc_info, func=None, sinfo=None, **kwargs)\n--\n\nInitialize a logging record with interesting information.",
         method: Method::RecordInit,
         function: handler_methods::record_init,
+    },
+    MethodRow {
+        class: "LogRecord",
+        name: c"getMessage",
+        doc: c"getMessage($self, /)\n--\n\nReturn the message of this record, with its arguments filled in.",
+        method: Method::RecordMessage,
+        function: handler_methods::record_message,
     },
     MethodRow {
         class: "Formatter",

@@ -10,6 +10,7 @@
 //! calls the stock functions for everything that logspool cannot serve.
 
 pub mod adapter;
+pub mod attribute;
 pub mod capture;
 pub mod context;
 pub mod deferring;
@@ -35,6 +36,7 @@ pub mod record_attributes;
 pub mod record_call;
 pub mod record_class;
 pub mod record_init;
+pub mod record_message;
 pub mod record_site;
 pub mod record_template;
 pub mod record_texts;

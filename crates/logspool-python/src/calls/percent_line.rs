@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::calls::pieces::small_int;
-use crate::interpreter::dict;
+use crate::interpreter::dict::{self, UsualPosition};
 use crate::interpreter::object::{self, Object, Owned};
 
 /// A format whose placeholders are all plain: `%(name)s` or `%(name)d`, with a width or without.
@@ -32,6 +32,8 @@ enum PercentPart {
 struct Placeholder {
     /// The key of the value.
     name: Owned,
+    /// Where the key is in the `__dict__` of a record.
+    usual: UsualPosition,
     /// True for `d`, which takes numbers only.
     is_number: bool,
     /// The number of characters that the value takes at least.
@@ -53,6 +55,9 @@ const MAX_FORMATS: usize = 8;
 /// Chosen: columns have some ten characters.
 const MAX_WIDTH: usize = 256;
 
+/// Length of the longest text of an `i64`.
+const MAX_DIGITS: usize = 20;
+
 /// Returns `format % values`, for an exact `str` and a dict. `None` without an exception: `%` has to do it. Runs no
 /// user Python code.
 pub fn fill_in(format: Object<'_, '_>, values: Object<'_, '_>) -> Option<Owned> {
@@ -63,7 +68,8 @@ pub fn fill_in(format: Object<'_, '_>, values: Object<'_, '_>) -> Option<Owned> 
         match part {
             PercentPart::Text(text) => line.extend_from_slice(text.as_bytes()),
             PercentPart::Value(placeholder) => {
-                placeholder.push(dict::get(values, &placeholder.name)?.bind(py), &mut line)?
+                let value = dict::get_at(values, &placeholder.name, &placeholder.usual)?;
+                placeholder.push(value.bind(py), &mut line)?;
             }
         }
     }
@@ -129,6 +135,7 @@ fn parse(py: Python<'_>, format: &str) -> Option<Vec<PercentPart>> {
         };
         parts.push(PercentPart::Value(Placeholder {
             name: Owned::of(&PyString::intern(py, name)),
+            usual: UsualPosition::new(),
             is_number,
             width,
             is_left,
@@ -154,7 +161,20 @@ impl Placeholder {
             return Some(());
         }
         let number = small_int(value)?;
-        self.push_padded(number.to_string().as_bytes(), line);
+        let (mut digits, mut first, mut rest) = ([0; MAX_DIGITS], MAX_DIGITS, number.unsigned_abs());
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if number < 0 {
+            first -= 1;
+            digits[first] = b'-';
+        }
+        self.push_padded(&digits[first..], line);
         Some(())
     }
 

@@ -10,7 +10,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::calls::record;
+use crate::calls::record_message::plain_text;
 use crate::calls::stock::{Method, call_stock};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
@@ -104,7 +104,7 @@ pub fn prepared(stock: &StockObjects, handler: Object<'_, '_>, logged: Object<'_
             return Err(Failure::Stock);
         }
     }
-    let message = record::plain_text(py, attribute(&names.msg)?, &attribute(&names.args)?)?;
+    let message = plain_text(py, attribute(&names.msg)?, &attribute(&names.args)?)?;
     let checked = |result: std::ffi::c_int| if result < 0 { Err(Failure::of_error(py)) } else { Ok(()) };
     // SAFETY: live objects, and the thread is attached. The verdict says that the record's class has the stock
     // `__setattr__` and the `__new__` of `object`. Each function reports an error by a negative number or by null.

@@ -11,12 +11,13 @@
 
 use logspool_record::{Head, tag};
 use logspool_sys::generation;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::calls::attribute::Attribute;
 use crate::calls::pieces::{Pieces, QueueOutcome, small_int};
 use crate::calls::record_attributes::{RecordAttributes, RecordTime};
+use crate::calls::record_message::plain_text;
 use crate::calls::record_template::RecordTemplate;
 use crate::calls::record_texts::AppendedParts;
 use crate::calls::rules::{self, LineOrigin};
@@ -24,7 +25,6 @@ use crate::calls::site::Site;
 use crate::calls::{context, fields, message, record_class};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
-use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::adoption::{Adoption, HandlerState};
 use crate::plans::environment::IdValidity;
@@ -83,8 +83,9 @@ pub fn queue_with(
     to: &Destination<'_>,
     handler: Object<'_, '_>,
     record: Object<'_, '_>,
+    origin: Option<&RecordOrigin<'_>>,
 ) -> ByValueOutcome {
-    outcome(read(SeenBy::Others, to, handler, record, None, Some(texts)))
+    outcome(read(SeenBy::Others, to, handler, record, origin, Some(texts)))
 }
 
 /// Queues a record that has passed the handler's filters by its values, if the collector renders it as Python does.
@@ -134,7 +135,7 @@ fn read(
     if is_own || to.adoption.format.as_ref().is_ok_and(|parts| appended.are_made_by(parts.own_texts.for_record)) {
         return Ok(ByValueOutcome::No);
     }
-    let name = attributes.exact_str(&names().name)?;
+    let name = attributes.exact_str(Attribute::Name)?;
     let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
     let is_last_stop = seen_by == SeenBy::Nobody
         || name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
@@ -145,7 +146,7 @@ fn read(
     let time = attributes.time(reading.globals.cpython.arithmetic(), origin.map(|origin| origin.time))?;
     let needs = reading.format.1;
     if line_attributes.process_id
-        && small_int(attributes.get(&names().process)?.bind(py)) != Some(i64::from(generation::process_id()))
+        && small_int(attributes.get(Attribute::Process)?.bind(py)) != Some(i64::from(generation::process_id()))
     {
         return Ok(ByValueOutcome::No);
     }
@@ -161,8 +162,8 @@ fn read(
         (None, None) => no_place(),
     };
     // `message` and `arguments` are declared before the pieces, which point into them.
-    let mut message = attributes.get(&names().msg)?;
-    let mut arguments = attributes.get(&names().args)?;
+    let mut message = attributes.get(Attribute::Message)?;
+    let mut arguments = attributes.get(Attribute::Arguments)?;
     let has_items = needs.message_items && message.bind(py).is_instance_of::<PyDict>();
     if has_items {
         let has_arguments = object::tuple_items(arguments.bind(py)).is_none_or(|values| !values.is_empty());
@@ -184,18 +185,18 @@ fn read(
         context::add_text(py, &mut pieces, tag::ASCTIME, texts.asctime.clone_ref(py))?;
     }
     if needs.thread {
-        pieces.word(tag::THREAD, small_int(attributes.get(&names().thread)?.bind(py)).ok_or(Failure::Stock)? as u64);
+        pieces.word(tag::THREAD, attributes.small_int(Attribute::Thread)? as u64);
     }
-    for (needed, tag, name) in [
-        (needs.thread_name, tag::THREAD_NAME, &names().thread_name),
-        (needs.process_name, tag::PROCESS_NAME, &names().process_name),
+    for (needed, tag, attribute) in [
+        (needs.thread_name, tag::THREAD_NAME, Attribute::ThreadName),
+        (needs.process_name, tag::PROCESS_NAME, Attribute::ProcessName),
     ] {
         if needed {
-            context::add_text(py, &mut pieces, tag, attributes.get(name)?)?;
+            context::add_text(py, &mut pieces, tag, attributes.get(attribute)?)?;
         }
     }
     if needs.task_name {
-        let task_name = attributes.get(&names().task_name)?;
+        let task_name = attributes.get(Attribute::Task)?;
         if !task_name.bind(py).is_none() {
             context::add_text(py, &mut pieces, tag::TASK_NAME, task_name)?;
         }
@@ -230,30 +231,6 @@ fn read(
         QueueOutcome::Stale => ByValueOutcome::No,
         QueueOutcome::Raised => ByValueOutcome::Raised,
     })
-}
-
-/// Returns the result of `LogRecord.getMessage`, if making it runs no user Python code.
-///
-/// # Errors
-///
-/// [`Failure::Stock`] for any other message or argument, and if formatting raises an exception.
-pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
-    if !object::is_exact_str(message.bind(py)) {
-        return Err(Failure::Stock);
-    }
-    if arguments.bind(py).is_none() {
-        return Ok(message);
-    }
-    let values = object::tuple_items(arguments.bind(py)).ok_or(Failure::Stock)?;
-    if values.is_empty() {
-        return Ok(message);
-    }
-    if !values.iter().all(|value| object::is_scalar(*value)) {
-        return Err(Failure::Stock);
-    }
-    // SAFETY: a live str and tuple, and the thread is attached; a new reference or null with an error set.
-    let made = unsafe { Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())) };
-    made.ok_or_else(|| Failure::of_error(py))
 }
 
 /// True if the name of every attribute of a record is a `str`. `extra` may add attributes with other keys.

@@ -9,11 +9,10 @@ use logspool_record::cpython::TimeArithmetic;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
+use crate::calls::attribute::Attribute;
 use crate::calls::pieces::small_int;
 use crate::calls::record_site::{self, RecordSite};
-use crate::interpreter::dict;
 use crate::interpreter::failure::Failure;
-use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::logging_globals::LoggingGlobals;
 
@@ -30,8 +29,8 @@ pub struct RecordTime {
 impl RecordTime {
     /// True if a record still has the values that were made for it.
     fn is_shown_by(&self, attributes: &RecordAttributes<'_, '_>) -> bool {
-        attributes.is_at(&names().created, self.created.as_ptr() as usize)
-            && attributes.is_at(&names().msecs, self.msecs.as_ptr() as usize)
+        Attribute::Created.is_at(attributes.own, self.created.as_ptr() as usize)
+            && Attribute::Milliseconds.is_at(attributes.own, self.msecs.as_ptr() as usize)
     }
 }
 
@@ -48,14 +47,8 @@ impl RecordAttributes<'_, '_> {
     ///
     /// [`Failure::Stock`] if the record does not have it.
     #[inline]
-    pub fn get(&self, name: &Owned) -> Result<Owned, Failure> {
-        dict::get(self.own, name).ok_or(Failure::Stock)
-    }
-
-    /// True if an attribute has the value at this address.
-    #[inline]
-    pub fn is_at(&self, name: &Owned, address: usize) -> bool {
-        dict::has_at(self.own, name, address)
+    pub fn get(&self, attribute: Attribute) -> Result<Owned, Failure> {
+        attribute.of(self.own).ok_or(Failure::Stock)
     }
 
     /// An attribute whose value is an exact `str`.
@@ -63,8 +56,8 @@ impl RecordAttributes<'_, '_> {
     /// # Errors
     ///
     /// [`Failure::Stock`] if it has another value.
-    pub fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
-        let found = self.get(name)?;
+    pub fn exact_str(&self, attribute: Attribute) -> Result<Owned, Failure> {
+        let found = self.get(attribute)?;
         if object::is_exact_str(found.bind(self.own.py())) { Ok(found) } else { Err(Failure::Stock) }
     }
 
@@ -73,12 +66,12 @@ impl RecordAttributes<'_, '_> {
     /// # Errors
     ///
     /// [`Failure::Stock`] if it has another value.
-    pub fn small_int(&self, name: &Owned) -> Result<i64, Failure> {
-        small_int(self.get(name)?.bind(self.own.py())).ok_or(Failure::Stock)
+    pub fn small_int(&self, attribute: Attribute) -> Result<i64, Failure> {
+        small_int(self.get(attribute)?.bind(self.own.py())).ok_or(Failure::Stock)
     }
 
-    fn shows(&self, name: &Owned, text: &str) -> Result<bool, Failure> {
-        let found = self.exact_str(name)?;
+    fn shows(&self, attribute: Attribute, text: &str) -> Result<bool, Failure> {
+        let found = self.exact_str(attribute)?;
         Ok(object::utf8(found.bind(self.own.py())) == Some(text.as_bytes()))
     }
 
@@ -88,15 +81,16 @@ impl RecordAttributes<'_, '_> {
     ///
     /// [`Failure::Stock`] if it is not.
     pub fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
-        let level = self.get(&names().levelno)?;
+        let level = self.get(Attribute::LevelNumber)?;
         let level = level.bind(self.own.py());
         let number = small_int(level).and_then(|number| u16::try_from(number).ok()).ok_or(Failure::Stock)?;
-        if globals.name_of_level(level).is_some_and(|known| self.is_at(&names().levelname, known.as_ptr() as usize)) {
+        let is_at = |known: Owned| Attribute::LevelName.is_at(self.own, known.as_ptr() as usize);
+        if globals.name_of_level(level).is_some_and(is_at) {
             return Ok(number);
         }
         let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
         let (_, known) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
-        if self.shows(&names().levelname, known)? { Ok(number) } else { Err(Failure::Stock) }
+        if self.shows(Attribute::LevelName, known)? { Ok(number) } else { Err(Failure::Stock) }
     }
 
     /// The time in nanoseconds from which the collector computes exactly the `created` and `msecs` of the record. `made`
@@ -109,12 +103,12 @@ impl RecordAttributes<'_, '_> {
         if let Some(made) = made.filter(|made| made.is_shown_by(self)) {
             return Ok(made.time_ns);
         }
-        let float = |name| {
-            let found = self.get(name)?;
+        let float = |attribute| {
+            let found = self.get(attribute)?;
             let found = found.bind(self.own.py());
             found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
         };
-        let (created, msecs) = (float(&names().created)?, float(&names().msecs)?);
+        let (created, msecs) = (float(Attribute::Created)?, float(Attribute::Milliseconds)?);
         nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
     }
 
@@ -125,13 +119,13 @@ impl RecordAttributes<'_, '_> {
     ///
     /// [`Failure::Stock`] if they do not, or if an attribute has a value of another type.
     pub fn place(&self, shows_file: bool) -> Result<Arc<RecordSite>, Failure> {
-        let path = self.exact_str(&names().pathname)?;
-        let function = self.exact_str(&names().func_name)?;
-        let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
+        let path = self.exact_str(Attribute::Path)?;
+        let function = self.exact_str(Attribute::Function)?;
+        let line = u32::try_from(self.small_int(Attribute::Line)?).map_err(|_| Failure::Stock)?;
         let place = record_site::find(self.own.py(), path, function, line)?;
         if !shows_file
-            || self.shows(&names().filename, place.compiled.filename())?
-                && self.shows(&names().module, place.compiled.module())?
+            || self.shows(Attribute::File, place.compiled.filename())?
+                && self.shows(Attribute::Module, place.compiled.module())?
         {
             Ok(place)
         } else {

@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use pyo3::prelude::*;
 
+use crate::calls::attribute::Attribute;
 use crate::calls::emit;
 use crate::calls::filtering::{self, FilterAnswer};
 use crate::calls::keywords::Keywords;
@@ -106,17 +107,23 @@ pub fn run(
     let attributes = object::own_attributes(made.record.bind(py))?;
     let handled = if !plan.steps_are_stock {
         leaving::method_of_one(logger, &names().handle, made.record.bind(py)).map(drop)
-    } else if let Some(only) = plan.unchanged_handler(py)
-        && let (Some(handler), Some(owner)) = (only.handler.upgrade(py), only.owner.upgrade(py))
+    } else if !plan.has_filters
+        && let Some((handler, owner, least)) = only_handler(py, plan)
     {
-        if number < only.level { Some(()) } else { pass_to_only(plan, &handler, &owner, made, &site) }
+        if number < least { Some(()) } else { pass_to_only(plan, &handler, &owner, made, &site) }
     } else {
-        handle(plan, logger, made, &site)
+        handle(plan, logger, (level, number), made, &site)
     };
     if let Some(template) = site.record_template().get() {
         template.note_growth(attributes.bind(py));
     }
     handled.ok_or(Failure::Raised)
+}
+
+/// The only handler of a logger with its owner and its level, if nothing has changed since the plan was made.
+fn only_handler<'py>(py: Python<'py>, plan: &RecordPlan) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, u32)> {
+    let only = plan.unchanged_handler(py)?;
+    Some((only.handler.upgrade(py)?, only.owner.upgrade(py)?, only.level))
 }
 
 /// Passes the record to the only handler of a logger, which the logger `owner` has. `None` with an exception set.
@@ -139,16 +146,29 @@ fn pass_to_only(
     call_handlers_from(owner.as_borrowed(), 1, true, record, origin.as_ref(), None)
 }
 
-/// The steps of `Logger.handle`, for a logger whose plan may not hold any more. `None` with an exception set.
-fn handle(plan: &RecordPlan, logger: Object<'_, '_>, made: MadeRecord, site: &Site) -> Option<()> {
+/// The steps of `Logger.handle`, for a logger with filters, and for one whose plan may not hold any more. `level` is the
+/// level of the call. `None` with an exception set.
+fn handle(
+    plan: &RecordPlan,
+    logger: Object<'_, '_>,
+    level: (Object<'_, '_>, u32),
+    made: MadeRecord,
+    site: &Site,
+) -> Option<()> {
     let py = logger.py();
     let MadeRecord { mut record, time } = made;
     let names = names();
-    let disabled = leaving::attribute(logger, &names.disabled)?;
-    if leaving::is_true(disabled.bind(py))? {
-        return Some(());
-    }
-    let filters = leaving::attribute(logger, &names.filters)?;
+    let filters = match plan.filters.as_ref().filter(|_| plan.is_unchanged(py)) {
+        Some(_) if plan.disabled => return Some(()),
+        Some(filters) => filters.clone_ref(py),
+        None => {
+            let disabled = leaving::attribute(logger, &names.disabled)?;
+            if leaving::is_true(disabled.bind(py))? {
+                return Some(());
+            }
+            leaving::attribute(logger, &names.filters)?
+        }
+    };
     if !object::is_exact_list(filters.bind(py)) {
         return leaving::method_of_one(logger, &names.handle, record.bind(py)).map(drop);
     }
@@ -159,8 +179,24 @@ fn handle(plan: &RecordPlan, logger: Object<'_, '_>, made: MadeRecord, site: &Si
             FilterAnswer::Raised => return None,
         }
     }
+    if has_level(plan, record.bind(py), level.0)
+        && let Some((handler, owner, least)) = only_handler(py, plan)
+    {
+        if level.1 < least {
+            return Some(());
+        }
+        return pass_to_only(plan, &handler, &owner, MadeRecord { record, time }, site);
+    }
     let origin = time.as_ref().map(|time| RecordOrigin { site, time });
     call_handlers_from(logger, 0, false, record.bind(py), origin.as_ref(), Some(plan))
+}
+
+/// True if a record still has the level of its call. A filter may have changed the level, or replaced the record.
+fn has_level(plan: &RecordPlan, record: Object<'_, '_>, level: Object<'_, '_>) -> bool {
+    let is_plain =
+        object::class_of(record) as usize == plan.globals.record_class.address() && plan.globals.record_class.is_same();
+    let own = if is_plain { object::own_attributes(record).ok() } else { None };
+    own.is_some_and(|own| Attribute::LevelNumber.is_at(own.bind(record.py()), level.as_ptr() as usize))
 }
 
 /// The steps of `Logger.callHandlers`, from the handler of `logger` with this index on. `found` is true if a handler

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::calls::attribute::Attribute;
 use crate::interpreter::dict::{self, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
@@ -64,8 +65,8 @@ impl RecordTemplate {
             dict
         };
         let mut place = [0; 5];
-        for (address, name) in place.iter_mut().zip(place_names()) {
-            *address = dict::get(dict.bind(py), name).ok_or(Failure::Stock)?.as_ptr() as usize;
+        for (address, attribute) in place.iter_mut().zip(PLACE) {
+            *address = attribute.of(dict.bind(py)).ok_or(Failure::Stock)?.as_ptr() as usize;
         }
         Ok(Self {
             dict,
@@ -116,8 +117,8 @@ impl RecordTemplate {
     /// which follow from its path, are compared only if a line shows them.
     pub fn has_place_of(&self, attributes: Object<'_, '_>, shows_file: bool) -> bool {
         let compared = if shows_file { self.place.len() } else { INDEPENDENT };
-        let mut places = place_names().into_iter().zip(self.place).take(compared);
-        places.all(|(name, address)| dict::has_at(attributes, name, address))
+        let mut places = PLACE.into_iter().zip(self.place).take(compared);
+        places.all(|(attribute, address)| attribute.is_at(attributes, address))
     }
 }
 
@@ -236,11 +237,9 @@ impl KeptValue {
     }
 }
 
-/// The names of the attributes that show the source location. The last two follow from the path.
-fn place_names() -> [&'static Owned; 5] {
-    let names = names();
-    [&names.pathname, &names.lineno, &names.func_name, &names.filename, &names.module]
-}
+/// The attributes that show the source location. The last two follow from the path.
+const PLACE: [Attribute; 5] =
+    [Attribute::Path, Attribute::Line, Attribute::Function, Attribute::File, Attribute::Module];
 
-/// Number of the attributes in [`place_names`] that do not follow from another one.
+/// Number of the attributes in [`PLACE`] that do not follow from another one.
 const INDEPENDENT: usize = 3;

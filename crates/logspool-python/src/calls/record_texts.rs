@@ -7,6 +7,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
+use crate::calls::attribute::Attribute;
 use crate::calls::keywords::{self, ExceptionText};
 use crate::calls::message;
 use crate::calls::pieces::Pieces;
@@ -32,8 +33,8 @@ impl AppendedParts {
     /// [`Failure::Stock`] if an attribute is missing, or has a value that only a formatter can treat.
     pub fn of(attributes: &RecordAttributes<'_, '_>) -> Result<Self, Failure> {
         let py = attributes.own.py();
-        let text = |name| {
-            let found = attributes.get(name)?;
+        let text = |attribute| {
+            let found = attributes.get(attribute)?;
             if found.bind(py).is_none() {
                 return Ok(None);
             }
@@ -43,8 +44,8 @@ impl AppendedParts {
             let is_empty = object::utf8(found.bind(py)).is_some_and(<[u8]>::is_empty);
             Ok(if is_empty { None } else { Some(found) })
         };
-        let (made, stack) = (text(&names().exc_text)?, text(&names().stack_info)?);
-        let exc_info = attributes.get(&names().exc_info)?;
+        let (made, stack) = (text(Attribute::ExceptionText)?, text(Attribute::Stack)?);
+        let exc_info = attributes.get(Attribute::Exception)?;
         let has_exception = match object::tuple_items(exc_info.bind(py)) {
             Some(parts) => !parts.is_empty(),
             None if exc_info.bind(py).is_none() => false,

@@ -64,6 +64,8 @@ pub enum Method {
     HandlerHandle,
     /// `LogRecord.__init__`
     RecordInit,
+    /// `LogRecord.getMessage`
+    RecordMessage,
     /// `Formatter.format`
     FormatterFormat,
     /// `Formatter.formatTime`
@@ -91,7 +93,7 @@ pub enum Method {
 }
 
 /// Number of replaced methods.
-pub const METHODS: usize = 35;
+pub const METHODS: usize = 36;
 
 static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
 

@@ -3,7 +3,16 @@
 use pyo3::Python;
 use pyo3::types::PyString;
 
+use crate::interpreter::dict::UsualPosition;
 use crate::interpreter::object::Owned;
+
+/// A format that was read.
+pub struct KnownFormat {
+    /// The format.
+    pub text: Owned,
+    /// `None` if only Python can fill in the format.
+    pub parts: Option<Vec<AccessPart>>,
+}
 
 /// A part of an access line.
 pub enum AccessPart {
@@ -37,8 +46,15 @@ pub enum AccessValue {
     DecimalSeconds,
     /// `%(p)s`
     Process,
-    /// A variable of the environment with this exact name, and the text for a request without it.
-    Variable(Owned, &'static str),
+    /// A variable of the environment.
+    Variable {
+        /// The exact name.
+        name: Owned,
+        /// The text for a request without the variable.
+        missing: &'static str,
+        /// Where it usually is in the environment.
+        usual: UsualPosition,
+    },
     /// `%({name}i)s`, the last request header with this name in lower case.
     RequestHeader(String),
     /// `%({name}o)s`, the same for headers of the response.
@@ -100,7 +116,10 @@ fn value_of(py: Python<'_>, key: &str) -> Option<Option<AccessValue>> {
             _ => None,
         });
     }
-    let variable = |name: &str, missing| AccessValue::Variable(Owned::of(&PyString::intern(py, name)), missing);
+    let variable = |name: &str, missing| {
+        let name = Owned::of(&PyString::intern(py, name));
+        AccessValue::Variable { name, missing, usual: UsualPosition::new() }
+    };
     Some(Some(match key {
         "h" => variable("REMOTE_ADDR", "-"),
         "u" => AccessValue::User,

@@ -13,8 +13,9 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::calls::capture::{self, Outcome};
 use crate::calls::pieces::small_int;
-use crate::events::access_format::{AccessPart, AccessValue, parse};
-use crate::interpreter::dict::{self, DictWalk};
+use crate::events::access_format::{AccessPart, AccessValue, KnownFormat, parse};
+use crate::events::access_setup::{AccessSetup, UnchangedDict};
+use crate::interpreter::dict::{self, DictWalk, UsualPosition};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::list::ListWalk;
@@ -89,13 +90,6 @@ struct StockParts {
     user_of: Owned,
 }
 
-/// A format that was read.
-struct KnownFormat {
-    text: Owned,
-    /// `None` if only Python can fill in the format.
-    parts: Option<Vec<AccessPart>>,
-}
-
 /// The text of a second.
 struct AccessTimeText {
     number: i64,
@@ -111,8 +105,11 @@ pub struct AccessLog {
     describe: Py<PyAny>,
     words: Words,
     described: Mutex<Option<Arc<Described>>>,
+    setup: Mutex<Option<Arc<AccessSetup>>>,
     format: Mutex<Option<Arc<KnownFormat>>>,
     second: Mutex<Option<AccessTimeText>>,
+    /// Where the method, the address and the protocol usually are in the environment of a request.
+    positions: [UsualPosition; 3],
 }
 
 /// The values of one request.
@@ -132,8 +129,10 @@ impl AccessLog {
             describe: describe.clone().unbind(),
             words: Words::new(describe.py()),
             described: Mutex::default(),
+            setup: Mutex::default(),
             format: Mutex::default(),
             second: Mutex::default(),
+            positions: [const { UsualPosition::new() }; 3],
         }
     }
 
@@ -173,32 +172,56 @@ impl AccessLog {
         let stock = described.stock.as_ref().ok_or(Failure::Stock)?;
         let attributes = object::own_attributes(logger)?;
         let attributes = attributes.bind(py);
+        let setup = self.setup(stock, attributes)?;
+        let line = self.line(stock, logger, setup.format.parts.as_ref().ok_or(Failure::Stock)?, request)?;
+        let text = object::str_of(py, &line).ok_or_else(|| Failure::of_error(py))?;
+        Ok(capture::info_of_text(setup.target.bind(py), text.bind(py)))
+    }
+
+    /// What a logger with these attributes has been set up to do.
+    fn setup(&self, stock: &StockParts, attributes: Object<'_, '_>) -> Result<Arc<AccessSetup>, Failure> {
+        let known = self.setup.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known
+            && known.holds(attributes)
+        {
+            return Ok(known);
+        }
+        let made = Arc::new(self.read_setup(stock, attributes)?);
+        let old = self.setup.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
+        drop(old);
+        Ok(made)
+    }
+
+    fn read_setup(&self, stock: &StockParts, attributes: Object<'_, '_>) -> Result<AccessSetup, Failure> {
+        let py = attributes.py();
+        let mut read = vec![UnchangedDict::of(attributes)];
         if stock.overriding.iter().any(|name| dict::has(attributes, name)) {
             return Err(Failure::Stock);
         }
         let config = dict::get(attributes, &self.words.cfg).ok_or(Failure::Stock)?;
-        let settings = self.settings(stock, config.bind(py))?;
+        let settings = self.settings(stock, config.bind(py), &mut read)?;
+        read.push(UnchangedDict::of(settings.bind(py)));
         let is_enabled = if stock.enabling.is_empty() {
             let kept = dict::get(attributes, &self.words.access_log_enabled);
             // SAFETY: `True` is never freed; only addresses are compared.
             kept.is_some_and(|kept| std::ptr::eq(kept.as_ptr(), unsafe { ffi::Py_True() }))
         } else {
-            stock.enabling.iter().any(|setting| self.is_set(settings.bind(py), setting))
+            stock.enabling.iter().any(|setting| self.is_set(settings.bind(py), setting, &mut read))
         };
         if !is_enabled {
             return Err(Failure::Stock);
         }
-        let format = self.setting(settings.bind(py), &stock.format).ok_or(Failure::Stock)?;
+        let format = self.setting(settings.bind(py), &stock.format, &mut read).ok_or(Failure::Stock)?;
         let format = self.format(format.bind(py))?;
         let target = dict::get(attributes, &self.words.access_log).ok_or(Failure::Stock)?;
-        let target = target.bind(py);
-        let own = object::own_attributes(target)?;
-        if object::class_of(target).cast() != stock.logger_class.as_ptr() || dict::has(own.bind(py), &self.words.info) {
+        let own = object::own_attributes(target.bind(py))?;
+        if object::class_of(target.bind(py)).cast() != stock.logger_class.as_ptr()
+            || dict::has(own.bind(py), &self.words.info)
+        {
             return Err(Failure::Stock);
         }
-        let line = self.line(stock, logger, format.parts.as_ref().ok_or(Failure::Stock)?, request)?;
-        let text = object::str_of(py, &line).ok_or_else(|| Failure::of_error(py))?;
-        Ok(capture::info_of_text(target, text.bind(py)))
+        read.push(UnchangedDict::of_object(target.bind(py), own.bind(py)));
+        Ok(AccessSetup { read, format, target })
     }
 
     /// What `describe` says about the logger.
@@ -224,30 +247,42 @@ impl AccessLog {
     }
 
     /// The settings of an unchanged `Config`.
-    fn settings(&self, stock: &StockParts, config: Object<'_, '_>) -> Result<Owned, Failure> {
+    fn settings(
+        &self,
+        stock: &StockParts,
+        config: Object<'_, '_>,
+        read: &mut Vec<UnchangedDict>,
+    ) -> Result<Owned, Failure> {
         if object::class_of(config).cast() != stock.config_class.as_ptr() {
             return Err(Failure::Stock);
         }
         let own = object::own_attributes(config)?;
+        read.push(UnchangedDict::of_object(config, own.bind(config.py())));
         let settings = dict::get(own.bind(config.py()), &self.words.settings).ok_or(Failure::Stock)?;
         if settings.bind(config.py()).is_exact_instance_of::<PyDict>() { Ok(settings) } else { Err(Failure::Stock) }
     }
 
     /// The value of a setting with this name and class.
-    fn setting(&self, settings: Object<'_, '_>, (name, class): &(Owned, Owned)) -> Option<Owned> {
+    fn setting(
+        &self,
+        settings: Object<'_, '_>,
+        (name, class): &(Owned, Owned),
+        read: &mut Vec<UnchangedDict>,
+    ) -> Option<Owned> {
         let py = settings.py();
         let setting = dict::get(settings, name)?;
         if object::class_of(setting.bind(py)).cast() != class.as_ptr() {
             return None;
         }
         let own = object::own_attributes(setting.bind(py)).ok()?;
+        read.push(UnchangedDict::of_object(setting.bind(py), own.bind(py)));
         dict::get(own.bind(py), &self.words.value)
     }
 
     /// True if the setting is a text or a dict with content.
-    fn is_set(&self, settings: Object<'_, '_>, setting: &(Owned, Owned)) -> bool {
+    fn is_set(&self, settings: Object<'_, '_>, setting: &(Owned, Owned), read: &mut Vec<UnchangedDict>) -> bool {
         let py = settings.py();
-        self.setting(settings, setting).is_some_and(|value| {
+        self.setting(settings, setting, read).is_some_and(|value| {
             let value = value.bind(py);
             object::utf8(value).is_some_and(|text| !text.is_empty())
                 || value.is_exact_instance_of::<PyDict>() && !dict::is_empty(value)
@@ -292,8 +327,10 @@ impl AccessLog {
         if !environ.is_exact_instance_of::<PyDict>() || !has_text_keys(environ) {
             return Err(Failure::Stock);
         }
-        let required = |name: &Owned| dict::get(environ, name).ok_or(Failure::Stock);
-        let (method, uri, protocol) = (required(&words.method)?, required(&words.uri)?, required(&words.protocol)?);
+        let required = |name, usual| dict::get_at(environ, name, usual).ok_or(Failure::Stock);
+        let method = required(&words.method, &self.positions[0])?;
+        let uri = required(&words.uri, &self.positions[1])?;
+        let protocol = required(&words.protocol, &self.positions[2])?;
         for headers in [&request_headers, &response_headers] {
             check_headers(headers.bind(py))?;
         }
@@ -341,7 +378,7 @@ impl AccessLog {
                 AccessValue::Process => {
                     let _ = write!(line, "<{}>", std::process::id());
                 }
-                AccessValue::Variable(name, missing) => match dict::get(environ, name) {
+                AccessValue::Variable { name, missing, usual } => match dict::get_at(environ, name, usual) {
                     Some(value) => push(&mut line, value.bind(py))?,
                     None => line.extend_from_slice(missing.as_bytes()),
                 },

@@ -9,6 +9,7 @@
 
 mod access_format;
 mod access_log;
+mod access_setup;
 mod bound_logger;
 mod console;
 mod json;

@@ -8,6 +8,7 @@ pub mod leaving;
 pub mod list;
 pub mod names;
 pub mod object;
+pub mod reentrant_lock;
 pub mod running_loop;
 pub mod thread;
 pub mod waiting;

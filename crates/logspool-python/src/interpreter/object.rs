@@ -571,3 +571,14 @@ pub fn has_text(object: Object<'_, '_>, name: &Owned) -> bool {
     // SAFETY: two live `str`; comparing them runs no user Python code.
     is_exact_str(object) && unsafe { ffi::PyUnicode_Compare(object.as_ptr(), name.as_ptr()) } == 0
 }
+
+/// True if attributes of the object are found on itself, then on its class, without code of the class.
+#[inline]
+pub fn looks_up_plainly(object: Object<'_, '_>) -> bool {
+    // SAFETY: a live type; only the address of a function is compared.
+    unsafe {
+        (*class_of(object))
+            .tp_getattro
+            .is_some_and(|get| get as usize == ffi::PyObject_GenericGetAttr as *const () as usize)
+    }
+}

@@ -12,10 +12,10 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 use crate::calls::format_time::TimeFunctions;
 use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
 use crate::interpreter::object::Owned;
-use crate::interpreter::{frame, running_loop};
+use crate::interpreter::{dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
 use crate::plans::environment::WatchableDict;
-use crate::plans::{adoption, environment, sink_options, table, text_stream};
+use crate::plans::{adoption, sink_options, table, text_stream};
 
 /// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
 #[pyfunction]
@@ -74,6 +74,7 @@ pub fn connect(
         multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
         asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
     });
+    reentrant_lock::self_check(&py.import("_thread")?.call_method0("RLock")?)?;
     let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
     callbacks::set_callbacks(PlanningCallbacks {
         describe,
@@ -202,7 +203,7 @@ pub fn set_stock_formatting(
         style_uses_time: get("style_uses_time")?,
         style_format: get("style_format")?,
         percent_format: get("percent_format")?,
-        get_message: get("get_message")?,
+        get_message: [get("get_message")?, get("native_get_message")?],
         times: TimeFunctions {
             localtime: get("localtime")?,
             gmtime: get("gmtime")?,
@@ -251,10 +252,10 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
 }
 
 /// Return the byte offset of a number in a dict. Before 3.14 the number changes with each change of the dict; from 3.14
-/// on it is the number of items. See `environment.rs`.
+/// on it is the number of items. See `interpreter/dict.rs`.
 #[pyfunction]
 pub fn dict_state_offset() -> usize {
-    environment::dict_state_offset()
+    dict::state_offset()
 }
 
 /// Return every kind of sink as a dict with these keys: kind, about, takes ("lines" or "entries"), options.

@@ -65,6 +65,8 @@ pub struct PlanBuilder<'a> {
     pub last_handler: Option<OnlyHandler>,
     /// True if the logger has filters.
     pub has_filters: bool,
+    /// The list `logger.filters`; `None` if it is no exact list.
+    pub filters: Option<Owned>,
     /// Fields that known filters of the logger set.
     pub given: Vec<GivenField>,
     /// Fields that known filters of the last visited handler set; `None` before the first handler.
@@ -126,6 +128,7 @@ impl PlanBuilder<'_> {
         }
         let filters = logger.getattr("filters")?;
         let is_list = self.list(&filters);
+        self.filters = is_list.then(|| Owned::of(&filters));
         self.has_filters = !is_list || filters.is_truthy()?;
         if !is_list {
             self.record_above(0, "logger.filters is no plain list");

@@ -19,6 +19,8 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+#[cfg(not(Py_3_14))]
+use crate::interpreter::dict;
 use crate::interpreter::object::{self, Object, Owned};
 
 /// The number of the current epoch. It increases after every change that may affect a plan. Plans of an older epoch are
@@ -184,42 +186,12 @@ impl WatchableDict {
 
 static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 
-#[repr(C)]
-struct DictHead {
-    head: PyObject,
-    ma_used: ffi::Py_ssize_t,
-    #[cfg(not(Py_3_14))]
-    ma_version_tag: u64,
-}
-
-/// Offset of the number of a dict's last change in its C struct. From 3.14 on it is the offset of the number of items,
-/// which shows that names were added or removed, but not that values were replaced.
-pub fn dict_state_offset() -> usize {
-    #[cfg(not(Py_3_14))]
-    return std::mem::offset_of!(DictHead, ma_version_tag);
-    #[cfg(Py_3_14)]
-    return std::mem::offset_of!(DictHead, ma_used);
-}
-
 /// The number of the dict's last change.
 #[cfg(not(Py_3_14))]
 #[inline(always)]
 pub fn dict_version(dict: &WatchableDict) -> u64 {
     // SAFETY: a dict that is kept alive by its reference.
-    unsafe { version_at(dict.0.as_ptr()) }
-}
-
-/// The number of the last change of the dict at an address.
-///
-/// # Safety
-///
-/// `dict` is a live dict.
-#[cfg(not(Py_3_14))]
-#[inline(always)]
-unsafe fn version_at(dict: *mut PyObject) -> u64 {
-    // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13. The number is read atomically because
-    // another thread may be storing it on free-threaded builds.
-    unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
+    unsafe { dict::version_at(dict.0.as_ptr()) }
 }
 
 /// Starts to watch `names` in `dict`. If `names` is `None`, watches all entries whose keys are numbers.
@@ -270,7 +242,9 @@ pub fn is_unchanged(py: Python<'_>) -> bool {
         let _ = py;
         let used = USED.load(Relaxed).min(MAX_DICTS);
         // SAFETY: a slot in use holds a dict that `WATCHED` keeps alive.
-        SLOTS[..used].iter().all(|slot| unsafe { version_at(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
+        SLOTS[..used]
+            .iter()
+            .all(|slot| unsafe { dict::version_at(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
     }
     #[cfg(Py_3_14)]
     {

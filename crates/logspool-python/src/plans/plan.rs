@@ -90,8 +90,14 @@ pub struct RecordPlan {
     pub epoch: u64,
     /// The lists of the plan.
     pub lists: Arc<[ListShape]>,
-    /// The only handler; `None` if the logger has filters, or not exactly one handler in a list.
+    /// The only handler; `None` if the logger has not exactly one handler in a list.
     pub only_handler: Option<OnlyHandler>,
+    /// True if the logger has filters.
+    pub has_filters: bool,
+    /// The list `logger.filters`; `None` if it is no exact list.
+    pub filters: Option<Owned>,
+    /// The value of `logger.disabled`.
+    pub disabled: bool,
 }
 
 /// The only handler that gets the records of a logger.

@@ -152,6 +152,7 @@ fn make_once(
         handlers: 0,
         last_handler: None,
         has_filters: false,
+        filters: None,
         given: Vec::new(),
         of_handlers: None,
         terminal: None,
@@ -199,7 +200,7 @@ fn make_once(
     builder.kept.retain(|kept| kept.as_ptr() != own);
     builder.kept.append(&mut builder.held);
     let lists: Arc<[ListShape]> = builder.lists.into();
-    let is_alone = builder.handlers == 1 && !builder.has_filters && globals.record_factory.is_none();
+    let is_alone = builder.handlers == 1 && globals.record_factory.is_none();
     let plan = Plan {
         logger: own as usize,
         made_under: under,
@@ -219,6 +220,9 @@ fn make_once(
             epoch: under.epoch,
             lists,
             only_handler: builder.last_handler.filter(|_| is_alone),
+            has_filters: builder.has_filters,
+            filters: builder.filters,
+            disabled,
         }),
         counts,
         opens_from,

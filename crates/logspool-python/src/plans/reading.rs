@@ -62,6 +62,9 @@ pub struct LoggerName {
 /// Chosen: the lookup compares the addresses one by one, and programs log through a few dozen loggers.
 const MAX_NAMES: usize = 64;
 
+/// Room for the text of a time. Chosen: Python's own format takes 23 bytes.
+const ASCTIME_BYTES: usize = 32;
+
 impl RecordReading {
     /// Makes a `RecordReading` without any logger names.
     pub fn new(
@@ -102,7 +105,7 @@ impl RecordReading {
     ///
     /// There is not enough memory.
     pub fn asctime(&self, py: Python<'_>, time: i64) -> Result<Option<Owned>, Failure> {
-        let mut asctime = Vec::new();
+        let mut asctime = Vec::with_capacity(ASCTIME_BYTES);
         let shows_time = {
             let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
             self.compiled.push_asctime(time, &mut state, &mut asctime)

@@ -10,11 +10,34 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
 
+use crate::calls::attribute::Attribute;
+use crate::calls::pieces::{bytes_of, kind_of};
+use crate::calls::template::Kind;
+use crate::interpreter::dict;
+use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, names};
+use crate::interpreter::object::{self, Object};
+
+unsafe extern "C" {
+    // Declared here because older PyO3 versions do not declare it.
+    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
+}
+
+/// The value of `wake_at` of a thread that does not sleep; `_thread_queue.py` has it too.
+const NEVER: u64 = 1 << 62;
+
+/// Number of refused records of which one looks after the thread.
+///
+/// Chosen: whether a thread is alive takes longer to find out than everything else that a refused record costs.
+const UNATTENDED: u64 = 16;
+
+/// The reason of a refusal for want of places, as in `names`.
+const QUEUE_FULL: &str = "queue_full";
 
 /// Numbers of records by reason and level.
 type Reasons = BTreeMap<String, BTreeMap<i64, u64>>;
@@ -38,6 +61,8 @@ struct Records {
     wake_at: u64,
     /// Number of refused records that are to be mentioned in the log.
     missed: u64,
+    /// The thread that has taken records last, or 0.
+    taker: std::ffi::c_ulong,
     refused: Reasons,
     dropped: Reasons,
 }
@@ -60,6 +85,8 @@ pub struct RecordQueue {
     #[pyo3(get)]
     capacity: u64,
     max_bytes: u64,
+    /// The class `logging.LogRecord`.
+    record_class: Py<PyAny>,
 }
 
 impl Drop for RecordQueue {
@@ -75,6 +102,12 @@ impl Drop for RecordQueue {
 impl RecordQueue {
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if a record without a reserved place finds no place.
+    fn is_full(&self) -> bool {
+        let records = self.records();
+        records.limit > 0 && records.depth() + 1 > records.limit.saturating_sub(records.reserved)
     }
 
     fn add<'py>(
@@ -118,9 +151,10 @@ impl Records {
 #[pymethods]
 impl RecordQueue {
     #[new]
-    fn new(capacity: u64, max_bytes: u64) -> Self {
+    fn new(py: Python<'_>, capacity: u64, max_bytes: u64) -> PyResult<Self> {
         let records = Records { limit: capacity, wake_at: 1, ..Records::default() };
-        Self { records: Mutex::new(records), capacity, max_bytes }
+        let record_class = py.import("logging")?.getattr("LogRecord")?.unbind();
+        Ok(Self { records: Mutex::new(records), capacity, max_bytes, record_class })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -139,6 +173,32 @@ impl RecordQueue {
     /// a refusal.
     pub fn put<'py>(&self, py: Python<'py>, record: Py<PyAny>, size: u64) -> Option<Borrowed<'static, 'py, PyString>> {
         self.add(py, record, size, Room::Free)
+    }
+
+    /// Accept a copy of the fields of a plain record, of which `size` bytes and its texts are counted. Return what `put`
+    /// returns, or "prepare" if the caller has to prepare the record.
+    fn put_plain<'py>(
+        &self,
+        record: &Bound<'py, PyAny>,
+        size: u64,
+    ) -> PyResult<Option<Borrowed<'static, 'py, PyString>>> {
+        let py = record.py();
+        if object::class_of(record.as_borrowed()).cast() != self.record_class.as_ptr() {
+            return Ok(Some(names::bound(py, &names().prepare)));
+        }
+        if self.is_full() {
+            return Ok(Some(names::bound(py, &names().queue_full)));
+        }
+        let copied = object::own_attributes(record.as_borrowed()).and_then(|own| dict::copy(own.bind(py)));
+        let copied = match copied {
+            Ok(copied) => copied,
+            Err(Failure::Raised) => return Err(PyErr::fetch(py)),
+            Err(Failure::Stock) => return Ok(Some(names::bound(py, &names().prepare))),
+        };
+        let Some(texts) = length_of_texts(copied.bind(py)) else {
+            return Ok(Some(names::bound(py, &names().prepare)));
+        };
+        Ok(self.add(py, copied.bind(py).to_owned().unbind(), size + texts, Room::Free))
     }
 
     /// The same as `put`, for a caller that has reserved a place.
@@ -170,6 +230,8 @@ impl RecordQueue {
     /// written.
     fn take(&self, most: usize) -> Vec<Py<PyAny>> {
         let mut records = self.records();
+        // SAFETY: no preconditions.
+        records.taker = unsafe { PyThread_get_thread_ident() };
         records.written = records.taken;
         records.bytes -= std::mem::take(&mut records.bytes_in_hand);
         let count = most.min(records.queued.len());
@@ -202,6 +264,25 @@ impl RecordQueue {
         let mut records = self.records();
         records.missed += u64::from(mention);
         *records.refused.entry(reason).or_default().entry(level).or_default() += 1;
+    }
+
+    /// Count a record for which there was no room as refused, and return True. Return False if the caller has to count it
+    /// and to look after the thread: the thread sleeps or makes the call itself, or no caller has looked for a while.
+    fn refuse(&self, level: &Bound<'_, PyAny>) -> bool {
+        let level = level_number(level);
+        // SAFETY: no preconditions.
+        let me = unsafe { PyThread_get_thread_ident() };
+        let mut records = self.records();
+        if records.taker == me || records.wake_at < NEVER || records.missed.is_multiple_of(UNATTENDED) {
+            return false;
+        }
+        records.missed += 1;
+        if let Some(count) = records.refused.get_mut(QUEUE_FULL).and_then(|levels| levels.get_mut(&level)) {
+            *count += 1;
+        } else {
+            *records.refused.entry(QUEUE_FULL.to_owned()).or_default().entry(level).or_default() += 1;
+        }
+        true
     }
 
     /// Count a removed record as dropped. Its place becomes free.
@@ -275,6 +356,31 @@ impl RecordQueue {
     fn set_wake_at(&self, depth: u64) {
         self.records().wake_at = depth;
     }
+}
+
+/// The length of the texts of a record's message and arguments. `None` if an argument may change later, or if the record
+/// has an exception or a stack.
+fn length_of_texts(fields: Object<'_, '_>) -> Option<u64> {
+    let py = fields.py();
+    for attribute in [Attribute::Exception, Attribute::Stack] {
+        if !attribute.of(fields)?.bind(py).is_none() {
+            return None;
+        }
+    }
+    let length = |value: Object<'_, '_>| match kind_of(value) {
+        // SAFETY: a live `str`.
+        Kind::AsciiStr | Kind::Str => Some(unsafe { ffi::PyUnicode_GET_LENGTH(value.as_ptr()) } as u64),
+        Kind::Bytes => bytes_of(value).map(|bytes| bytes.len() as u64),
+        Kind::Int | Kind::Float | Kind::Bool | Kind::None => Some(0),
+        Kind::Other => None,
+    };
+    let (message, arguments) = (Attribute::Message.of(fields)?, Attribute::Arguments.of(fields)?);
+    let (message, arguments) = (message.bind(py), arguments.bind(py));
+    if !object::is_exact_str(message) {
+        return None;
+    }
+    let values = if arguments.is_none() { &[][..] } else { object::tuple_items(arguments)? };
+    values.iter().try_fold(length(message)?, |sum, value| Some(sum + length(*value)?))
 }
 
 /// A level as a key of the counts. Logging allows levels of any size. A level that is not in the range of `i64` counts

@@ -6,7 +6,7 @@
 //! The grammar is CPython's `unicode_format_arg_parse`: `%`, `(key)`, flags `-+ #0`, width, `.precision`, one of `h l
 //! L`, conversion. `%%` is a per cent sign.
 
-use super::directive::{Conversion, Directive, DirectiveParts, Flags, WidthOrPrecision};
+use super::directive::{ArgumentKind, Conversion, Directive, DirectiveParts, Flags, RenderedBy, WidthOrPrecision};
 use super::float::{Case, Notation};
 use super::integer::Base;
 use super::line_program::ArgumentForm;
@@ -104,6 +104,27 @@ impl MessageTemplate {
             return result;
         }
         push_unused_arguments(values.next(), values, out)
+    }
+
+    /// Appends `source % tuple(values)`, for values with their kinds. `None`: a value is missing, left over, `None`, or
+    /// not one that the collector renders for its directive. Part of the text may then be written.
+    pub fn render_values<'a>(
+        &self,
+        values: impl ExactSizeIterator<Item = Option<(ArgumentKind, Value<'a>)>>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let parsed = self.parsed.as_ref().filter(|parsed| parsed.directives.len() == values.len())?;
+        let (first, others) = parsed.literals.split_first()?;
+        out.extend_from_slice(first.as_bytes());
+        for ((directive, literal), value) in parsed.directives.iter().zip(others).zip(values) {
+            let (kind, value) = value?;
+            if directive.accepts(kind) != RenderedBy::Deferred {
+                return None;
+            }
+            directive.render(value, out).ok()?;
+            out.extend_from_slice(literal.as_bytes());
+        }
+        Some(())
     }
 }
 

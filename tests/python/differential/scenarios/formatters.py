@@ -104,6 +104,45 @@ def every_method_on_the_formatter_itself(logging, folder):
 
 
 @scenario(STOCK)
+def a_method_runs_under_the_lock_of_the_handler(logging, folder):
+    log, handler = to_file(logging, folder)
+
+    def time_with_lock(self, record, datefmt=None):
+        if record.args:
+            raise ValueError(record.args)
+        taken = []
+        other = threading.Thread(target=lambda: taken.append(handler.lock.acquire(blocking=False)))
+        other.start()
+        other.join()
+        note((handler.lock._is_owned(), taken))
+        return "time"
+
+    handler.setFormatter(_class(logging, formatTime=time_with_lock)("%(asctime)s %(message)s"))
+    log.info("once")
+    log.info("raises %d", 1)
+    note(handler.lock._is_owned())
+    with handler.lock:
+        log.info("twice")
+        note(handler.lock._is_owned())
+    note(handler.lock._is_owned())
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        with handler.lock:
+            held.set()
+            go_on.wait(10)
+            note("released")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    log.info("after the other thread")
+    holder.join()
+    note(handler.lock._is_owned())
+
+
+@scenario(STOCK)
 def methods_that_call_the_stock_ones(logging, folder):
     log, handler = to_file(logging, folder)
 

@@ -318,6 +318,81 @@ def any_answer_of_a_filter_counts_as_true_or_false(logging, folder):
 
 
 @scenario(UNSAID)
+def a_filter_of_the_logger_changes_what_follows(logging, folder):
+    log, handler = to_file(logging, folder, fmt="%(levelname)s %(levelno)s %(message)s")
+    handler.setLevel(logging.INFO)
+    for act in (
+        lambda record: setattr(record, "levelno", 5),
+        lambda record: setattr(record, "levelno", logging.ERROR),
+        lambda record: setattr(record, "levelno", 20.0),
+        lambda record: log.removeHandler(handler),
+        lambda record: log.addHandler(handler),
+        lambda record: handler.setLevel(logging.ERROR),
+        lambda record: handler.setLevel(logging.DEBUG),
+        lambda record: log.filters.append(lambda record: note("appended") or True),
+        lambda record: setattr(log, "disabled", True),
+    ):
+        log.filters[:] = [lambda record, act=act: act(record) is None]
+        log.info("number %d", 1)
+        log.info("number %d", 2)
+        log.filters.clear()
+        log.info("without a filter")
+
+
+@scenario(UNSAID)
+def a_filter_reads_the_message(logging, folder):
+    log, _ = to_file(logging, folder)
+    log.addFilter(lambda record: note(record.getMessage()) or True)
+    for _ in range(2):
+        log.info("no arguments: 100%")
+        log.info("text %s, number %d, float %.2f, none %s", "é", -5, 2.5, None)
+        log.info("mapping %(a)d", {"a": 1})
+        log.info(["a", "list"])
+        log.info("%r of %s", ("a", "tuple"), ValueError("on purpose"))
+        log.info("%5.1f|%-6s|%06d|%x|%c|%r|%%|%s", 2.25, "é", -42, 255, "x", "a'b", float("inf"))
+        log.info("%s %s %s", True, None, 10**30)
+        log.info("%d and %.3f", 2.5, -0.0)
+        log.info("%s", "\ud800")
+    for number in range(20):
+        log.info(f"template {number} %d", number)
+    for message, arguments in (
+        ("%d", ("text",)),
+        ("%s %s", (1,)),
+        ("nothing", (1,)),
+        ("%(a)s", (1,)),
+        ("%z", (1,)),
+        ("%*d", (3, 4)),
+    ):
+        try:
+            log.info(message, *arguments)
+        except Exception as error:
+            note((type(error).__name__, str(error)))
+
+
+@scenario(UNSAID)
+def a_record_class_changes_the_message(logging, folder):
+    class Shouting(logging.LogRecord):
+        def getMessage(self):
+            return super().getMessage().upper()
+
+    class Fixed(logging.LogRecord):
+        args = property(lambda self: ("fixed",), lambda self, value: None)
+
+    for cls in (logging.LogRecord, Shouting, Fixed):
+        record = cls("name", logging.INFO, "path.py", 1, "text %s", ("given",), None)
+        note(record.getMessage())
+        record.msg = "another %s"
+        note(record.getMessage())
+        record.args = None
+        note(record.getMessage())
+        del record.msg
+        try:
+            record.getMessage()
+        except AttributeError as error:
+            note(str(error))
+
+
+@scenario(UNSAID)
 def filters_run_in_order_until_one_refuses(logging, folder):
     log, handler = to_file(logging, folder)
 

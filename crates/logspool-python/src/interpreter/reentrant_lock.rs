@@ -1,0 +1,113 @@
+//! Acquires and releases a `threading.RLock` without calling its methods.
+//!
+//! The method `acquire` parses its arguments, which costs ten times what the lock costs. Before CPython 3.14 the C struct
+//! of the lock has three words: the lock, its owner, and how often the owner has acquired it. At install the words are
+//! compared with what the methods do ([`self_check`]). If they differ, and if another thread has the lock, the methods
+//! are called.
+
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Object, SavedError};
+
+unsafe extern "C" {
+    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
+    fn PyThread_acquire_lock(lock: *mut std::ffi::c_void, wait: std::ffi::c_int) -> std::ffi::c_int;
+    fn PyThread_release_lock(lock: *mut std::ffi::c_void);
+}
+
+/// The C struct of `_thread.RLock`.
+#[repr(C)]
+struct LockWords {
+    head: PyObject,
+    lock: *mut std::ffi::c_void,
+    owner: std::ffi::c_ulong,
+    count: std::ffi::c_ulong,
+}
+
+/// The class of the locks whose struct is known; null if it is not.
+///
+/// The atomic is outside the crate's `queue` module: it is set once, when logspool is connected.
+static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Acquires a lock; waits for it if necessary. `None` with an exception set.
+#[inline]
+pub fn acquire(lock: Object<'_, '_>) -> Option<()> {
+    if let Some(words) = known(lock) {
+        // SAFETY: the struct of a live lock, which only attached threads change.
+        unsafe {
+            let me = PyThread_get_thread_ident();
+            if (*words).count == 0 && PyThread_acquire_lock((*words).lock, 0) == 1 {
+                (*words).owner = me;
+                (*words).count = 1;
+                return Some(());
+            }
+        }
+    }
+    leaving::method(lock, &names().acquire).map(drop)
+}
+
+/// Releases a lock. An exception that is set stays set. Ignores a lock that the thread does not have: other code has
+/// released it.
+#[inline]
+pub fn release(lock: Object<'_, '_>) {
+    if let Some(words) = known(lock) {
+        // SAFETY: as in `acquire`.
+        unsafe {
+            if (*words).count == 1 && (*words).owner == PyThread_get_thread_ident() {
+                (*words).count = 0;
+                (*words).owner = 0;
+                PyThread_release_lock((*words).lock);
+                return;
+            }
+        }
+    }
+    let py = lock.py();
+    let _error = SavedError::take(py);
+    if leaving::method(lock, &names().release).is_none() {
+        object::clear_error(py);
+    }
+}
+
+/// The struct of a lock of the known class.
+#[inline]
+fn known(lock: Object<'_, '_>) -> Option<*mut LockWords> {
+    let is_known = std::ptr::eq(object::class_of(lock), CLASS.load(Relaxed));
+    is_known.then(|| lock.as_ptr().cast())
+}
+
+/// Compares the struct of a new lock with what its methods do, and uses it from then on if they agree.
+///
+/// # Errors
+///
+/// A method of the lock raised.
+pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
+    // SAFETY: a live type.
+    let size = unsafe { (*object::class_of(lock.as_borrowed())).tp_basicsize };
+    if cfg!(Py_GIL_DISABLED) || cfg!(Py_3_14) || (size as usize) < size_of::<LockWords>() {
+        return Ok(());
+    }
+    let words = lock.as_ptr().cast::<AtomicUsize>();
+    let read = || {
+        // SAFETY: the struct is at least as large as `LockWords`.
+        [2, 3, 4].map(|index| unsafe { (*words.add(index)).load(Relaxed) })
+    };
+    // SAFETY: no preconditions.
+    let me = unsafe { PyThread_get_thread_ident() } as usize;
+    let free = read();
+    let steps = [("acquire", [free[0], me, 1]), ("acquire", [free[0], me, 2]), ("release", [free[0], me, 1])];
+    let mut agrees = free[0] != 0 && free[1..] == [0, 0];
+    for (method, expected) in steps {
+        lock.call_method0(method)?;
+        agrees &= read() == expected;
+    }
+    lock.call_method0("release")?;
+    if agrees && read() == free {
+        CLASS.store(object::class_of(lock.as_borrowed()), Relaxed);
+    }
+    Ok(())
+}
