@@ -244,7 +244,7 @@ mod tests {
         let (mut short_text, mut long_text) = (PaddedText::default(), PaddedText::default());
         let mut medium_text = PaddedText::default();
         short_text.set(|out| out.extend_from_slice(b"short "));
-        medium_text.set(|out| out.extend_from_slice(long[..BLOCK + 1].as_bytes()));
+        medium_text.set(|out| out.extend_from_slice(&long.as_bytes()[..BLOCK + 1]));
         long_text.set(|out| out.extend_from_slice(long.as_bytes()));
         let mut out = b"> ".to_vec();
         let mut line = RawLine::new(&mut out, 6 + BLOCK + 1 + 100 + 10 + 6 * NUMBER_BYTES);
