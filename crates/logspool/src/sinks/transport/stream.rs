@@ -11,6 +11,11 @@ use std::time::Duration;
 /// Chosen: a lost SYN is sent again after a second. Doubling the limit would delay the next address for longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
+/// Maximum bytes of a connection that the kernel keeps and has not sent. They are lost if the receiver restarts.
+///
+/// Chosen: the kernel alone would keep megabytes. With less, a fast connection would wait for the writer thread.
+const UNSENT_BYTES: libc::c_int = 128 * 1024;
+
 /// A stream socket to a service.
 #[derive(Debug)]
 pub enum Socket {
@@ -29,6 +34,7 @@ impl Socket {
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
         let socket = connect_to_any((host, port).to_socket_addrs().map_err(unknown_host)?)?;
         socket.set_nodelay(true)?;
+        limit_unsent(&socket)?;
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(socket))
     }
@@ -99,6 +105,14 @@ pub fn wanted_tls(answer: &[u8]) -> Option<io::Error> {
     answer.starts_with(&TLS_ALERT).then(|| io::Error::new(ErrorKind::InvalidData, why))
 }
 
+fn limit_unsent(socket: &TcpStream) -> io::Result<()> {
+    let bytes = UNSENT_BYTES;
+    let (level, option, length) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, size_of_val(&bytes) as libc::socklen_t);
+    // SAFETY: the descriptor is open, and the value is read only during the call.
+    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), length) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
     let mut last = io::Error::from(ErrorKind::NotFound);
     for place in places {
@@ -120,6 +134,23 @@ mod tests {
     use std::net::{Ipv6Addr, TcpListener};
 
     use super::*;
+
+    #[test]
+    fn a_receiver_that_reads_nothing_leaves_little_in_the_sender() {
+        const SIOCOUTQNSD: libc::c_ulong = 0x894B;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let Socket::Tcp(mut socket) = Socket::tcp("127.0.0.1", listener.local_addr().unwrap().port()).unwrap() else {
+            unreachable!("it is a connection to a port");
+        };
+        let mut unsent: libc::c_int = 0;
+        let piece = [0; 4096];
+        while socket.write(&piece).is_ok() {}
+        // SAFETY: the descriptor is open, and the call writes one integer.
+        assert_eq!(0, unsafe { libc::ioctl(socket.as_raw_fd(), SIOCOUTQNSD, &raw mut unsent) });
+
+        // The kernel fills the segment that it has begun. Without the limit it keeps 2.5 MB.
+        assert!(unsent > 0 && unsent <= 2 * UNSENT_BYTES, "{unsent}");
+    }
 
     #[test]
     fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
