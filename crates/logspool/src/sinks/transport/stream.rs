@@ -148,7 +148,7 @@ mod tests {
         // SAFETY: the descriptor is open, and the call writes one integer.
         assert_eq!(0, unsafe { libc::ioctl(socket.as_raw_fd(), SIOCOUTQNSD, &raw mut unsent) });
 
-        // The kernel fills the segment that it has begun. Without the limit it keeps 2.5 MB.
+        // The kernel fills the segment that it has begun. Without the limit it keeps 3.8 MB.
         assert!(unsent > 0 && unsent <= 2 * UNSENT_BYTES, "{unsent}");
     }
 
