@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SHARED_MEMORY = Path("/dev/shm")
@@ -22,6 +22,10 @@ def private() -> Iterator[Path]:
 
 def left_in(folder: Path) -> list[str]:
     """Return the files left in a queue folder, as relative names with their sizes; folders do not count."""
-    return sorted(
-        f"{path.relative_to(folder)} ({path.lstat().st_size} bytes)" for path in folder.rglob("*") if not path.is_dir()
-    )
+    left = []
+    for path in folder.rglob("*"):
+        # A process that still works may remove it meanwhile.
+        with suppress(FileNotFoundError):
+            if not path.is_dir():
+                left.append(f"{path.relative_to(folder)} ({path.lstat().st_size} bytes)")
+    return sorted(left)
