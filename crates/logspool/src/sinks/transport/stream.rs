@@ -34,7 +34,7 @@ impl Socket {
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
         let socket = connect_to_any((host, port).to_socket_addrs().map_err(unknown_host)?)?;
         socket.set_nodelay(true)?;
-        limit_unsent(&socket)?;
+        limit_unsent(&socket);
         socket.set_nonblocking(true)?;
         Ok(Self::Tcp(socket))
     }
@@ -105,12 +105,12 @@ pub fn wanted_tls(answer: &[u8]) -> Option<io::Error> {
     answer.starts_with(&TLS_ALERT).then(|| io::Error::new(ErrorKind::InvalidData, why))
 }
 
-fn limit_unsent(socket: &TcpStream) -> io::Result<()> {
+/// Has no effect on a system without this option.
+fn limit_unsent(socket: &TcpStream) {
     let bytes = UNSENT_BYTES;
     let (level, option, length) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, size_of_val(&bytes) as libc::socklen_t);
     // SAFETY: the descriptor is open, and the value is read only during the call.
-    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), length) };
-    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), length) };
 }
 
 fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
