@@ -19,10 +19,8 @@ macro_rules! attributes {
         }
 
         /// The position of each attribute in the `__dict__` of a record.
-        static POSITIONS: [UsualPosition; [$(Attribute::$attribute,)*].len()] = [$({
-            let _ = Attribute::$attribute;
-            UsualPosition::new()
-        },)*];
+        static POSITIONS: [UsualPosition; [$(Attribute::$attribute,)*].len()] =
+            [const { UsualPosition::new() }; [$(Attribute::$attribute,)*].len()];
 
         impl Attribute {
             /// The name.

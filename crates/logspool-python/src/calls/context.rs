@@ -29,6 +29,7 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Owned};
 use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
+use crate::interpreter::thread;
 use crate::plans::logging_globals::RecordContext;
 use crate::plans::needs::Needs;
 
@@ -46,11 +47,6 @@ pub struct Sources {
     pub os: Owned,
     /// `os.getpid`.
     pub getpid: Owned,
-}
-
-unsafe extern "C" {
-    // Declared here because older PyO3 versions do not declare it.
-    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
 }
 
 static SOURCES: OnceLock<Sources> = OnceLock::new();
@@ -83,8 +79,7 @@ pub fn add<'a, 'py: 'a>(
 ) -> Result<(), Failure> {
     let sources = SOURCES.get().ok_or(Failure::Stock)?;
     if needs.thread || needs.thread_name {
-        // SAFETY: the function has no preconditions.
-        let ident = unsafe { PyThread_get_thread_ident() };
+        let ident = thread::ident();
         if needs.thread {
             pieces.word(tag::THREAD, ident as u64);
         }
@@ -125,8 +120,7 @@ pub fn set_on_record(copy: &TemplateCopy<'_, '_>, shown: RecordContext) -> Resul
     let none = Owned::none(py);
     let none = none.bind(py);
     if shown.threads {
-        // SAFETY: the function has no preconditions.
-        let ident = unsafe { PyThread_get_thread_ident() };
+        let ident = thread::ident();
         let name = thread_name(py, sources, ident)?;
         copy.set_thread(ident as u64)?;
         copy.set(KeptValue::ThreadName, name.bind(py))?;

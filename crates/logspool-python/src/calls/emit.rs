@@ -276,16 +276,10 @@ pub fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> 
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
     }
-    refresh(handler.py());
+    environment::follow(handler.py());
     match adoption::handler_state(&handler) {
         Ok(state) => state.ok_or_else(|| stock(handler)),
         Err(()) => Err(LineOutcome::Raised),
-    }
-}
-
-fn refresh(py: Python<'_>) {
-    if !environment::is_unchanged(py) {
-        environment::refresh(py);
     }
 }
 
@@ -319,7 +313,7 @@ fn valid(state: &HandlerState, handler: Object<'_, '_>) -> Result<Option<Arc<Han
     if !installed() && !stands_alone(&handler) {
         return Err(LineOutcome::Uninstalling);
     }
-    refresh(handler.py());
+    environment::follow(handler.py());
     if state.holds() {
         return Ok(None);
     }

@@ -3,6 +3,7 @@
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). `%` finds each placeholder anew and makes its name a `str` before it
 //! looks the value up. Here a format is read once.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -161,20 +162,11 @@ impl Placeholder {
             return Some(());
         }
         let number = small_int(value)?;
-        let (mut digits, mut first, mut rest) = ([0; MAX_DIGITS], MAX_DIGITS, number.unsigned_abs());
-        loop {
-            first -= 1;
-            digits[first] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        if number < 0 {
-            first -= 1;
-            digits[first] = b'-';
-        }
-        self.push_padded(&digits[first..], line);
+        let mut digits = [0; MAX_DIGITS];
+        let mut room = &mut digits[..];
+        write!(room, "{number}").ok()?;
+        let length = MAX_DIGITS - room.len();
+        self.push_padded(&digits[..length], line);
         Some(())
     }
 

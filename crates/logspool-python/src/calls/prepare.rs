@@ -136,9 +136,7 @@ fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut 
 ///
 /// The error that the check raised.
 pub fn verdict(py: Python<'_>, stock: &StockObjects) -> Result<Arc<StockVerdict>, Failure> {
-    if !environment::is_unchanged(py) {
-        environment::refresh(py);
-    }
+    environment::follow(py);
     let epoch = environment::epoch();
     let known = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(known) = known

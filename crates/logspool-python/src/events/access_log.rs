@@ -227,9 +227,7 @@ impl AccessLog {
     /// What `describe` says about the logger.
     fn described(&self, logger: Object<'_, '_>) -> Result<Arc<Described>, Failure> {
         let py = logger.py();
-        if !environment::is_unchanged(py) {
-            environment::refresh(py);
-        }
+        environment::follow(py);
         let epoch = environment::epoch();
         let class = object::class_of(logger) as usize;
         let known = self.described.lock().unwrap_or_else(PoisonError::into_inner).clone();

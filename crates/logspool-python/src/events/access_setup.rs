@@ -13,7 +13,7 @@ use crate::interpreter::object::{self, Object, Owned};
 
 /// What a logger was set up to do, valid while nothing has changed from which it was read.
 pub struct AccessSetup {
-    /// What was read. The first is the `__dict__` of the logger.
+    /// The dicts from which the setup was read. The first one is the `__dict__` of the logger.
     pub read: Vec<UnchangedDict>,
     /// The format of the lines.
     pub format: Arc<KnownFormat>,

@@ -1,9 +1,9 @@
 //! Acquires and releases a `threading.RLock` without calling its methods.
 //!
-//! The method `acquire` parses its arguments, which costs ten times what the lock costs. Before CPython 3.14 the C struct
-//! of the lock has three words: the lock, its owner, and how often the owner has acquired it. At install the words are
-//! compared with what the methods do ([`self_check`]). If they differ, and if another thread has the lock, the methods
-//! are called.
+//! The method `acquire` parses its arguments, which costs ten times what the lock costs. Before CPython 3.14 the C
+//! struct of the lock has three words: the lock, its owner, and how often the owner has acquired it. At install the
+//! words are compared with what the methods do ([`self_check`]). If they differ, and if another thread has the lock, the
+//! methods are called.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -13,9 +13,9 @@ use pyo3::prelude::*;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, SavedError};
+use crate::interpreter::thread;
 
 unsafe extern "C" {
-    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
     fn PyThread_acquire_lock(lock: *mut std::ffi::c_void, wait: std::ffi::c_int) -> std::ffi::c_int;
     fn PyThread_release_lock(lock: *mut std::ffi::c_void);
 }
@@ -40,9 +40,8 @@ pub fn acquire(lock: Object<'_, '_>) -> Option<()> {
     if let Some(words) = known(lock) {
         // SAFETY: the struct of a live lock, which only attached threads change.
         unsafe {
-            let me = PyThread_get_thread_ident();
             if (*words).count == 0 && PyThread_acquire_lock((*words).lock, 0) == 1 {
-                (*words).owner = me;
+                (*words).owner = thread::ident();
                 (*words).count = 1;
                 return Some(());
             }
@@ -58,7 +57,7 @@ pub fn release(lock: Object<'_, '_>) {
     if let Some(words) = known(lock) {
         // SAFETY: as in `acquire`.
         unsafe {
-            if (*words).count == 1 && (*words).owner == PyThread_get_thread_ident() {
+            if (*words).count == 1 && (*words).owner == thread::ident() {
                 (*words).count = 0;
                 (*words).owner = 0;
                 PyThread_release_lock((*words).lock);
@@ -96,8 +95,7 @@ pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
         // SAFETY: the struct is at least as large as `LockWords`.
         [2, 3, 4].map(|index| unsafe { (*words.add(index)).load(Relaxed) })
     };
-    // SAFETY: no preconditions.
-    let me = unsafe { PyThread_get_thread_ident() } as usize;
+    let me = thread::ident() as usize;
     let free = read();
     let steps = [("acquire", [free[0], me, 1]), ("acquire", [free[0], me, 2]), ("release", [free[0], me, 1])];
     let mut agrees = free[0] != 0 && free[1..] == [0, 0];

@@ -260,6 +260,14 @@ pub fn is_unchanged(py: Python<'_>) -> bool {
     }
 }
 
+/// Calls [`refresh`] if a watched dict has changed since then.
+#[inline]
+pub fn follow(py: Python<'_>) {
+    if !is_unchanged(py) {
+        refresh(py);
+    }
+}
+
 /// Compares the watched values with the recorded ones. If one has changed, records the new values and begins a new
 /// epoch. May run user Python code.
 #[cold]

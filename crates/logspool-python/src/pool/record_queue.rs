@@ -22,11 +22,7 @@ use crate::interpreter::dict;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Object};
-
-unsafe extern "C" {
-    // Declared here because older PyO3 versions do not declare it.
-    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
-}
+use crate::interpreter::thread;
 
 /// The value of `wake_at` of a thread that does not sleep; `_thread_queue.py` has it too.
 const NEVER: u64 = 1 << 62;
@@ -230,8 +226,7 @@ impl RecordQueue {
     /// written.
     fn take(&self, most: usize) -> Vec<Py<PyAny>> {
         let mut records = self.records();
-        // SAFETY: no preconditions.
-        records.taker = unsafe { PyThread_get_thread_ident() };
+        records.taker = thread::ident();
         records.written = records.taken;
         records.bytes -= std::mem::take(&mut records.bytes_in_hand);
         let count = most.min(records.queued.len());
@@ -270,8 +265,7 @@ impl RecordQueue {
     /// and to look after the thread: the thread sleeps or makes the call itself, or no caller has looked for a while.
     fn refuse(&self, level: &Bound<'_, PyAny>) -> bool {
         let level = level_number(level);
-        // SAFETY: no preconditions.
-        let me = unsafe { PyThread_get_thread_ident() };
+        let me = thread::ident();
         let mut records = self.records();
         if records.taker == me || records.wake_at < NEVER || records.missed.is_multiple_of(UNATTENDED) {
             return false;
