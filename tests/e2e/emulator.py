@@ -1,10 +1,9 @@
 """The user-mode emulator of this machine's own processor, which answers some system calls otherwise than the kernel."""
 
-import os
 import platform
 import shutil
 
-import pytest
+from suite import tools
 
 
 def command() -> tuple[str, ...]:
@@ -12,7 +11,4 @@ def command() -> tuple[str, ...]:
     name = f"qemu-{platform.machine()}-static"
     if program := shutil.which(name):
         return (program,)
-    missing = f"there is no program {name} on the PATH (in Debian's package qemu-user-static)"
-    if os.environ.get("LOGSPOOL_TOOLS") == "required":
-        pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
-    pytest.skip(missing)
+    tools.missing(f"there is no program {name} on the PATH (in Debian's package qemu-user-static)")

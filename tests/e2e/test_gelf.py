@@ -19,9 +19,7 @@ WAYS = ("udp", "tcp", "tls", "datagram", "stream")
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificates")
-    authority = certificates.authority(folder, "ca")
-    return authority.certificate, certificates.issued(folder, "server", authority)
+    return certificates.server(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture

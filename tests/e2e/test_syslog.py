@@ -14,7 +14,7 @@ import peers
 import pytest
 
 from service import certificates
-from suite import programs
+from suite import programs, tools
 from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
@@ -28,10 +28,7 @@ def program() -> str:
     """Return the program of rsyslog, or skip the test; fail it where all are required."""
     if found := shutil.which("rsyslogd", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])):
         return found
-    missing = "there is no program rsyslogd on the PATH (in Debian's package rsyslog)"
-    if os.environ.get("LOGSPOOL_TOOLS") == "required":
-        pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
-    pytest.skip(missing)
+    tools.missing("there is no program rsyslogd on the PATH (in Debian's package rsyslog)")
 
 
 def free_port(kind: int) -> int:
@@ -273,10 +270,7 @@ def tls_rsyslog(tmp_path, folder_of_certificates):
     """An rsyslogd with TLS, and the address of it with the authority of its certificate."""
     program()
     if not [*Path("/usr/lib").glob("*/rsyslog/lmnsd_ossl.so"), *Path("/usr").glob("lib*/rsyslog/lmnsd_ossl.so")]:
-        missing = "rsyslog has no module lmnsd_ossl (in Debian's package rsyslog-openssl)"
-        if os.environ.get("LOGSPOOL_TOOLS") == "required":
-            pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
-        pytest.skip(missing)
+        tools.missing("rsyslog has no module lmnsd_ossl (in Debian's package rsyslog-openssl)")
     folder = tmp_path / "rsyslog"
     folder.mkdir()
     made = Rsyslog(folder, pair_of(folder_of_certificates, "server"))

@@ -1,7 +1,6 @@
 """Settings of the tests with real receivers, and the receivers for each test."""
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import servers
 
 from receiver_tools import Missing
 from service import certificates
-from suite import fixtures
+from suite import fixtures, tools
 from suite.fixtures import queue_dir  # noqa: F401
 
 
@@ -34,9 +33,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory):
     """The certificate of an authority, and a certificate of a server with its key."""
-    folder = tmp_path_factory.mktemp("certificates")
-    authority = certificates.authority(folder, "ca")
-    return authority.certificate, certificates.issued(folder, "server", authority)
+    return certificates.server(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture
@@ -48,9 +45,7 @@ def server_of(tmp_path, pair):
             try:
                 made = servers.SERVERS[route.server](tmp_path / "server", pair[1], route.secure)
             except Missing as missing:
-                if os.environ.get("LOGSPOOL_TOOLS") == "required":
-                    pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
-                pytest.skip(str(missing))
+                tools.missing(str(missing))
             ends.callback(made.end)
             return made
 

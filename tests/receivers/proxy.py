@@ -10,7 +10,7 @@ PIECE = 16 * 1024
 
 
 class Proxy:
-    """Passes on what comes to `port`, to a port of loopback.
+    """Forwards connections to its `port` to another port of loopback.
 
     `cuts` has what happens to the next connections, the first to the first: ("request", COUNT) ends it after so many
     bytes of the sink, and ("answer", COUNT) when the server answers after so many bytes, so that the answer is lost.

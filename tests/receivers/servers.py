@@ -1,4 +1,7 @@
-"""Servers of others that tests start, kill and ask what they hold: VictoriaLogs, an OpenTelemetry Collector, Loki."""
+"""Real receivers: VictoriaLogs, an OpenTelemetry Collector, Graylog's reader and Loki.
+
+Tests start and kill them, and read the records that they have stored.
+"""
 
 import contextlib
 import json
@@ -144,7 +147,7 @@ class VictoriaLogs(Http, Server):
 
 
 class Collector(Server):
-    """An OpenTelemetry Collector that appends what it gets to a file. It writes the file every tenth of a second."""
+    """An OpenTelemetry Collector that appends each record to a file. It writes the file every tenth of a second."""
 
     tool = staticmethod(receiver_tools.collector)
     streams = ("otlp", "otlp-tls", "forward", "syslog-tcp", "syslog-tls", "lines-tcp", "lines-tls")
@@ -302,15 +305,15 @@ class Loki(Http, Server):
 
     def records(self):
         """Return all records: the time, the labels, and the fields of the line."""
+        found = self.select('{app="shop"}', 200_000, direction="forward")
+        return [{**json.loads(line), "_time": moment, "_labels": labels} for labels, moment, line in found]
+
+    def select(self, query, limit, **options):
+        """Return the labels, with the metadata, the time and the line of each record that a query finds."""
         now = time.time_ns()
-        query = {"query": '{app="shop"}', "limit": 200_000, "direction": "forward"}
-        query |= {"start": now - 3600 * 10**9, "end": now + 60 * 10**9}
-        streams = json.loads(self.ask("/loki/api/v1/query_range", **query))["data"]["result"]
-        return [
-            {**json.loads(entry[1]), "_time": entry[0], "_labels": stream["stream"]}
-            for stream in streams
-            for entry in stream["values"]
-        ]
+        options |= {"query": query, "limit": limit, "start": now - 3600 * 10**9, "end": now + 60 * 10**9}
+        streams = json.loads(self.ask("/loki/api/v1/query_range", **options))["data"]["result"]
+        return [(stream["stream"], *entry[:2]) for stream in streams for entry in stream["values"]]
 
 
 SERVERS = {"victoria-logs": VictoriaLogs, "collector": Collector, "graylog-reader": GraylogReader, "loki": Loki}

@@ -54,9 +54,9 @@ def once(count):
     return Counter(range(count))
 
 
-def at_most_once_again(found, cuts):
-    """Say whether no more records came twice than connections were cut: the one that was being sent."""
-    return sum(times - 1 for times in found.values()) <= cuts
+def repeats(found):
+    """Return how many records came once more, in all."""
+    return sum(times - 1 for times in found.values())
 
 
 def expect_all(program, count):
@@ -164,7 +164,8 @@ def test_a_receiver_without_acknowledgements_misses_only_what_was_on_its_way(
     missing = sorted(set(range(count)) - set(found))
     record_property("summary", f"{written} of {count} written before the end, {len(missing)} of them lost")
     assert 0 < written < count
-    assert set(found) <= set(range(count)) and at_most_once_again(found, 1)
+    # The record that was being sent when the connection ended may come twice.
+    assert set(found) <= set(range(count)) and repeats(found) <= 1
     assert all(number < written + IN_FLIGHT for number in missing)
 
 
@@ -192,7 +193,7 @@ def test_cut_connections_lose_no_record(name, tmp_path, queue_dir, server_of, pa
         found = wait_for(route, server, 0, count)
         assert proxy.was_cut == cuts
 
-    twice = sum(times - 1 for times in found.values())
+    twice = repeats(found)
     record_property("summary", f"{cuts} cuts, {count} records, {twice} stored again")
     assert set(found) == set(range(count))
     assert twice <= cuts * IN_FLIGHT
@@ -220,7 +221,7 @@ def test_a_cut_connection_without_acknowledgements_leaves_one_gap(
     record_property("summary", f"1 cut, {count} records, {len(missing)} lost")
     assert not missing or missing == list(range(missing[0], missing[-1] + 1)), missing
     assert len(missing) < count - 1000
-    assert at_most_once_again(found, 1)
+    assert repeats(found) <= 1
 
 
 @pytest.mark.parametrize("name", PROXIED)

@@ -1,12 +1,10 @@
 """Programs of others that tests use, made ready on first use."""
 
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
-import pytest
-
 import service_tools
+from suite import tools
 
 Tool = TypeVar("Tool")
 
@@ -16,6 +14,4 @@ def tool(find: "Callable[[], Tool]") -> Tool:
     try:
         return find()
     except service_tools.Missing as missing:
-        if os.environ.get("LOGSPOOL_TOOLS") == "required":
-            pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
-        pytest.skip(str(missing))
+        tools.missing(str(missing))

@@ -1,13 +1,14 @@
 """The alert rules and the dashboard in packaging/ name only metrics that logspool exports, and the rules fire."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from suite import tools
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "packaging" / "monitoring"
@@ -105,9 +106,7 @@ def test_the_panels_of_the_dashboard_do_not_overlap():
 def promtool() -> str:
     found = shutil.which("promtool")
     if found is None:
-        if os.environ.get("LOGSPOOL_TOOLS") == "required":
-            pytest.fail("LOGSPOOL_TOOLS=required: promtool is missing; scripts/monitor_tools.py installs it")
-        pytest.skip("needs promtool, of Debian's package prometheus")
+        tools.missing("there is no program promtool on the PATH (in Debian's package prometheus)")
     return found
 
 

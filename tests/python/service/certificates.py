@@ -28,6 +28,12 @@ def issued(folder: Path, name: str, by: Pair, names: str = "DNS:localhost,IP:127
     return _made(folder, name, *options, "-addext", f"subjectAltName={names}")
 
 
+def server(folder: Path) -> "tuple[Path, Pair]":
+    """Make an authority and a certificate of a server; return the authority's certificate, and the server's pair."""
+    made = authority(folder, "ca")
+    return made.certificate, issued(folder, "server", made)
+
+
 def _made(folder: Path, name: str, *options: "str | Path") -> Pair:
     made = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     command = ["openssl", "req", "-x509", *_NEW_KEY, "-keyout", made.key, "-out", made.certificate, "-days", "2"]

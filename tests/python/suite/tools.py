@@ -1,0 +1,13 @@
+"""Programs of others that tests use."""
+
+import os
+from typing import NoReturn
+
+import pytest
+
+
+def missing(why: str) -> NoReturn:
+    """Skip the test for want of a program; fail it where all are required, as in CI."""
+    if os.environ.get("LOGSPOOL_TOOLS") == "required":
+        pytest.fail(f"LOGSPOOL_TOOLS=required: {why}")
+    pytest.skip(why)
