@@ -57,10 +57,10 @@ def watch() -> None:
             "watch_loop() is called where no event loop of asyncio runs (fix: call it in a coroutine, such as the "
             "lifespan of the application)"
         ) from None
-    watch = _watches.setdefault(threading.get_ident(), _Watch())
-    if watch.loop is None or watch.loop() is not loop:
-        watch.loop = weakref.ref(loop)
-        watch.wait(loop)
+    own = _watches.setdefault(threading.get_ident(), _Watch())
+    if own.loop is None or own.loop() is not loop:
+        own.loop = weakref.ref(loop)
+        own.wait(loop)
 
 
 def metrics() -> str:

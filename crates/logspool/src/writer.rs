@@ -72,8 +72,8 @@ const UNCONFIRMED_STUCK_NS: u64 = 5_000_000_000;
 /// callers do not notice the delay. Halving it would spill on a busy disk; doubling it lengthens the longest call of a
 /// burst.
 const SPILL_AFTER_NS: u64 = 500_000;
-/// Lane space for [`SPILL_AFTER_NS`], [`LAG_NS`] and [`LONG_QUEUE_LAG_NS`]. Lane space is counted, not lines: the lines of a full lane may be
-/// as short as a tenth of their records.
+/// Lane space for [`SPILL_AFTER_NS`], [`LAG_NS`] and [`LONG_QUEUE_LAG_NS`]. Lane space is counted, not lines: the lines
+/// of a full lane may be as short as a tenth of their records.
 ///
 /// Chosen: a quarter of the smallest lane. Halving it spills for a few records; doubling it leaves a small lane full
 /// until the sink counts as stuck.
@@ -393,16 +393,21 @@ mod tests {
         outlet.push(Chunk { batch, bytes: b"line\n".to_vec(), ..Chunk::default() }, lane_bytes, now)
     }
 
-    #[test]
-    fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
+    /// A sink that accepts records again after a stall: of so many stored chunks the writer has finished the first.
+    fn outlet_after_stall(chunks: u64) -> Outlet {
         let outlet = outlet();
         let stalled = monotonic_ns();
-        let stored = LONG_QUEUE + 1;
-        (1..=stored).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
+        (1..=chunks).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
         assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink accepts records again: the writer has finished the first chunk, and the others precede the next one.
         outlet.finish(0, None);
+        outlet
+    }
+
+    #[test]
+    fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
+        let stored = LONG_QUEUE + 1;
+        let outlet = outlet_after_stall(stored);
         let now = monotonic_ns();
         push(&outlet, stored + 1, SPILL_ABOVE_BYTES, now);
         assert_eq!((Capacity::Free, stored + 1), (outlet.spill_queued(now), outlet.unspilled_batch()));
@@ -413,11 +418,7 @@ mod tests {
 
     #[test]
     fn a_chunk_that_follows_few_stored_ones_is_left_to_the_writer() {
-        let outlet = outlet();
-        let stalled = monotonic_ns();
-        (1..=3).for_each(|batch| assert_eq!(batch == 1, push(&outlet, batch, SPILL_ABOVE_BYTES, stalled)));
-        assert_eq!(Capacity::Free, outlet.spill_queued(stalled + 2 * STUCK_NS));
-        outlet.finish(0, None);
+        let outlet = outlet_after_stall(3);
         let now = monotonic_ns();
         push(&outlet, 4, SPILL_ABOVE_BYTES, now);
         assert_eq!((Capacity::Free, 4), (outlet.spill_queued(now + 2 * LONG_QUEUE_LAG_NS), outlet.unspilled_batch()));

@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (writer, guard) = NonBlockingBuilder::default().lossy(false).finish(File::create(file)?);
             tracing_subscriber::fmt().with_writer(writer).with_ansi(false).init();
             let seconds = log_by_tracing(lines);
-            // Writes what is queued.
+            // Dropping the guard writes the queued lines.
             drop(guard);
             seconds
         }

@@ -5,8 +5,8 @@
 //! line is reserved once, and the text of the time is kept as long as it is the same.
 //!
 //! A program renders only records without context entries, whose arguments have the frequent types. For every other
-//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one (`line.rs`). Both ways
-//! write the same bytes. Every grammar compiles to the same pieces.
+//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one (`line.rs`).
+//! Both ways write the same bytes. Every grammar compiles to the same pieces.
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
