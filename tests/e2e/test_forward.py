@@ -137,6 +137,18 @@ def test_a_receiver_with_a_key_is_an_error_for_a_handler_without_one(tmp_path, q
     expect_all(receiver, 1)
 
 
+def command(folder, queue_dir, *words):
+    """Run a command of logspool; return the ended process with its output."""
+    return subprocess.run(
+        [sys.executable, "-m", "logspool", *words],
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
 def test_records_of_a_killed_program_are_recovered_with_its_key_and_tag(tmp_path, queue_dir):
     with ForwardReceiver(shared_key="hunter2", tag="app.web") as receiver:
         receiver.stop()
@@ -145,16 +157,11 @@ def test_records_of_a_killed_program_are_recovered_with_its_key_and_tag(tmp_path
             assert sender.ask("flush", 0.3) is False
             sender.child.kill()
             sender.child.wait(SECONDS)
+        left = command(tmp_path, queue_dir, "doctor").stdout
         receiver.start()
-        recovered = subprocess.run(
-            [sys.executable, "-m", "logspool", "recover", str(queue_dir)],
-            env=programs.environment(programs.INSTALLED, queue_dir),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
+        recovered = command(tmp_path, queue_dir, "recover", str(queue_dir))
 
+    assert "left 500 records for service:address=" in left and "hunter2" not in left, left
     printed = recovered.stdout + recovered.stderr
     assert recovered.returncode == 0, printed
     assert "500" in printed and "hunter2" not in printed

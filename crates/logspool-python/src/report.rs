@@ -1,6 +1,7 @@
 //! Returns counters, metrics and recovery results as plain Python objects. The functions are called rarely; steps that
 //! may take long run detached from the interpreter.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Once;
@@ -363,14 +364,15 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
         dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
         let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, PendingPlace::File(_)));
         dict.set_item("waiting", waiting.map(|entry| entry.records).sum::<u64>())?;
-        let pending = PyDict::new(py);
+        let mut pending = BTreeMap::<String, u64>::new();
         for entry in &orphan.pending {
             let place = match &entry.place {
-                PendingPlace::File(path) => path.display().to_string(),
+                PendingPlace::File(path) => sinks::shown_place(path).display().to_string(),
                 PendingPlace::Gone(name) => name.clone(),
                 PendingPlace::Unknown => "unknown".to_owned(),
             };
-            pending.set_item(place, entry.records)?;
+            // Places that differ only in their secrets are shown as one.
+            *pending.entry(place).or_default() += entry.records;
         }
         dict.set_item("pending", pending)?;
         list.append(dict)?;
