@@ -4,9 +4,9 @@ Tests start and kill them, and read the records that they have stored.
 """
 
 import contextlib
+import itertools
 import json
 import os
-import random
 import signal
 import socket
 import ssl
@@ -25,17 +25,21 @@ SECONDS = 60
 LONG_ANSWER = 1 << 27
 
 
-#: The system gives higher ports to connections, so that none of these takes the port of a server that is away.
-PORTS = range(20_000, 32_000)
+#: The system gives higher ports to connections, so that none of these takes the port of a server that is away. Each
+#: worker of the tests has a thousand of its own, because a server binds its ports later than they are chosen.
+_FIRST_PORT = 20_000 + 1000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 12)
+_PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 1000))
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    """Return a port of loopback that nobody has."""
+def free_port():
+    """Return a port of loopback that nobody has, neither for connections nor for datagrams."""
     while True:
-        port = random.SystemRandom().choice(PORTS)
-        with socket.socket(socket.AF_INET, kind) as tried, contextlib.suppress(OSError):
-            tried.bind(("127.0.0.1", port))
-            return port
+        port = next(_PORTS)
+        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+            with contextlib.suppress(OSError):
+                stream.bind(("127.0.0.1", port))
+                datagrams.bind(("127.0.0.1", port))
+                return port
 
 
 class Server:
@@ -50,8 +54,7 @@ class Server:
         #: Whether its interface for HTTP is HTTPS.
         self.secure = secure
         self.process = None
-        self.ports = {name: free_port() for name in self.streams}
-        self.ports |= {name: free_port(socket.SOCK_DGRAM) for name in self.datagrams}
+        self.ports = {name: free_port() for name in (*self.streams, *self.datagrams)}
         self.program = self.tool()
 
     def start(self):
