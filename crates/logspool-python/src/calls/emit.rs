@@ -13,7 +13,7 @@ use logspool::pipeline;
 use logspool_record::{Head, flags, tag};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt};
+use pyo3::types::PyInt;
 
 use crate::calls::deferring;
 use crate::calls::filtering::{self, FilterAnswer};
@@ -32,7 +32,6 @@ use crate::interpreter::reentrant_lock;
 use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::callbacks::{installed, stands_alone};
 use crate::plans::environment::{self, IdValidity};
-use crate::plans::format_parts::CalledMethod;
 use crate::plans::plan::RecordPlan;
 use crate::plans::text_stream;
 
@@ -142,7 +141,11 @@ fn handle_adopted(
     if adoption.may_be_customised() {
         return HandleOutcome::Stock;
     }
-    let Some(filters) = object::attribute(handler, &names().filters) else { return HandleOutcome::Stock };
+    let filters = match plan.and_then(|plan| plan.filters_of(handler)) {
+        Some(known) => Some(known.clone_ref(py)),
+        None => object::attribute(handler, &names().filters),
+    };
+    let Some(filters) = filters else { return HandleOutcome::Stock };
     let filters = filters.bind(py);
     let is_unfiltered = object::is_empty_list(filters) && filtering::passes_unfiltered(record);
     let passed = if is_unfiltered {
@@ -199,7 +202,7 @@ fn emit_locked(
     let py = record.py();
     let lock = leaving::attribute(handler, &names().lock)?;
     reentrant_lock::acquire(lock.bind(py))?;
-    let outcome = state.holds().then(|| queue_known(state, handler, None, record, origin));
+    let outcome = state.holds().then(|| queue_known(state, true, handler, None, record, origin));
     let emitted = match outcome {
         Some(LineOutcome::Queued) => Some(()),
         Some(LineOutcome::Raised) => None,
@@ -346,7 +349,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         // The stock `emit` of a subclass has just decided whether to roll over. The sink must not decide again.
         return LineOutcome::StockAfterQueue;
     }
-    queue_known(&state, handler, None, record, None)
+    queue_known(&state, state.holds(), handler, None, record, None)
 }
 
 /// Formats a record with `formatter`, and queues the line for the handler. Called by the thread of deferred formatters.
@@ -354,7 +357,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
 pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<bool> {
     for _ in 0..MAX_TRIES {
         let outcome = match known(handler) {
-            Ok(state) => queue_known(&state, handler, Some(formatter), record, None),
+            Ok(state) => queue_known(&state, state.holds(), handler, Some(formatter), record, None),
             Err(outcome) => outcome,
         };
         match outcome {
@@ -367,9 +370,11 @@ pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, recor
     Some(false)
 }
 
-/// Formats a record and queues its line, for a handler with a valid state. Without a `formatter`, the handler formats.
+/// Formats a record and queues its line. Without a `formatter`, the handler formats. `is_valid` tells whether the state
+/// holds: what is known about the handler's own formatter is not used otherwise.
 fn queue_known(
     state: &Arc<HandlerState>,
+    is_valid: bool,
     handler: Object<'_, '_>,
     formatter: Option<Object<'_, '_>>,
     record: Object<'_, '_>,
@@ -380,7 +385,7 @@ fn queue_known(
     let Some((sink, made_under)) = destination(state, handler) else {
         return if state.is_gone() { LineOutcome::Again } else { stock(handler) };
     };
-    if formatter.is_none() && adoption.may_go_by_value() && state.holds() {
+    if formatter.is_none() && is_valid && adoption.may_go_by_value() {
         message::take_format_failure();
         let destination = Destination { state, adoption, sink, made_under };
         match record::queue(SeenBy::Others, &destination, handler, record, None) {
@@ -408,12 +413,12 @@ fn queue_known(
     let made = if adoption.takes_entries() {
         entry(handler, record)
     } else {
-        let reading =
-            match called_method(state, adoption, formatter).map(|called| (called, state.reading(py, adoption))) {
-                Some((called, Ok(Some(reading)))) => Some((called, reading)),
-                Some((_, Err(Failure::Raised))) => return LineOutcome::Raised,
-                _ => None,
-            };
+        let called = adoption.called_method().filter(|_| formatter.is_none() && is_valid);
+        let reading = match called.map(|called| (called, state.reading(py, adoption))) {
+            Some((called, Ok(Some(reading)))) => Some((called, reading)),
+            Some((_, Err(Failure::Raised))) => return LineOutcome::Raised,
+            _ => None,
+        };
         let time = origin.map(|origin| origin.time);
         let described = reading.as_ref().map(|(called, reading)| DescribedFormatter { called: *called, reading, time });
         match formatting::formatted(handler, formatter, described.as_ref(), record, with_time) {
@@ -437,8 +442,6 @@ fn queue_known(
         }
     }
     let Some(level) = level(record) else { return LineOutcome::StockAfterQueue };
-    let line = line.bind(py);
-    let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return LineOutcome::StockAfterQueue };
     // The line is finished, so later changes of the handler do not affect it.
     if !made_under.may_push() && adoption.takes_entries() {
         return LineOutcome::Again;
@@ -449,18 +452,13 @@ fn queue_known(
         place: if name.is_some() { rules::place_of(record) } else { 0 },
         is_entry: adoption.takes_entries(),
     };
-    match queue_finished(py, adoption, sink, made_under, level, bytes, origin) {
+    match queue_finished(py, adoption, sink, made_under, level, &line, origin) {
         Some(QueueOutcome::Done) => LineOutcome::Queued,
         Some(QueueOutcome::Raised) => LineOutcome::Raised,
         // The handler changed, or the process forked. Everything queued before is written first, then this line.
         Some(QueueOutcome::Stale) if adoption.takes_entries() => LineOutcome::Again,
         Some(QueueOutcome::Stale) | None => LineOutcome::StockAfterQueue,
     }
-}
-
-/// The method of the handler's own formatter that is called for each record, if everything else of the format is known.
-fn called_method(state: &HandlerState, adoption: &Adoption, formatter: Option<Object<'_, '_>>) -> Option<CalledMethod> {
-    adoption.called_method().filter(|_| formatter.is_none() && state.holds())
 }
 
 /// Queues a finished line, with its terminator, for an adopted handler. `None` if it is longer than the maximum of a
@@ -486,9 +484,9 @@ pub fn queue_finished(
     Some(outcome)
 }
 
-/// Makes the line with its terminator: a `str` that encodes to UTF-8, or the bytes that the handler's `errors` option
-/// made of the line. `None` if the message is no `str`.
-fn with_terminator(adoption: &Adoption, handler: Object<'_, '_>, message: Object<'_, '_>) -> Option<Owned> {
+/// Makes the bytes of the line with its terminator: in UTF-8, or as the handler's `errors` option makes them. `None` if
+/// the message is no `str`.
+fn with_terminator(adoption: &Adoption, handler: Object<'_, '_>, message: Object<'_, '_>) -> Option<Vec<u8>> {
     let py = message.py();
     if !object::is_str(message) {
         return None;
@@ -497,20 +495,23 @@ fn with_terminator(adoption: &Adoption, handler: Object<'_, '_>, message: Object
     // set.
     unsafe {
         let terminator = Owned::steal(ffi::PyObject_GetAttr(handler.as_ptr(), names().terminator.as_ptr()))?;
-        let line = Owned::steal(ffi::PyUnicode_Concat(message.as_ptr(), terminator.as_ptr()))?;
-        if object::utf8(line.bind(py)).is_some() {
-            return Some(line);
+        let terminator = terminator.bind(py);
+        if object::is_exact_str(terminator)
+            && let Some((message, terminator)) = object::utf8(message).zip(object::utf8(terminator))
+        {
+            return Some([message, terminator].concat());
         }
+        let line = Owned::steal(ffi::PyUnicode_Concat(message.as_ptr(), terminator.as_ptr()))?;
         let errors = std::ffi::CString::new(adoption.errors.as_str()).ok()?;
-        Owned::steal(ffi::PyUnicode_AsEncodedString(line.as_ptr(), c"utf-8".as_ptr(), errors.as_ptr()))
+        let encoded = ffi::PyUnicode_AsEncodedString(line.as_ptr(), c"utf-8".as_ptr(), errors.as_ptr());
+        bytes_of(Owned::steal(encoded)?.bind(py)).map(<[u8]>::to_vec)
     }
 }
 
 /// Makes the bytes that a sink for structured entries receives for a record. `_entry` may run user Python code.
-fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
+fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Vec<u8>> {
     let entry = leaving::method_of_one(handler, &names().entry, record)?;
-    let is_bytes = entry.bind(record.py()).is_instance_of::<PyBytes>();
-    is_bytes.then_some(entry)
+    bytes_of(entry.bind(record.py())).map(<[u8]>::to_vec)
 }
 
 fn level(record: Object<'_, '_>) -> Option<u16> {

@@ -76,7 +76,10 @@ pub fn run(
     let _nested = Nesting::enter().ok_or(Failure::Stock)?;
     let py = call.py();
     let Some((msg, args)) = call.positional().split_first() else { return Err(Failure::Stock) };
-    let name = object::attribute(logger, &names().name).ok_or(Failure::Stock)?;
+    let name = match &plan.name {
+        Some(known) => known.clone_ref(py),
+        None => object::attribute(logger, &names().name).ok_or(Failure::Stock)?,
+    };
     let mut values = RecordValues {
         name: name.bind(py),
         levelno: level,

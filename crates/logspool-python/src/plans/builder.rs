@@ -290,10 +290,15 @@ impl PlanBuilder<'_> {
         self.last_handler = WeakReference::new(handler, None)
             .ok()
             .zip(WeakReference::new(owner, None).ok())
-            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner });
+            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner, filters: None });
         let of_others = std::mem::take(&mut self.given);
         let verdict = match handler.getattr(bound(py, &names().filters)) {
-            Ok(filters) if self.list(&filters) => self.verdict(&filters)?,
+            Ok(filters) if self.list(&filters) => {
+                if let Some(only) = &mut self.last_handler {
+                    only.filters = Some(Owned::of(&filters));
+                }
+                self.verdict(&filters)?
+            }
             _ => FiltersVerdict::Ask,
         };
         let own = std::mem::replace(&mut self.given, of_others);

@@ -98,6 +98,8 @@ pub struct RecordPlan {
     pub filters: Option<Owned>,
     /// The value of `logger.disabled`.
     pub disabled: bool,
+    /// The logger's name; `None` if its class computes it.
+    pub name: Option<Owned>,
 }
 
 /// The only handler that gets the records of a logger.
@@ -108,6 +110,8 @@ pub struct OnlyHandler {
     pub level: u32,
     /// The logger that has the handler: the plan's logger or one of its parents.
     pub owner: WeakReference,
+    /// The list `handler.filters`; `None` if it is no exact list.
+    pub filters: Option<Owned>,
 }
 
 impl RecordPlan {
@@ -121,6 +125,13 @@ impl RecordPlan {
     #[inline]
     pub fn unchanged_handler(&self, py: Python<'_>) -> Option<&OnlyHandler> {
         self.only_handler.as_ref().filter(|_| self.is_unchanged(py))
+    }
+
+    /// The list `handler.filters`, if this is the only handler and nothing has changed since the plan was made.
+    #[inline]
+    pub fn filters_of(&self, handler: Object<'_, '_>) -> Option<&Owned> {
+        let only = self.unchanged_handler(handler.py())?;
+        only.filters.as_ref().filter(|_| only.handler.referent() == handler.as_ptr())
     }
 }
 

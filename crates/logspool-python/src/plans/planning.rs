@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::EndDelay;
 use crate::interpreter::names;
-use crate::interpreter::object::Object;
+use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::builder::{PlanBuilder, PlanningLock};
 use crate::plans::callbacks::{CALLBACKS, PlanningCallbacks, installed, under_lock, weak_reference, with_saved_error};
 use crate::plans::environment::{self, IdValidity, WatchableDict};
@@ -127,6 +127,8 @@ fn make_once(
     // The logger is watched before it is inspected, so that a later change begins a new epoch.
     watched::watch_loggers([logger.as_ptr() as usize]);
     let name = logger.getattr("name")?;
+    let is_computed = !object::of_class(logger.as_borrowed(), names::names().name.bind(py)).is_null();
+    let plain_name = (!is_computed).then(|| Owned::of(&name));
     let name = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
     let Some(name) = name else { return Ok(Some(PlanOutcome::NotNow)) };
     let globals = logging_globals(callbacks, py, environment::descriptions())?;
@@ -223,6 +225,7 @@ fn make_once(
             has_filters: builder.has_filters,
             filters: builder.filters,
             disabled,
+            name: plain_name,
         }),
         counts,
         opens_from,

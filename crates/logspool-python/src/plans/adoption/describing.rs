@@ -7,7 +7,8 @@ use logspool_record::definition::Descriptor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::state::{Adoption, DescriptionInputs, HandlerState, HandlerVerdict, Sink};
+use super::handler_sink::HandlerSink;
+use super::state::{Adoption, DescriptionInputs, HandlerState, HandlerVerdict};
 use crate::interpreter::object::Owned;
 use crate::option_values::refused;
 use crate::plans::callbacks::PlanningCallbacks;
@@ -40,7 +41,7 @@ impl HandlerState {
             formatting,
             words: Vec::new(),
             held: Vec::new(),
-            sink: Arc::new(Mutex::new(Sink::None)),
+            sink: Arc::new(HandlerSink::default()),
             rotated: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         };
@@ -84,7 +85,7 @@ impl HandlerState {
             formatting,
             words: self.words.clone(),
             held: copied(&self.held),
-            sink: Arc::new(Mutex::new(Sink::None)),
+            sink: Arc::new(HandlerSink::default()),
             rotated: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         }))

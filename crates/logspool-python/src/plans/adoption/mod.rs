@@ -6,6 +6,7 @@
 
 mod closing;
 mod describing;
+mod handler_sink;
 mod renewing;
 mod state;
 mod table;

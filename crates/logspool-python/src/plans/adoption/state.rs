@@ -8,6 +8,7 @@ use logspool::sinks::{SinkInput, Traits};
 use logspool_record::definition::SinkDefinition;
 use pyo3::Python;
 
+use super::handler_sink::{HandlerSink, Sink};
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::object::Owned;
 use crate::plans::class_version::ClassVersion;
@@ -67,7 +68,7 @@ pub struct HandlerState {
     /// References to the objects that contain `words`, and to the objects to which `words` point.
     pub(super) held: Vec<Owned>,
     /// The sink. Earlier and later states of the handler share it, as long as they name the same destination.
-    pub(super) sink: Arc<Mutex<Sink>>,
+    pub(super) sink: Arc<HandlerSink>,
     /// Number of file switches of `sink`, and the value of this number when the handler's stream last followed a
     /// switch.
     pub(super) rotated: Arc<Mutex<Option<RotationCounter>>>,
@@ -88,16 +89,6 @@ pub(super) struct DescriptionInputs {
     pub(super) words: Vec<StreamWord>,
     /// The objects that contain `words`.
     pub(super) held: Vec<Owned>,
-}
-
-/// The sink of a handler.
-pub(super) enum Sink {
-    /// Not opened yet.
-    None,
-    /// Open: the id epoch of the pipeline in which the sink was opened, and the id of the sink.
-    Open(u64, u32),
-    /// Taken out of the state to be closed. The handler has another state now, or no state.
-    Gone,
 }
 
 #[derive(Clone)]
@@ -181,28 +172,25 @@ impl HandlerState {
         let HandlerVerdict::Adopted(adoption) = &self.verdict else {
             return Err("the handler is not adopted".to_owned());
         };
-        let mut id_epoch = pipeline::id_epoch();
-        let mut sink = self.sink.lock().expect("no panic happens while it is held");
-        match *sink {
-            Sink::Open(opened, id) if opened == id_epoch => return Ok(id),
-            Sink::Gone => return Err("the handler has changed".to_owned()),
-            Sink::Open(..) | Sink::None => {}
-        }
-        let id = loop {
-            let id = pipeline::open_sink(&adoption.definition)?;
-            // The id epoch is read again: opening the first sink starts the pipeline, and another pipeline may have
-            // started meanwhile (in a forked child, for example).
-            let before = std::mem::replace(&mut id_epoch, pipeline::id_epoch());
-            if before == 0 || before == id_epoch {
-                break id;
+        let id_epoch = pipeline::id_epoch();
+        self.sink.opened_in(id_epoch, || {
+            let mut id_epoch = id_epoch;
+            let id = loop {
+                let id = pipeline::open_sink(&adoption.definition)?;
+                // The id epoch is read again: opening the first sink starts the pipeline, and another pipeline may have
+                // started meanwhile (in a forked child, for example).
+                let before = std::mem::replace(&mut id_epoch, pipeline::id_epoch());
+                if before == 0 || before == id_epoch {
+                    break id;
+                }
+            };
+            if adoption.rotates() {
+                let counter = pipeline::rotation_count(id);
+                let rotations = counter.map(|counter| RotationCounter { id_epoch, seen: 0, counter });
+                *self.rotated.lock().expect("no panic happens while it is held") = rotations;
             }
-        };
-        *sink = Sink::Open(id_epoch, id);
-        if adoption.rotates() {
-            let rotations = pipeline::rotation_count(id).map(|counter| RotationCounter { id_epoch, seen: 0, counter });
-            *self.rotated.lock().expect("no panic happens while it is held") = rotations;
-        }
-        Ok(id)
+            Ok((id_epoch, id))
+        })
     }
 
     /// How this handler's records are read by value; `None` if they cannot be read by value.
@@ -235,15 +223,12 @@ impl HandlerState {
 
     /// Takes the sink out of the state permanently. Returns its id epoch and its id if it was open.
     pub(super) fn take_sink(&self) -> Option<(u64, u32)> {
-        match std::mem::replace(&mut *self.sink.lock().expect("no panic happens while it is held"), Sink::Gone) {
-            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
-            Sink::None | Sink::Gone => None,
-        }
+        self.sink.take()
     }
 
     /// True if the sink was taken out of the state.
     pub fn is_gone(&self) -> bool {
-        matches!(*self.sink.lock().expect("no panic happens while it is held"), Sink::Gone)
+        matches!(self.sink.read(), Sink::Gone)
     }
 
     /// The id of the sink, if it is open in the current id epoch.
@@ -253,7 +238,7 @@ impl HandlerState {
 
     /// The id epoch in which the sink was opened, and the id of the sink.
     pub(super) fn opened(&self) -> Option<(u64, u32)> {
-        match *self.sink.lock().expect("no panic happens while it is held") {
+        match self.sink.read() {
             Sink::Open(id_epoch, id) => Some((id_epoch, id)),
             Sink::None | Sink::Gone => None,
         }
