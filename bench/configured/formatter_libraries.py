@@ -87,10 +87,12 @@ def _access_log(path: Path, make: Callable[[Any], Any]) -> Session:
     response = SimpleNamespace(status="200 OK", sent=1234, headers=[("Content-Type", "text/html")])
     environ = {"REMOTE_ADDR": "127.0.0.1", "REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
     environ["HTTP_USER_AGENT"] = "curl/8.5.0"
+    # gunicorn has made the duration before it calls its logger.
+    duration = timedelta(milliseconds=0.25)
 
-    def access(name: str, number: int, ms: float) -> None:
+    def access(name: str, number: int) -> None:
         environ["RAW_URI"] = f"/users/{name}/{number}"
-        log.access(response, request, environ, timedelta(milliseconds=ms))
+        log.access(response, request, environ, duration)
 
     return Session(access, lambda: logging.shutdown())
 
@@ -114,12 +116,12 @@ CONFIGURATIONS = [
         "gunicorn",
         "gunicorn's access line, by `logspool.gunicorn.Logger`",
         _open_gunicorn,
-        call="log(name, i, ms)",
+        call="log(name, i)",
         needs=("gunicorn",),
         open_own=_open_gunicorn_by_logspool,
     ),
     Configuration(
-        "gunicorn-stock-class", "gunicorn's access line", _open_gunicorn, call="log(name, i, ms)", needs=("gunicorn",)
+        "gunicorn-stock-class", "gunicorn's access line", _open_gunicorn, call="log(name, i)", needs=("gunicorn",)
     ),
     Configuration(
         "gunicorn-error",

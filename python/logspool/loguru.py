@@ -127,8 +127,24 @@ class _Shortcut(NamedTuple):
 #: replaces the dict after each change.
 _examined: tuple[Any, _Shortcut | None] = (None, None)
 
-#: The second that was formatted last, its format, the time zone's names then, and its text.
-_second: tuple[int, str, Any, str] = (-1, "", None, "")
+#: The second that was formatted last, its format, the time zone's names then, and its text with the mark.
+_second: tuple[int, LineFormat | None, Any, str] = (-1, None, None, "")
+
+#: The fractions of a second in three digits: it is faster to look one up than to make it.
+_THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
+
+#: The options found plain last: each logger of loguru passes one tuple to all its calls. Those with values of `bind` are
+#: not kept, because they would keep the values alive.
+_plain: Any = None
+
+
+def _are_plain(options: Any) -> bool:
+    """Return whether these are the options of a logger on which neither `opt` nor `patch` was called."""
+    global _plain
+    found = options[:6] == _PLAIN_OPTIONS and not options[7]
+    if found and not options[-1]:
+        _plain = options
+    return found
 
 
 def _examine(handlers: Any) -> tuple[Any, _Shortcut | None]:
@@ -153,13 +169,13 @@ def _shown_time(now: int, format: LineFormat) -> str:
     global _second
     seconds, rest = divmod(now, 1_000_000_000)
     last, shown_by, zone, shown = _second
-    if last != seconds or zone is not time.tzname or shown_by is not format.seconds:
+    if last != seconds or zone is not time.tzname or shown_by is not format:
         zone = time.tzname
-        shown = time.strftime(format.seconds, time.localtime(seconds))
-        _second = seconds, format.seconds, zone, shown
+        shown = time.strftime(format.seconds, time.localtime(seconds)) + format.mark
+        _second = seconds, format, zone, shown
     if format.digits == 3:
-        return f"{shown}{format.mark}{rest // 1_000_000:03d}"
-    return f"{shown}{format.mark}{rest // 1_000:06d}" if format.digits else shown
+        return shown + _THREE_DIGITS[rest // 1_000_000]
+    return f"{shown}{rest // 1_000:06d}" if format.digits else shown
 
 
 def _log(
@@ -171,8 +187,7 @@ def _log(
     _, shortcut = _examined if _examined[0] is handlers else _examine(handlers)
     if (
         shortcut is not None
-        and options[:6] == _PLAIN_OPTIONS
-        and not options[7]
+        and (options is _plain or _are_plain(options))
         and core.patcher is None
         and _logger.aware_now is _stock_now
         and _datetime.datetime_ is _stock_clock
