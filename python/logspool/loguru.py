@@ -133,8 +133,8 @@ _second: tuple[int, LineFormat | None, Any, str] = (-1, None, None, "")
 #: The fractions of a second in three digits: it is faster to look one up than to make it.
 _THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
 
-#: The options found plain last: each logger of loguru passes one tuple to all its calls. Those with values of `bind` are
-#: not kept, because they would keep the values alive.
+#: The options found plain last: each logger of loguru passes one tuple to all its calls. Those with values of `bind`
+#: are not kept, because they would keep the values alive.
 _plain: Any = None
 
 
