@@ -233,7 +233,8 @@ uint64_t logspool_generation(void);
  *      head + skipped + needed + (level < 40 ? bytes / 8 : 0) <= limit. If not: *busy_word = 0 (release), slow path;
  *   5. if skipped >= 24, store at ring + offset a head with length `skipped` and LOGSPOOL_FLAG_FILLER; filler below 24
  *      bytes stays unwritten. The record goes to offset 0 then;
- *   6. store head (with the stamp, read now) and values; nothing that calls, throws or locks;
+ *   6. store head (with the stamp, read now) and values; nothing that calls, throws or locks. Store the head field by
+ *      field: a copy of a struct that was just filled waits until all earlier stores have reached the cache;
  *   7. head += skipped + needed in the view; store it to *head_word (release); *busy_word = 0 (release);
  *   8. if level >= 40 or head >= wake_at: logspool_wake(level).
  * After a slow path the view is up to date again, or logspool_lane_view() returns another one: ask again when turn
