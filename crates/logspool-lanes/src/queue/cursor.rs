@@ -96,10 +96,19 @@ pub struct ProducerCursor {
     /// Position at which the second ring begins, or [`NOT_GROWN`]. The producer sets it once, before it publishes the
     /// first record of the second ring. So a thread that sees a `head` beyond this position also sees the position.
     pub switch: AtomicU64,
-    /// Set between reserve and publish. A call that finds it set has interrupted that window.
-    pub busy: AtomicU32,
     /// Try-lock of a lane that several threads share; 0 is free.
     pub shared_lock: AtomicU32,
+}
+
+/// The mark of a lane's window, which is the time in which a push writes its record.
+///
+/// It has a cache line of its own. Each push loads the mark; if it was next to `head`, which the collector loads, the
+/// first push after each round of the collector would wait some 150 ns for the line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Window {
+    /// Set between reserve and publish. A call that finds it set has interrupted that window.
+    pub busy: AtomicU32,
 }
 
 /// The consumer's cache line of a lane.
@@ -159,49 +168,7 @@ impl LaneState {
 impl ProducerCursor {
     /// The cursor of a lane that begins at position 0 and has one ring.
     pub fn new() -> Self {
-        Self {
-            head: AtomicU64::new(0),
-            switch: AtomicU64::new(NOT_GROWN),
-            busy: AtomicU32::new(0),
-            shared_lock: AtomicU32::new(0),
-        }
-    }
-
-    /// Whether a push is between reserve and publish: this thread's own push, which a signal handler interrupted, or a
-    /// push of another thread that shares the lane.
-    #[inline]
-    pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) != 0
-    }
-
-    /// Opens the window, which is the time in which a push writes its record. If `may` returns false after the window
-    /// was opened, closes it again. Returns the result of `may`.
-    ///
-    /// A thread that wants to end all pushes makes `may` return false, passes `barrier::heavy`, and waits until no
-    /// window is open ([`Self::has_no_window`]). After that no further record is published (model:
-    /// `no_record_comes_behind_a_shut_door`).
-    #[inline]
-    pub fn open_window(&self, may: impl FnOnce() -> bool) -> bool {
-        self.busy.store(1, Ordering::Relaxed);
-        barrier::light();
-        let may = may();
-        if !may {
-            self.close_window();
-        }
-        may
-    }
-
-    /// Closes the window of [`Self::open_window`]. The record is then published, or the push wrote none.
-    #[inline]
-    pub fn close_window(&self) {
-        // Release pairs with the Acquire in `has_no_window`.
-        self.busy.store(0, close_order());
-    }
-
-    /// Whether no window is open; the records of earlier windows are published.
-    #[inline]
-    pub fn has_no_window(&self) -> bool {
-        self.busy.load(await_order()) == 0
+        Self { head: AtomicU64::new(0), switch: AtomicU64::new(NOT_GROWN), shared_lock: AtomicU32::new(0) }
     }
 
     /// Makes everything written before position `head` visible to the consumer.
@@ -231,6 +198,56 @@ impl ProducerCursor {
     #[inline]
     pub fn switch(&self) -> u64 {
         self.switch.load(Ordering::Relaxed)
+    }
+}
+
+impl Window {
+    /// A window that is not open.
+    pub fn new() -> Self {
+        Self { busy: AtomicU32::new(0) }
+    }
+
+    /// Whether a push is between reserve and publish: this thread's own push, which a signal handler interrupted, or a
+    /// push of another thread that shares the lane.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Opens the window. If `may` returns false after the window was opened, closes it again. Returns the result of
+    /// `may`.
+    ///
+    /// A thread that wants to end all pushes makes `may` return false, passes `barrier::heavy`, and waits until no
+    /// window is open ([`Self::is_closed`]). After that no further record is published (model:
+    /// `no_record_comes_behind_a_shut_door`).
+    #[inline]
+    pub fn open(&self, may: impl FnOnce() -> bool) -> bool {
+        self.busy.store(1, Ordering::Relaxed);
+        barrier::light();
+        let may = may();
+        if !may {
+            self.close();
+        }
+        may
+    }
+
+    /// Closes the window. The record is then published, or the push wrote none.
+    #[inline]
+    pub fn close(&self) {
+        // Release pairs with the Acquire in `is_closed`.
+        self.busy.store(0, close_order());
+    }
+
+    /// Whether the window is not open; the records of earlier windows are published.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.busy.load(await_order()) == 0
+    }
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -9,7 +9,7 @@ use logspool_sys::barrier;
 use logspool_sys::published::Entered;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
-use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state};
+use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, Window, state};
 use super::ring::{ReadPosition, Ring, RingError, WritePosition};
 use crate::segment::layout::LaneHead;
 
@@ -17,6 +17,7 @@ use crate::segment::layout::LaneHead;
 struct Lane {
     producer: ProducerCursor,
     consumer: ConsumerCursor,
+    window: Window,
     state: LaneState,
     first: UnsafeCell<u64>,
     second: UnsafeCell<u64>,
@@ -32,6 +33,7 @@ impl Lane {
         Arc::new(Self {
             producer: ProducerCursor::new(),
             consumer: ConsumerCursor::new(),
+            window: Window::new(),
             state: LaneState { word: AtomicU32::new(state::FREE), incarnation: AtomicU32::new(0) },
             first: UnsafeCell::new(0),
             second: UnsafeCell::new(0),
@@ -167,16 +169,16 @@ fn no_record_comes_behind_a_shut_door() {
         let producer = {
             let (lane, open) = (lane.clone(), open.clone());
             thread::spawn(move || {
-                if lane.producer.open_window(|| open.load(Ordering::Relaxed) == 1) {
+                if lane.window.open(|| open.load(Ordering::Relaxed) == 1) {
                     lane.write_first(7);
                     lane.producer.publish(8);
-                    lane.producer.close_window();
+                    lane.window.close();
                 }
             })
         };
         open.store(0, Ordering::Relaxed);
         barrier::heavy();
-        let shut = lane.producer.has_no_window();
+        let shut = lane.window.is_closed();
         let published = lane.producer.published();
         producer.join().unwrap();
         if shut {
@@ -219,6 +221,7 @@ impl Rings {
                 producer: ProducerCursor::new(),
                 consumer: ConsumerCursor::new(),
                 refused: std::array::from_fn(|_| zeros()),
+                window: Window::new(),
             },
             first: std::array::from_fn(|_| UnsafeCell::new(0)),
             second: std::array::from_fn(|_| UnsafeCell::new(0)),

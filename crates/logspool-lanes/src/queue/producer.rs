@@ -153,7 +153,7 @@ impl Producer {
                 turn: generation::current(),
                 turn_word: generation::word(),
                 head_word: &lane.producer.head,
-                busy_word: &lane.producer.busy,
+                busy_word: &lane.window.busy,
                 ring: std::ptr::null_mut(),
                 place: WritePosition { head, ..WritePosition::default() },
                 wake_at: 0,
@@ -227,7 +227,7 @@ impl Producer {
                 return Some(PushError::Contended);
             }
             self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
-        } else if lane.producer.is_busy() {
+        } else if lane.window.is_open() {
             return Some(PushError::Reentrant);
         }
         self.refresh();
@@ -350,7 +350,7 @@ impl Producer {
     pub fn abandon(&mut self) -> (bool, Option<u64>) {
         let Some(open) = self.open.take() else { return (false, None) };
         if let Some(lane) = self.lane() {
-            lane.producer.close_window();
+            lane.window.close();
             self.unlock(lane);
         }
         (true, open.large)
@@ -422,7 +422,7 @@ impl Producer {
             }
             self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
             self.view.place.refresh(lane);
-        } else if lane.producer.is_busy() {
+        } else if lane.window.is_open() {
             return Err(PushError::Reentrant);
         }
         let needed = advance(HEAD_BYTES + value_bytes) as u64;
@@ -461,7 +461,8 @@ impl Producer {
         if self.view.place.head >= self.view.wake_at {
             self.refresh();
             let WritePosition { head, bytes, limit, .. } = self.view.place;
-            let used = bytes - (limit - head);
+            // In a shared lane the collector may have released later records of other threads by now.
+            let used = bytes.saturating_sub(limit - head);
             // Chosen: the next check follows after another eighth of the ring. So a burst does not load the collector's
             // cache line for every record.
             self.view.wake_at = head + if used >= bytes / 2 { bytes / 8 } else { bytes / 2 - used };

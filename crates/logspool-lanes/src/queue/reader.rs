@@ -79,6 +79,11 @@ impl<'a> LaneReader<'a> {
         self.place.position
     }
 
+    /// Bytes of the ring of that position.
+    pub fn ring_bytes(&self) -> u64 {
+        if self.place.position < self.place.switch { self.place.first_bytes } else { self.place.second_bytes }
+    }
+
     /// Returns the next record without moving past it. Filler is skipped.
     #[inline]
     pub fn peek(&mut self) -> Option<PeekedRecord<'a>> {

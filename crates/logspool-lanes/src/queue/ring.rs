@@ -97,7 +97,7 @@ impl WritePosition {
     /// Opens the window and finds the place of a record of `needed` bytes, a multiple of 8, that leaves `reserved` bytes
     /// free. `may` is called inside the window. The caller then stores the record's bytes and the head of the filler.
     /// [`Self::commit`] with the same `needed` ends the window, or
-    /// [`ProducerCursor::close_window`](super::cursor::ProducerCursor::close_window) without a record.
+    /// [`Window::close`](super::cursor::Window::close) without a record.
     ///
     /// # Errors
     ///
@@ -112,13 +112,13 @@ impl WritePosition {
     ) -> Result<RecordOffsets, RingError> {
         // The window must be marked as open before the position is read. A signal handler that logs on this thread
         // checks the mark, and the thread that ends this generation waits until the window is closed.
-        if !lane.producer.open_window(may) {
+        if !lane.window.open(may) {
             return Err(RingError::Shut);
         }
         if !self.has_room(needed, reserved) {
             self.refresh(lane);
             if !self.has_room(needed, reserved) {
-                lane.producer.close_window();
+                lane.window.close();
                 return Err(RingError::Full);
             }
         }
@@ -134,7 +134,7 @@ impl WritePosition {
     pub fn commit(&mut self, lane: &LaneHead, needed: u64) {
         self.head += self.skipped(needed) + needed;
         lane.producer.publish(self.head);
-        lane.producer.close_window();
+        lane.window.close();
     }
 }
 

@@ -31,7 +31,7 @@
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
-use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
+use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, Window};
 
 /// First eight bytes of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOGSPOOL");
@@ -166,6 +166,8 @@ pub struct LaneHead {
     pub consumer: ConsumerCursor,
     /// Records refused by the owner, per reason and level class. Written by the owner only.
     pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
+    /// The mark of the window, in a cache line that the collector never loads.
+    pub window: Window,
 }
 
 impl LaneHead {

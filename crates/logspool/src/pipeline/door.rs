@@ -37,7 +37,7 @@ fn shut(pipeline: &Pipeline, patience: Duration) {
     let end = monotonic_ns() + patience.as_nanos() as u64;
     let lanes = pipeline.segment.header().lanes.observe() as usize;
     for index in 0..lanes {
-        while !pipeline.segment.lane(index).producer.has_no_window() && monotonic_ns() < end {
+        while !pipeline.segment.lane(index).window.is_closed() && monotonic_ns() < end {
             sleep_interruptibly(PAUSE);
         }
     }
