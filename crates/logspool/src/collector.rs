@@ -8,8 +8,10 @@
 
 mod depth;
 mod host;
+mod pause;
 
 pub use host::CollectorHost;
+pub use pause::Pause;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -47,6 +49,10 @@ const BATCH_BYTES: u64 = 64 * 1024;
 /// program of 10,000 records a second used twice as much processor time when every few records were collected at once.
 const SMALL_BATCH_BYTES: u64 = 8 * 1024;
 
+/// A batch fills a lane if it takes at least this part of the lane's ring; [`Pause`] says why. This constant is the
+/// divisor.
+const LARGE_SHARE_DIVISOR: u64 = 8;
+
 /// The queue counts as full if overflow and spool have less room than this.
 ///
 /// Chosen: a finished batch is up to twice as long as its raw records, so the next one may not fit.
@@ -72,13 +78,13 @@ struct FlushPass {
     heads: Vec<(usize, u64)>,
 }
 
-/// Result of one turn.
+/// Result of one turn. `fills_lane`: the batch took an eighth of a lane's ring or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectorTurn {
     /// A batch of normal size was made; more records are probably waiting.
-    Worked,
+    Worked { fills_lane: bool },
     /// A small batch was made; a pause gathers more records for the next one.
-    Few,
+    Few { fills_lane: bool },
     /// There was nothing to batch.
     Idle,
     /// Records may be waiting, but the outlets cannot take a batch now.
@@ -284,7 +290,14 @@ impl Collector {
         if ranges.is_empty() {
             return CollectorTurn::Idle;
         }
-        let turn = if batch_counts.bytes < SMALL_BATCH_BYTES { CollectorTurn::Few } else { CollectorTurn::Worked };
+        let fills_lane = shares
+            .iter()
+            .any(|share| share.reader.position() - share.from >= share.reader.ring_bytes() / LARGE_SHARE_DIVISOR);
+        let turn = if batch_counts.bytes < SMALL_BATCH_BYTES {
+            CollectorTurn::Few { fills_lane }
+        } else {
+            CollectorTurn::Worked { fills_lane }
+        };
         self.add_message(host);
         let lane_bytes = batch_counts.bytes as usize;
         self.publish(number, ranges, batch_counts);

@@ -15,22 +15,15 @@ use logspool_sys::threads::spawn;
 use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
-use crate::collector::{Collector, CollectorHost, CollectorTurn};
+use crate::collector::{Collector, CollectorHost, CollectorTurn, Pause};
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
 /// Chosen: about as long as four wake-ups take. A burst of records keeps the collector awake; a program that logs at a
 /// steady slow pace does not.
 const SPIN_NS: u64 = 20_000;
-/// First and longest sleep of a collector with little to do. With sleeps of 5 ms it uses 0.1 to 0.4 % of a core.
-///
-/// A lane that is half full, an ERROR record or a flush wakes the collector earlier. So this limit applies only to
-/// records that wake nobody.
-const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
-/// After this time without records the collector sleeps for [`QUIET_SLEEP_NS`], and uses some 0.3 % of a core. The sinks
-/// then free their spare chunks.
+/// After this time without records the collector makes longer pauses, and the sinks free their spare chunks.
 const QUIET_NS: u64 = 1_000_000_000;
-const QUIET_SLEEP_NS: u64 = 20_000_000;
 
 impl Pipeline {
     /// Starts the collector, and the writers that have records to write.
@@ -87,7 +80,7 @@ impl Pipeline {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
         // The watcher is not started at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
-        let mut sleep = *SLEEP_NS.start();
+        let mut pause = Pause::default();
         let mut has_spare_chunks = true;
         while !self.leave.observe() {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
@@ -104,28 +97,30 @@ impl Pipeline {
                 self.ensure_watcher();
             }
             match turn {
-                CollectorTurn::Worked => {
+                CollectorTurn::Worked { .. } => {
                     dense_at = now;
-                    sleep = *SLEEP_NS.start();
+                    pause.follow(turn);
                     continue;
                 }
-                CollectorTurn::Few | CollectorTurn::Idle if now < dense_at + SPIN_NS => {
+                CollectorTurn::Few { .. } | CollectorTurn::Idle if now < dense_at + SPIN_NS => {
                     std::hint::spin_loop();
                     continue;
                 }
-                CollectorTurn::Few | CollectorTurn::Idle if !collector.is_waiting() => {}
-                CollectorTurn::Few | CollectorTurn::Idle | CollectorTurn::Held => sleep = sleep.min(1_000_000),
+                CollectorTurn::Few { .. } | CollectorTurn::Idle | CollectorTurn::Held => pause.follow(turn),
             }
+            if turn == CollectorTurn::Held || collector.is_waiting() {
+                pause.shorten();
+            }
+            let nanoseconds = pause.take(now >= worked_at + QUIET_NS);
             let sleeping = &self.segment.header().sleeping;
             announce_sleep(sleeping);
             if self.requested_ticket() == collector.seen_ticket()
                 && collector.durable_calls() == collector.seen_calls()
                 && !self.leave.load(Ordering::Relaxed)
             {
-                sleep_until_woken(sleeping, sleep);
+                sleep_until_woken(sleeping, nanoseconds);
             }
             sleeping.store(0, Ordering::Relaxed);
-            sleep = (sleep * 2).min(if now < worked_at + QUIET_NS { *SLEEP_NS.end() } else { QUIET_SLEEP_NS });
         }
     }
 
