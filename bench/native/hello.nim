@@ -2,11 +2,12 @@
 ##
 ## `logspool`: this project. `channel`: a worker thread that takes texts from a channel, keeps the text of the second, and
 ## flushes when the channel is empty. `raw`: a loop that appends to one buffer and writes it in blocks of 256 KiB.
-import std/[json, os, times]
+## `none`: nothing. The program shows the most memory that it has had.
+import std/[json, os, strutils, times]
 import logspool
 
 const
-  lines = 1_000_000
+  lineCount = 1_000_000
   stamp = "yyyy-MM-dd HH:mm:ss"
 
 var
@@ -35,7 +36,7 @@ proc write(path: string) {.thread.} =
 proc byChannel(path: string) =
   texts.open()
   createThread(worker, write, path)
-  for _ in 0 ..< lines:
+  for _ in 0 ..< lineCount:
     texts.send("Hello World!")
   texts.send("")
   joinThread(worker)
@@ -44,7 +45,7 @@ proc byRaw(path: string) =
   let file = open(path, fmWrite)
   let head = "[" & getTime().format(stamp) & "][hello]: "
   var buffer = newStringOfCap(300_000)
-  for _ in 0 ..< lines:
+  for _ in 0 ..< lineCount:
     buffer.add head
     buffer.add "Hello World!\n"
     if buffer.len > 262_144:
@@ -57,11 +58,18 @@ proc byLogspool(path: string) =
   # Lossless: a call that finds no room waits.
   configureQueue(%*{"blocking_levels": [20], "blocking_timeout": 60})
   addLogger path
-  for _ in 0 ..< lines:
+  for _ in 0 ..< lineCount:
     info "Hello World!"
+
+proc showMemory() =
+  for line in lines("/proc/self/status"):
+    if line.startsWith("VmHWM:"):
+      echo %*{"rss_mb": line.splitWhitespace[1].parseInt / 1024}
 
 case paramStr(1)
 of "logspool": byLogspool(paramStr(2))
 of "channel": byChannel(paramStr(2))
 of "raw": byRaw(paramStr(2))
-else: quit "unknown way: use logspool, channel or raw"
+of "none": discard
+else: quit "unknown way: use logspool, channel, raw or none"
+showMemory()
