@@ -18,8 +18,11 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 ROUNDS = 100 if fixtures.faults_full() else 10
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
 SECONDS = 30
-# Ten times the 200 ms that a crash waits.
-LONGEST_CRASH_SECONDS = 2.0
+#: How long a crash waits for its records at most.
+WAIT_SECONDS = 0.2
+LONGEST_CRASH_SECONDS = 10 * WAIT_SECONDS
+#: Tries of a crash whose wait is over too early because the machine does other work.
+TRIES = 3
 
 PROGRAM = """\
 import ctypes, faulthandler, json, logging, os, signal, sys, threading, time
@@ -133,6 +136,25 @@ def _crash(folder, queue_dir, program=PROGRAM, **what):
     return status, (folder / "stderr").read_text(), witnessed.numbers, (ended - at) / 1e9
 
 
+def _crash_in_time(tmp_path, queue_dir, **what):
+    """Run the program until its records are in the file when it ends. Returns (folder, stderr, witnessed).
+
+    Only a crash that has waited as long as it may counts as one of a busy machine; a recovery then brings all records.
+    """
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        status, stderr, witnessed, seconds = _crash(folder, queue_dir, **what)
+        assert status == -NUMBERS[what["crash"]], stderr
+        wanted = {**witnessed, "crash": range(what["count"])}
+        if not any(lines.count(folder / "app.log").missing(who, numbers) for who, numbers in wanted.items()):
+            return folder, stderr, witnessed
+        assert seconds >= WAIT_SECONDS, f"records are missing after a crash of {seconds:.3f} s"
+        _assert_recoverable(folder, queue_dir)
+        _assert_complete(folder, witnessed, what["count"])
+    raise AssertionError(f"{TRIES} crashes were over before their records were written, the last after {seconds:.3f} s")
+
+
 def _assert_complete(folder, witnessed, count):
     lines.count(folder / "app.log").expect_each_once({**witnessed, "crash": range(count)})
 
@@ -158,22 +180,20 @@ def test_every_accepted_line_is_in_the_file_right_after_the_crash(crash, number,
         "faulthandler": choice.choice(["off", "before", "after"]),
     }
 
-    status, stderr, witnessed, _ = _crash(tmp_path, queue_dir, **what)
+    folder, stderr, witnessed = _crash_in_time(tmp_path, queue_dir, **what)
 
-    assert status == -NUMBERS[crash], stderr
-    _assert_complete(tmp_path, witnessed, what["count"])
+    _assert_complete(folder, witnessed, what["count"])
     assert ("Fatal Python error" in stderr) == (what["faulthandler"] != "off")
     assert what["faulthandler"] == "off" or "program.py" in stderr
-    _assert_recoverable(tmp_path, queue_dir)
-    _assert_complete(tmp_path, witnessed, what["count"])
+    _assert_recoverable(folder, queue_dir)
+    _assert_complete(folder, witnessed, what["count"])
 
 
 @pytest.mark.parametrize("crash", ["segv", "abort", "bus", "fpe", "ill", "overflow"])
 def test_a_quiet_crash_leaves_nothing_in_shared_memory(crash, tmp_path, queue_dir):
-    status, _, witnessed, _ = _crash(tmp_path, queue_dir, crash=crash)
+    folder, _, witnessed = _crash_in_time(tmp_path, queue_dir, crash=crash, count=1000)
 
-    assert status == -NUMBERS[crash]
-    _assert_complete(tmp_path, witnessed, 1000)
+    _assert_complete(folder, witnessed, 1000)
     assert queue_folder.left_in(queue_dir) == []
 
 
