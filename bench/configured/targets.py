@@ -11,7 +11,7 @@ from targets import Verdict
 AT_LEAST = {
     "plain": 20.0,
     "name-filter": 40.0,
-    "context-filter": 5.0,
+    "context-filter": 8.0,
     "message-filter": 5.0,
     "own-handler": 1.0,
     "exception": 10.0,
@@ -20,7 +20,7 @@ AT_LEAST = {
     "structlog-json": 4.0,
     "structlog-key-values": 4.0,
     "structlog-console": 4.0,
-    "loguru-file": 4.0,
+    "loguru-file": 5.0,
     "sentry": 1.5,
     "python-json-logger": 20.0,
     "uvicorn": 20.0,
@@ -31,19 +31,19 @@ AT_LEAST = {
     "correlation-id": 10.0,
     "opentelemetry": 10.0,
     "ddtrace": 10.0,
-    "gunicorn": 10.0,
+    "gunicorn": 20.0,
     "factory": 3.0,
     "iso-time": 2.0,
     "local-time": 2.0,
     "own-exception": 5.0,
-    "own-message": 3.0,
+    "own-message": 5.0,
     "colours": 2.0,
     "json": 2.0,
     "json-deferred": 5.0,
 }
 
 #: The median of the caller's ratios over all rows, at least.
-MEDIAN_AT_LEAST = 8.0
+MEDIAN_AT_LEAST = 15.0
 
 #: Figures of which no row may be worse than stock logging.
 NEVER_WORSE = {"caller_ns": "caller's CPU", "end_to_end_ns": "end to end", "total_cpu_ns": "total CPU"}
