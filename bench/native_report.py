@@ -1,6 +1,7 @@
 """What a run of `bench/native.py` has to show, and how it is shown and kept."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def judge(groups: Groups, stalled_ms: float, inversions: int) -> list[Verdict]:
         above = paced["logspool"][name] - paced["none"][name]
         verdicts.append(_verdict(f"paced call above an empty loop, {name}", f"<= {bound} ns", above, bound))
     what = "stalled pipe: longest call above an empty one, in the best run"
-    verdicts.append(_verdict(what, f"< {STALLED_CALL_MS:g} ms", stalled_ms, STALLED_CALL_MS))
+    verdicts.append(Verdict(what, f"< {STALLED_CALL_MS:g} ms", stalled_ms, stalled_ms < STALLED_CALL_MS))
     return [*verdicts, _verdict("lines before an earlier one, 4 threads", "0", inversions, 0)]
 
 
@@ -76,9 +77,10 @@ def table(title: str, rows: dict[str, dict[str, float]]) -> Table:
 
 
 def keep(folder: Path, facts: dict[str, Any], groups: Groups, verdicts: list[Verdict]) -> None:
-    """Write a run into its folder: all medians as JSON, and a summary."""
+    """Write a run into its folder: all medians and what became of the targets as JSON, and a summary."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "medians.json").write_text(json.dumps({"facts": facts, "groups": groups}, indent=1) + "\n")
+    kept = {"facts": facts, "groups": groups, "targets": [asdict(verdict) for verdict in verdicts]}
+    (folder / "medians.json").write_text(json.dumps(kept, indent=1) + "\n")
     where = f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, commit {facts['commit']}"
     parts = ["# C++, Nim and Rust beside other loggers", "", f"{where}, medians of {facts['turns']} runs in turns."]
     parts += ["All loggers are lossless here; the lines of each file were counted.", ""]
@@ -89,7 +91,7 @@ def keep(folder: Path, facts: dict[str, Any], groups: Groups, verdicts: list[Ver
 
 
 def facts(turns: int, lines: int) -> dict[str, Any]:
-    """Return what a run says about where and on what it ran."""
+    """Return the date, the machine and the commit of a run, and its size."""
     found = machine.describe()
     shown = {name: found[name] for name in ("date", "processor", "cores", "kernel", "commit")}
     return {**shown, "turns": turns, "lines": lines}

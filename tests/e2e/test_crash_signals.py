@@ -146,8 +146,9 @@ def _crash_in_time(tmp_path, queue_dir, **what):
         folder.mkdir()
         status, stderr, witnessed, seconds = _crash(folder, queue_dir, **what)
         assert status == -NUMBERS[what["crash"]], stderr
-        wanted = {**witnessed, "crash": range(what["count"])}
-        if not any(lines.count(folder / "app.log").missing(who, numbers) for who, numbers in wanted.items()):
+        wanted = _wanted(witnessed, what["count"])
+        written = lines.count(folder / "app.log")
+        if not any(written.missing(who, numbers) for who, numbers in wanted.items()):
             return folder, stderr, witnessed
         assert seconds >= WAIT_SECONDS, f"records are missing after a crash of {seconds:.3f} s"
         _assert_recoverable(folder, queue_dir)
@@ -155,8 +156,12 @@ def _crash_in_time(tmp_path, queue_dir, **what):
     raise AssertionError(f"{TRIES} crashes were over before their records were written, the last after {seconds:.3f} s")
 
 
+def _wanted(witnessed, count):
+    return {**witnessed, "crash": range(count)}
+
+
 def _assert_complete(folder, witnessed, count):
-    lines.count(folder / "app.log").expect_each_once({**witnessed, "crash": range(count)})
+    lines.count(folder / "app.log").expect_each_once(_wanted(witnessed, count))
 
 
 def _assert_recoverable(folder, queue_dir):
