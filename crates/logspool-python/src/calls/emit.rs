@@ -357,7 +357,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
 pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, record: Object<'_, '_>) -> Option<bool> {
     for _ in 0..MAX_TRIES {
         let outcome = match known(handler) {
-            Ok(state) => queue_known(&state, state.holds(), handler, Some(formatter), record, None),
+            Ok(state) => queue_known(&state, false, handler, Some(formatter), record, None),
             Err(outcome) => outcome,
         };
         match outcome {
@@ -370,11 +370,11 @@ pub fn queue_formatted(handler: Object<'_, '_>, formatter: Object<'_, '_>, recor
     Some(false)
 }
 
-/// Formats a record and queues its line. Without a `formatter`, the handler formats. `is_valid` tells whether the state
-/// holds: what is known about the handler's own formatter is not used otherwise.
+/// Formats a record and queues its line. Without a `formatter`, the handler formats. `as_described` allows native code
+/// to do that as the state describes it: the state has to hold, and there is no `formatter`.
 fn queue_known(
     state: &Arc<HandlerState>,
-    is_valid: bool,
+    as_described: bool,
     handler: Object<'_, '_>,
     formatter: Option<Object<'_, '_>>,
     record: Object<'_, '_>,
@@ -385,7 +385,7 @@ fn queue_known(
     let Some((sink, made_under)) = destination(state, handler) else {
         return if state.is_gone() { LineOutcome::Again } else { stock(handler) };
     };
-    if formatter.is_none() && is_valid && adoption.may_go_by_value() {
+    if as_described && adoption.may_go_by_value() {
         message::take_format_failure();
         let destination = Destination { state, adoption, sink, made_under };
         match record::queue(SeenBy::Others, &destination, handler, record, None) {
@@ -413,7 +413,7 @@ fn queue_known(
     let made = if adoption.takes_entries() {
         entry(handler, record)
     } else {
-        let called = adoption.called_method().filter(|_| formatter.is_none() && is_valid);
+        let called = adoption.called_method().filter(|_| as_described);
         let reading = match called.map(|called| (called, state.reading(py, adoption))) {
             Some((called, Ok(Some(reading)))) => Some((called, reading)),
             Some((_, Err(Failure::Raised))) => return LineOutcome::Raised,

@@ -287,19 +287,16 @@ impl PlanBuilder<'_> {
             return Ok(true);
         }
         let level = level.max(0) as u16;
+        let filters = handler.getattr(bound(py, &names().filters)).ok().filter(|filters| self.list(filters));
+        let known_filters = filters.as_ref().map(Owned::of);
         self.last_handler = WeakReference::new(handler, None)
             .ok()
             .zip(WeakReference::new(owner, None).ok())
-            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner, filters: None });
+            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner, filters: known_filters });
         let of_others = std::mem::take(&mut self.given);
-        let verdict = match handler.getattr(bound(py, &names().filters)) {
-            Ok(filters) if self.list(&filters) => {
-                if let Some(only) = &mut self.last_handler {
-                    only.filters = Some(Owned::of(&filters));
-                }
-                self.verdict(&filters)?
-            }
-            _ => FiltersVerdict::Ask,
+        let verdict = match &filters {
+            Some(filters) => self.verdict(filters)?,
+            None => FiltersVerdict::Ask,
         };
         let own = std::mem::replace(&mut self.given, of_others);
         let verdict = if self.gives_the_same(own, verdict) { verdict } else { FiltersVerdict::Ask };
