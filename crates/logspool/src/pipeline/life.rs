@@ -185,7 +185,7 @@ pub fn hand_over(timeout: Duration) -> Option<u64> {
     if is_written {
         // No thread begins another pipeline from here on.
         crate::copies::give_up();
-        pipeline.retire();
+        pipeline.retire(timeout);
         if existing().is_some() {
             crate::copies::keep();
         }
@@ -204,9 +204,11 @@ pub fn continue_after(number: u64) {
 }
 
 /// Reverts [`end`]. After this call, all ids must be defined again, see [`super::id_epoch`].
+///
+/// Records that the calling thread has logged since the end are written first, within the shutdown timeout.
 pub fn revert_end() {
     if let Some(pipeline) = existing() {
-        pipeline.retire();
+        pipeline.retire(settings::shutdown_timeout());
     }
     door::open();
 }
@@ -243,10 +245,14 @@ impl Pipeline {
     /// Retires a pipeline whose files were removed, so that the next logging call begins a new pipeline, as in a forked
     /// child. Queued records then survive a kill again. No other thread may push meanwhile.
     ///
-    /// The memory of the old pipeline stays, since other threads may still use it.
-    pub(super) fn retire(&'static self) {
-        // Write the records that the calling thread has logged since the drain.
-        if !self.removed.observe() || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
+    /// The memory of the old pipeline stays, since other threads may still use it. The old pipeline also stays in use if
+    /// a record that the calling thread has logged since the drain is not written within `timeout`.
+    pub(super) fn retire(&'static self, timeout: Duration) {
+        if !self.removed.observe() {
+            return;
+        }
+        let is_written = self.begin_flush(Awaited::All).is_none_or(|flush| flush.wait(timeout));
+        if !is_written {
             return;
         }
         self.stop_threads(Instant::now() + LEAVE_DEADLINE);
