@@ -94,17 +94,10 @@ class ForwardReceiver:
 
     @staticmethod
     def _messages(connection):
-        data = b""
+        unpacked = by_hand.unpacker()
         while part := connection.recv(1 << 20):
-            data += part
-            while data:
-                unpacked = by_hand._Unpacked(data)
-                try:
-                    message = unpacked.value()
-                except by_hand.Incomplete:
-                    break
-                data = data[unpacked.at :]
-                yield message
+            unpacked.feed(part)
+            yield from unpacked
 
     def _greet(self, connection, messages):
         """Do the receiver's side of the handshake."""
@@ -135,9 +128,8 @@ class ForwardReceiver:
         tag, packed, options = message[0], message[1], dict(message[2])
         if options.get("compressed") == "gzip":
             packed = gzip.decompress(packed)
-        unpacked, numbers = by_hand._Unpacked(packed), []
-        while unpacked.at < len(packed):
-            when, parts = unpacked.value()
+        numbers = []
+        for when, parts in by_hand.entries_of(packed):
             if not isinstance(when, by_hand.Time):
                 self.mistakes.append(f"no EventTime: {when!r}")
             numbers.append(dict(parts)["order"])

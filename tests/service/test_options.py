@@ -14,7 +14,7 @@ import pytest
 from test_limits import closed
 from test_protocols import packed, send
 
-from service.receiver import Incomplete, _Unpacked
+from service.receiver import unpacker
 
 DEADLINE = 30
 
@@ -116,14 +116,13 @@ def test_insecure_lets_others_reach_it(start_service):
 
 def received(connection: socket.socket) -> list:
     """A message in MessagePack."""
-    data = b""
+    unpacked = unpacker()
     while True:
-        try:
-            return _Unpacked(data).value()
-        except Incomplete:
-            part = connection.recv(1000)
-            assert part, "the connection ended"
-            data += part
+        for message in unpacked:
+            return message
+        part = connection.recv(1000)
+        assert part, "the connection ended"
+        unpacked.feed(part)
 
 
 def raw(value) -> bytes:

@@ -8,69 +8,34 @@ import struct
 import threading
 from pathlib import Path
 
+import msgpack
+
 #: Ten times what a busy machine needs.
 DEADLINE_SECONDS = 30.0
-
-
-class Incomplete(Exception):
-    """Bytes are still to come."""
 
 
 class Time(float):
     """An EventTime."""
 
 
-class _Unpacked:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
+def _time(code: int, data: bytes) -> Time:
+    assert code == 0, f"no EventTime but an extension of type {code}"
+    seconds, nanoseconds = struct.unpack(">II", data)
+    return Time(seconds + nanoseconds / 1e9)
 
-    def take(self, count: int) -> bytes:
-        if self.at + count > len(self.data):
-            raise Incomplete
-        self.at += count
-        return self.data[self.at - count : self.at]
 
-    def number(self, form: str):
-        return struct.unpack(">" + form, self.take(struct.calcsize(">" + form)))[0]
+def unpacker() -> msgpack.Unpacker:
+    """Return a reader of MessagePack. Maps become lists of pairs, so that a name that comes twice shows."""
+    return msgpack.Unpacker(object_pairs_hook=list, ext_hook=_time)
 
-    def value(self):
-        mark = self.number("B")
-        if mark <= 0x7F:
-            return mark
-        if mark >= 0xE0:
-            return mark - 0x100
-        if mark <= 0x8F:
-            return self._map(mark & 0x0F)
-        if mark <= 0x9F:
-            return self._array(mark & 0x0F)
-        if mark <= 0xBF:
-            return self.take(mark & 0x1F).decode()
-        simple = {0xC0: None, 0xC2: False, 0xC3: True}
-        if mark in simple:
-            return simple[mark]
-        numbers = {0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q"}
-        numbers.update({0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q"})
-        if mark in numbers:
-            return self.number(numbers[mark])
-        lengths = {0xC4: "B", 0xC5: "H", 0xC6: "I", 0xD9: "B", 0xDA: "H", 0xDB: "I"}
-        if mark in lengths:
-            data = self.take(self.number(lengths[mark]))
-            return data if mark <= 0xC6 else data.decode()
-        if mark == 0xD7:
-            assert self.number("b") == 0
-            seconds, nanoseconds = self.number("I"), self.number("I")
-            return Time(seconds + nanoseconds / 1e9)
-        return {0xDC: self._array, 0xDD: self._array, 0xDE: self._map, 0xDF: self._map}[mark](
-            self.number("H" if mark in (0xDC, 0xDE) else "I")
-        )
 
-    def _array(self, count: int):
-        return [self.value() for _ in range(count)]
-
-    def _map(self, count: int):
-        # Pairs, so that a name that comes twice shows.
-        return [(self.value(), self.value()) for _ in range(count)]
+def entries_of(packed: bytes) -> list[tuple[Time, list]]:
+    """Return the time and the parts of each record of a chunk."""
+    unpacked = unpacker()
+    unpacked.feed(packed)
+    entries = [(when, parts) for when, parts in unpacked]
+    assert unpacked.tell() == len(packed), "the last record is not complete"
+    return entries
 
 
 class Receiver:
@@ -135,7 +100,7 @@ class Receiver:
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        data = b""
+        unpacked = unpacker()
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             stack.enter_context(connection)
             context = self.context
@@ -145,17 +110,11 @@ class Receiver:
                 subject = dict(part[0] for part in (connection.getpeercert() or {}).get("subject", ()))
                 self.clients.append(str(subject.get("commonName")))
             while part := connection.recv(1 << 20):
-                data += part
-                while True:
-                    unpacked = _Unpacked(data)
-                    try:
-                        message = unpacked.value()
-                    except Incomplete:
-                        break
+                unpacked.feed(part)
+                for message in unpacked:
                     if not isinstance(message, list):
                         # What begins a handshake of TLS, say.
                         return
-                    data = data[unpacked.at :]
                     chunk = self._keep(message)
                     if not self.silent:
                         connection.sendall(b"\x81\xa3ack\xd9" + bytes([len(chunk)]) + chunk.encode())
@@ -166,10 +125,7 @@ class Receiver:
         first, last = map(int, numbers.split("-"))
         if options.get("compressed") == "gzip":
             packed = gzip.decompress(packed)
-        unpacked, entries = _Unpacked(packed), []
-        while unpacked.at < len(packed):
-            when, parts = unpacked.value()
-            entries.append((when, parts))
+        entries = entries_of(packed)
         with self._changed:
             known = self.streams.get(stream, 0)
             if tag != "logspool" or len(entries) != options["size"] or options["size"] != last + 1 - first:

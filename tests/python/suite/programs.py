@@ -21,6 +21,9 @@ STOCK = "stock"
 INSTALLED = "installed"
 SIDES = (STOCK, INSTALLED)
 
+# Chosen: on a disk that stalls, the end of a child takes seconds to write what is queued.
+SHUTDOWN_SECONDS = 60
+
 # Chosen: a child that hangs gets this long to print its stacks after SIGABRT.
 ABORT_SECONDS = 3.0
 
@@ -59,6 +62,7 @@ def environment(side: str, queue_dir: Path, package: str | None = None, **more: 
         TERM="xterm",
         SUITE_SIDE=side,
         LOGSPOOL_QUEUE_DIR=str(queue_dir),
+        LOGSPOOL_SHUTDOWN_TIMEOUT=str(SHUTDOWN_SECONDS),
     )
     kept.update(package_choice.environment(package or package_choice.chosen()))
     kept.update(more)

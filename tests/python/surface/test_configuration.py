@@ -65,6 +65,7 @@ def run(tmp_path, queue_dir):
 
     def run(*arguments, folder=tmp_path, **variables):
         environment = programs.environment(programs.INSTALLED, queue_dir, LOGSPOOL_KEEPER="off")
+        del environment["LOGSPOOL_SHUTDOWN_TIMEOUT"]
         environment = {name: text for name, text in {**environment, **variables}.items() if text is not None}
         return programs.run(arguments, env=environment, folder=folder, deadline_seconds=60)
 

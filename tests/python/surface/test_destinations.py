@@ -306,7 +306,7 @@ def test_a_receiver_that_is_away_is_no_error(run_program):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{reserved.getsockname()[1]}"
-        outcome, _ = run_program(program, address, "address")
+        outcome, _ = run_program(program, address, "address", LOGSPOOL_SHUTDOWN_TIMEOUT="0.5")
 
     status, counts = outcome.expect_success().out.decode().split("\n")[:2]
     assert status in ("degraded", "failing")

@@ -110,7 +110,7 @@ health = logspool.health()
 handler.close()
 tell(status=health.status, truth=bool(health), reasons=health.reasons)
 """
-    told, _ = _told(run_program, body)
+    told, _ = _told(run_program, body, LOGSPOOL_SHUTDOWN_TIMEOUT="0.5")
 
     assert "failing" == told["status"] or "degraded" == told["status"]
     assert told["truth"] is False
