@@ -1,7 +1,7 @@
 """Formatters that run on a thread of logspool instead of in the logging call.
 
 Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). Native code puts the record of an adopted handler
-into one queue of Python objects, together with the handler and its formatter. The thread formats the records in order
+into one queue of Python objects, with the handler and its formatter. The thread formats the records in order
 and queues each line for the handler's output. The thread, its queue, forks and the end are those of `ThreadHandler`.
 """
 
@@ -24,8 +24,13 @@ from logspool._thread_writer import Writer
 #: that formats 10,000 of them.
 MOST_RECORDS = 10_000
 
-#: The attribute of a waiting record that holds its handler and its formatter. Removed before the record is formatted.
+#: The attribute of a record that holds its handler and its formatter while the thread handles the record. Removed
+#: before the record is formatted.
 DESTINATION = "_logspool_destination"
+
+#: A record that waits for the thread, with its handler and the formatter at the time of the call. Not an attribute of
+#: the record from the start: the caller's dict of a record has no room for one more, and a larger one costs more.
+Waiting = tuple[logging.LogRecord, logging.Handler, Any]
 
 #: Types of values that a program may change in place.
 _CHANGEABLE = (list, dict, set, bytearray)
@@ -114,6 +119,11 @@ class _Formatting(Writer):
     #: Whether a handler is described as deferred only because earlier records waited.
     stays_for_order = False
 
+    def _restored(self, entry: Waiting) -> logging.LogRecord:  # type: ignore[override]
+        record, *destination = entry
+        record.__dict__[DESTINATION] = destination
+        return record
+
     def _rest(self, queue: Any, me: Any, nap: float, longest: float) -> bool:
         if self.stays_for_order and not queue:
             self.stays_for_order = False
@@ -177,9 +187,10 @@ class Deferral:
         """Return whether a record of this level waits for room, by the options of `install()`."""
         return level >= logging.ERROR if self._blocking_levels is None else level in self._blocking_levels
 
-    def put_slowly(self, record: logging.LogRecord, size: int, outcome: str) -> None:
+    def put_slowly(self, waiting: Waiting, size: int, outcome: str) -> None:
         """Wake the thread if the record was queued; otherwise wait for room, or count the record as refused."""
-        self.writer.put_slowly(record, size, record.levelno, outcome, self._waits, self._patience)
+        level = waiting[0].levelno
+        self.writer.put_slowly(waiting, size, level, outcome, self._waits, self._patience)  # type: ignore[arg-type]
 
 
 #: The default of `install(blocking_timeout=)`.

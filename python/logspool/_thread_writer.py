@@ -201,7 +201,7 @@ class Writer:
     def handle_late(self, entry: Entry, size: int) -> None:
         """Take a record after the queue was shut: handle it in the caller, or count it as refused."""
         queue = self.queue
-        record = restored(entry)
+        record = self._restored(entry)
         me = get_ident()
         if self.is_finishing():
             if self.is_own_thread():
@@ -248,7 +248,7 @@ class Writer:
         elif self.is_finishing() and self.given_up.acquire(False):
             missing = queue.accepted - queue.written
             while (entry := queue.remove_oldest()) is not None:
-                queue.note_dropped("shutdown_timeout", restored(entry).levelno)
+                queue.note_dropped("shutdown_timeout", self._restored(entry).levelno)
             queue.open_gates()
             self._give_up(missing)
 
@@ -396,7 +396,7 @@ class Writer:
             queue.open_gates()
         if queue.missed != self.reported:
             self._summarise(overloaded=True)
-        records = [restored(entry) for entry in entries]
+        records = [self._restored(entry) for entry in entries]
         if stream is None:
             for record in records:
                 self._deliver(record)
@@ -405,6 +405,10 @@ class Writer:
             write_joined(stream, records)
         except BaseException:
             report(stream, *records)
+
+    def _restored(self, entry: Entry) -> logging.LogRecord:
+        """Return the record for an entry of the queue."""
+        return restored(entry)
 
     def _deliver(self, record: logging.LogRecord) -> None:
         try:

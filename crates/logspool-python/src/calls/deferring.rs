@@ -7,7 +7,8 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::calls::record::SeenBy;
+use crate::calls::attribute::Attribute;
+use crate::calls::record::{RecordOrigin, SeenBy};
 use crate::interpreter::dict::{self, DictWalk, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
@@ -19,43 +20,48 @@ use crate::pool::RecordQueue;
 /// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
 const RECORD_BYTES: u64 = 1200;
 
-/// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`.
+/// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`. `unseen` is
+/// given if no Python code has seen the record since the running logging call has made it.
 ///
 /// # Errors
 ///
 /// [`Failure::Stock`]: the caller has to format the line. [`Failure::Raised`]: an exception is set that leaves the
 /// call.
-pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, seen_by: SeenBy) -> Result<(), Failure> {
+pub fn put(
+    deferral: &Owned,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+    seen_by: SeenBy,
+    unseen: Option<&RecordOrigin<'_>>,
+) -> Result<(), Failure> {
     let py = record.py();
     let attribute = |object: Object<'_, '_>, name: &Owned| object::attribute(object, name).ok_or(Failure::Stock);
     let formatter = attribute(handler, &names().formatter)?;
-    let own = object::own_attributes(record)?;
+    let mut own = object::own_attributes(record)?;
     let is_plain = record_class().is_some_and(|class| object::class_of(record).cast() == class.as_ptr());
-    let kept = if !is_plain || !never_changes(own.bind(py)) {
+    let kept = if !is_plain || !never_changes(own.bind(py), unseen) {
         let function = attribute(deferral.bind(py), &names().captured)?;
-        leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?
+        let captured = leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?;
+        own = object::own_attributes(captured.bind(py))?;
+        captured
     } else if seen_by == SeenBy::Nobody {
         Owned::of(&record)
     } else {
         copy(record, &own)?
     };
-    let destination = object::tuple(py, &[handler, formatter.bind(py)]).ok_or_else(|| Failure::of_error(py))?;
-    let attributes = object::own_attributes(kept.bind(py))?;
-    // SAFETY: a live dict, `str` and tuple of an attached thread.
-    if unsafe { ffi::PyDict_SetItem(attributes.as_ptr(), names().destination.as_ptr(), destination.as_ptr()) } < 0 {
-        return Err(Failure::of_error(py));
-    }
-    let message = dict::get(attributes.bind(py), &names().msg).ok_or(Failure::Stock)?;
+    let message = Attribute::Message.of(own.bind(py)).ok_or(Failure::Stock)?;
     let size = RECORD_BYTES + object::utf8(message.bind(py)).map_or(0, <[u8]>::len) as u64;
     let writer = attribute(deferral.bind(py), &names().writer)?;
     let queue = attribute(writer.bind(py), &names().queue)?;
     let queue = queue.bind(py);
     let queue = queue.cast::<RecordQueue>().map_err(|_| Failure::Stock)?;
-    let Some(outcome) = queue.get().put(py, kept.bind(py).to_owned().unbind(), size) else {
+    let waiting = object::tuple(py, &[kept.bind(py), handler, formatter.bind(py)]);
+    let waiting = waiting.ok_or_else(|| Failure::of_error(py))?;
+    let Some(outcome) = queue.get().put(py, waiting.bind(py).to_owned().unbind(), size) else {
         return Ok(());
     };
     let size = Owned::of(pyo3::types::PyInt::new(py, size).as_any());
-    let arguments = [deferral.bind(py), kept.bind(py), size.bind(py), outcome.as_any().as_borrowed()];
+    let arguments = [deferral.bind(py), waiting.bind(py), size.bind(py), outcome.as_any().as_borrowed()];
     leaving::method_of_values(&names().put_slowly, &arguments).map(drop).ok_or(Failure::Raised)
 }
 
@@ -77,7 +83,16 @@ fn copy(record: Object<'_, '_>, own: &Owned) -> Result<Owned, Failure> {
 
 /// True if the program cannot change the values of a record. `exc_info` is not looked at: it refers to the exception
 /// and its frames.
-fn never_changes(attributes: Object<'_, '_>) -> bool {
+fn never_changes(attributes: Object<'_, '_>, unseen: Option<&RecordOrigin<'_>>) -> bool {
+    if let Some(template) = unseen.and_then(|origin| origin.site.record_template().get())
+        && template.has_keys_of(attributes)
+    {
+        // The other values are texts and numbers that logging has set.
+        let given = [Attribute::Message, Attribute::Arguments];
+        return given
+            .iter()
+            .all(|given| given.of(attributes).is_some_and(|value| is_fixed(value.bind(attributes.py()))));
+    }
     // Without a GIL another thread could change the dict, so a copy is read in such builds.
     let copied = if cfg!(Py_GIL_DISABLED) { dict::copy(attributes) } else { Ok(Owned::of(&attributes)) };
     let Ok(copied) = copied else { return false };

@@ -163,7 +163,9 @@ fn handle_adopted(
     let is_only = plan.is_some_and(|plan| plan.has_one_handler && plan.is_unchanged(py));
     let seen_by = if is_only && is_ours_alone(record, &passed) { SeenBy::Nobody } else { SeenBy::Others };
     if let Some(deferral) = &adoption.deferral {
-        match deferring::put(deferral, handler, passed.bind(py), seen_by) {
+        let is_unseen = seen_by == SeenBy::Nobody && is_unfiltered && plan.is_some_and(|plan| !plan.has_filters);
+        let unseen = origin.filter(|_| is_unseen);
+        match deferring::put(deferral, handler, passed.bind(py), seen_by, unseen) {
             Ok(()) => return HandleOutcome::Passed(passed),
             Err(Failure::Raised) => return HandleOutcome::Raised,
             Err(Failure::Stock) => {}

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::attribute::Attribute;
@@ -117,7 +118,10 @@ pub fn run(
     } else {
         handle(plan, logger, (level, number), made, &site)
     };
-    if let Some(template) = site.record_template().get() {
+    // SAFETY: a live dict of an attached thread.
+    let is_gone = unsafe { ffi::Py_REFCNT(attributes.as_ptr()) } == 1;
+    // The thread of deferred formatters may add more attributes to a record that it has.
+    if is_gone && let Some(template) = site.record_template().get() {
         template.note_growth(attributes.bind(py));
     }
     handled.ok_or(Failure::Raised)

@@ -52,7 +52,6 @@ names! {
     captured = "captured",
     converter = "converter",
     created = "created",
-    destination = "_logspool_destination",
     dict = "__dict__",
     disabled = "disabled",
     done = "done",
