@@ -39,7 +39,7 @@ AT_LEAST = {
     "own-message": 5.0,
     "colours": 2.0,
     "json": 2.0,
-    "json-deferred": 5.0,
+    "json-deferred": 10.0,
 }
 
 #: The median of the caller's ratios over all rows, at least.

@@ -30,7 +30,7 @@ DESTINATION = "_logspool_destination"
 
 #: A record that waits for the thread, with its handler and the formatter at the time of the call. Not an attribute of
 #: the record from the start: the caller's dict of a record has no room for one more, and a larger one costs more.
-Waiting = tuple[logging.LogRecord, logging.Handler, Any]
+Waiting = tuple["logging.LogRecord | _native.UnmadeRecord", logging.Handler, Any]
 
 #: Types of values that a program may change in place.
 _CHANGEABLE = (list, dict, set, bytearray)
@@ -120,7 +120,8 @@ class _Formatting(Writer):
     stays_for_order = False
 
     def _restored(self, entry: Waiting) -> logging.LogRecord:  # type: ignore[override]
-        record, *destination = entry
+        kept, *destination = entry
+        record = kept.make() if isinstance(kept, _native.UnmadeRecord) else kept
         record.__dict__[DESTINATION] = destination
         return record
 

@@ -26,6 +26,7 @@ __all__ = [
     "Results",
     "Schedule",
     "Semaphore",
+    "UnmadeRecord",
     "View",
     "Worker",
     "__version__",
@@ -254,6 +255,17 @@ def segment_counters(path: str | os.PathLike[str]) -> dict[str, Any] | None: ...
 def sidecars(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...
 def plans_made() -> int: ...
 def paths() -> Mapping[str, tuple[int, int, int, str]]: ...
+
+@final
+class UnmadeRecord:
+    """The values of a logging call from which the thread of deferred formatters makes the record."""
+
+    @property
+    def levelno(self) -> int:
+        """The level."""
+
+    def make(self) -> logging.LogRecord:
+        """Make the record, as the call would have made it."""
 
 # The pool.
 

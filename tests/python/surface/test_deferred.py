@@ -157,6 +157,101 @@ print(open("second.log").read().strip().replace(" ", "_"), json.loads(open("thir
     assert [] == json.loads(lines[0])["names"]
 
 
+_ATTRIBUTES = """
+import asyncio, json, logging, multiprocessing, os, threading, time
+from suite import side
+
+may_run, latest = threading.Event(), [float("inf")]
+
+class Attributes(logging.Formatter):
+    def format(self, record):
+        if side.INSTALLED:
+            may_run.wait(20)
+        shown = {name: repr(value) for name, value in vars(record).items()}
+        times = [shown.pop(name) for name in ("created", "msecs", "relativeCreated")]
+        right = [
+            began <= record.created <= latest[0],
+            abs(record.msecs - record.created % 1 * 1000) < 2,
+            0 < record.relativeCreated - (began - born) * 1000 < 60_000,
+            type(record) is logging.LogRecord,
+        ]
+        shown["thread"] = record.thread and (record.thread == main)
+        shown["process"] = record.process and (record.process == os.getpid())
+        return json.dumps([record.getMessage(), right, list(vars(record)), shown])
+
+class Text(str):
+    pass
+
+born = time.time()
+main = threading.get_ident()
+handler = logging.FileHandler("app.log")
+handler.setFormatter(Attributes())
+logging.basicConfig(handlers=[handler], level=logging.DEBUG)
+side.install(defer_formatting=True)
+log = logging.getLogger("shop.cart")
+logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+def calls():
+    log.info("plain")
+    log.debug("%s paid %d of %.2f", "Ann", 3, 9.99)
+    log.info("%(a)d", {"a": 1})
+    log.info("%r %r %r %r", None, True, b"x", (1, "two"))
+    log.warning(5)
+    log.info(Text("own text %s"), Text("value"))
+    changed = [1]
+    log.info(changed)
+    log.info("%s", changed)
+    changed.append(2)
+    log.log(25, "no name")
+    log.log(logging.ERROR, "the same for a level of its own")
+
+async def in_a_task():
+    log.info("in a task")
+
+began = time.time()
+calls()
+logging.addLevelName(25, "NOTICE")
+log.log(25, "a name")
+logging.addLevelName(25, "LATER")
+worker = threading.Thread(target=calls, name="worker")
+worker.start()
+worker.join()
+me = threading.current_thread()
+me.name = "renamed"
+log.info("by another name")
+me.name = "MainThread"
+asyncio.run(in_a_task())
+log.info("an extra %d", 1, extra={"user": "ann"})
+for switch in ("logThreads", "logProcesses", "logMultiprocessing", "logAsyncioTasks"):
+    setattr(logging, switch, False)
+    log.info("without %s", switch)
+if side.INSTALLED:
+    import logspool
+    print(logspool.stats().deferred.accepted)
+latest[0] = time.time()
+may_run.set()
+side.settle()
+"""
+
+
+def test_a_record_has_the_attributes_of_its_call(run_program):
+    lines = {}
+    for name in ("stock", "installed"):
+        outcome, folder = run_program(_ATTRIBUTES, side=name)
+        lines[name] = [json.loads(line) for line in (folder / "app.log").read_text().splitlines()]
+        told = outcome.expect_success().out.split()
+
+    for line in lines["stock"] + lines["installed"]:
+        if line[0] in ("1", "own text value", "[1]"):
+            # Values that the program could change are captured as the text of the message.
+            line[3].update(msg=None, args=None)
+    assert [b"28"] == told
+    assert 28 == len(lines["stock"])
+    assert [[True] * 4] * 28 == [right for _, right, _, _ in lines["installed"]]
+    for stock, installed in zip(lines["stock"], lines["installed"], strict=True):
+        assert stock == installed
+
+
 def test_a_forked_child_formats_only_its_own_records(played):
     body = """
 logspool.install()

@@ -106,45 +106,70 @@ pub fn add<'a, 'py: 'a>(
     Ok(())
 }
 
-/// Sets the attributes of thread, process and task on a record that is being made.
-///
-/// # Errors
-///
-/// [`Failure::Stock`] if a value cannot be found.
-pub fn set_on_record(copy: &TemplateCopy<'_, '_>, shown: RecordContext) -> Result<(), Failure> {
-    let attributes = &copy.attributes;
-    let py = attributes.py();
-    let sources = SOURCES.get().ok_or(Failure::Stock)?;
-    let names = names();
-    // The template may be older than a change of a switch, so each attribute is set in any case.
-    let none = Owned::none(py);
-    let none = none.bind(py);
-    if shown.threads {
-        let ident = thread::ident();
-        let name = thread_name(py, sources, ident)?;
-        copy.set_thread(ident as u64)?;
-        copy.set(KeptValue::ThreadName, name.bind(py))?;
-    } else {
-        attributes.set(&names.thread, none)?;
-        copy.set(KeptValue::ThreadName, none)?;
+/// What a `LogRecord` shows of the thread, the process and the task of its call. `None` for what it does not show.
+pub struct CallContext {
+    thread: Option<(u64, Owned)>,
+    process_name: Option<Owned>,
+    process: Option<u32>,
+    task: Option<Owned>,
+}
+
+impl CallContext {
+    /// The context of the running call.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] if a value cannot be found.
+    #[inline]
+    pub fn read(py: Python<'_>, shown: RecordContext) -> Result<Self, Failure> {
+        let sources = SOURCES.get().ok_or(Failure::Stock)?;
+        let thread = if shown.threads {
+            let ident = thread::ident();
+            Some((ident as u64, thread_name(py, sources, ident)?))
+        } else {
+            None
+        };
+        let process_name = if shown.process_names {
+            Some(process_name(py)?.unwrap_or_else(|| names().main_process.clone_ref(py)))
+        } else {
+            None
+        };
+        let process = if shown.processes { Some(process_id(sources)?) } else { None };
+        let task = if cfg!(Py_3_12) && shown.tasks { task_name(py)? } else { None };
+        Ok(Self { thread, process_name, process, task })
     }
-    let process_name = if shown.process_names { Some(process_name(py)?) } else { None };
-    let process_name = match &process_name {
-        Some(Some(name)) => name.bind(py),
-        Some(None) => names.main_process.bind(py),
-        None => none,
-    };
-    copy.set(KeptValue::ProcessName, process_name)?;
-    if shown.processes {
-        copy.set_process(process_id(sources)?.into())?;
-    } else {
-        attributes.set(&names.process, none)?;
+
+    /// Sets the attributes of a record that is being made.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    #[inline]
+    pub fn set_on(&self, copy: &TemplateCopy<'_, '_>) -> Result<(), Failure> {
+        let attributes = &copy.attributes;
+        let py = attributes.py();
+        // The template may be older than a change of a switch, so each attribute is set in any case.
+        let none = Owned::none(py);
+        match &self.thread {
+            Some((ident, name)) => {
+                copy.set_thread(*ident)?;
+                copy.set(KeptValue::ThreadName, name.bind(py))?;
+            }
+            None => {
+                attributes.set(&names().thread, none.bind(py))?;
+                copy.set(KeptValue::ThreadName, none.bind(py))?;
+            }
+        }
+        copy.set(KeptValue::ProcessName, self.process_name.as_ref().unwrap_or(&none).bind(py))?;
+        match self.process {
+            Some(process) => copy.set_process(process.into())?,
+            None => attributes.set(&names().process, none.bind(py))?,
+        }
+        if cfg!(Py_3_12) {
+            copy.set(KeptValue::Task, self.task.as_ref().unwrap_or(&none).bind(py))?;
+        }
+        Ok(())
     }
-    if cfg!(Py_3_12) {
-        let task = if shown.tasks { task_name(py)? } else { None };
-        copy.set(KeptValue::Task, task.as_ref().map_or(none, |task| task.bind(py)))?;
-    }
-    Ok(())
 }
 
 /// The process id.

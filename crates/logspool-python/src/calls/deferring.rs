@@ -2,44 +2,39 @@
 //!
 //! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/_deferring.py` has the thread.
 //! The record is captured by value: if the program could change one of its values, or has the record itself, the thread
-//! gets a copy.
+//! gets a copy. If no other code sees the record, the thread also makes it, from the values of the call.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::attribute::Attribute;
-use crate::calls::record::{RecordOrigin, SeenBy};
+use crate::calls::log_record::RecordValues;
+use crate::calls::record::SeenBy;
+use crate::calls::site::Site;
+use crate::calls::unmade_record::UnmadeRecord;
 use crate::interpreter::dict::{self, DictWalk, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
+use crate::plans::logging_globals::LoggingGlobals;
 use crate::pool::RecordQueue;
 
 /// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
 const RECORD_BYTES: u64 = 1200;
 
-/// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`. `unseen` is
-/// given if no Python code has seen the record since the running logging call has made it.
+/// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`.
 ///
 /// # Errors
 ///
 /// [`Failure::Stock`]: the caller has to format the line. [`Failure::Raised`]: an exception is set that leaves the
 /// call.
-pub fn put(
-    deferral: &Owned,
-    handler: Object<'_, '_>,
-    record: Object<'_, '_>,
-    seen_by: SeenBy,
-    unseen: Option<&RecordOrigin<'_>>,
-) -> Result<(), Failure> {
+pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, seen_by: SeenBy) -> Result<(), Failure> {
     let py = record.py();
-    let attribute = |object: Object<'_, '_>, name: &Owned| object::attribute(object, name).ok_or(Failure::Stock);
-    let formatter = attribute(handler, &names().formatter)?;
     let mut own = object::own_attributes(record)?;
     let is_plain = record_class().is_some_and(|class| object::class_of(record).cast() == class.as_ptr());
-    let kept = if !is_plain || !never_changes(own.bind(py), unseen) {
+    let kept = if !is_plain || !never_changes(own.bind(py)) {
         let function = attribute(deferral.bind(py), &names().captured)?;
         let captured = leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?;
         own = object::own_attributes(captured.bind(py))?;
@@ -50,12 +45,48 @@ pub fn put(
         copy(record, &own)?
     };
     let message = Attribute::Message.of(own.bind(py)).ok_or(Failure::Stock)?;
-    let size = RECORD_BYTES + object::utf8(message.bind(py)).map_or(0, <[u8]>::len) as u64;
+    queue(deferral, handler, &kept, message.bind(py))
+}
+
+/// Puts the values of the running call into the queue of a deferral, and lets its thread make the record. `moment` is
+/// the moment of the call. Returns `false` if the record has to be made now, because the program could change one of the
+/// values.
+///
+/// # Errors
+///
+/// As [`put`].
+pub fn put_unmade(
+    deferral: &Owned,
+    handler: Object<'_, '_>,
+    site: &Site,
+    globals: &LoggingGlobals,
+    values: &RecordValues<'_, '_>,
+) -> Result<bool, Failure> {
+    let py = handler.py();
+    if !is_fixed(values.msg) || !values.args.iter().all(|value| is_fixed(*value)) {
+        return Ok(false);
+    }
+    let class = record_class().ok_or(Failure::Stock)?;
+    let unmade = UnmadeRecord::of(py, class, site, globals, values)?;
+    let unmade = Py::new(py, unmade).map_err(|error| Failure::raised(py, error))?;
+    queue(deferral, handler, &Owned::of(unmade.bind(py).as_any()), values.msg)?;
+    Ok(true)
+}
+
+fn attribute(object: Object<'_, '_>, name: &Owned) -> Result<Owned, Failure> {
+    object::attribute(object, name).ok_or(Failure::Stock)
+}
+
+/// Puts a record, or the values of one, into the queue of a deferral, with the handler and its formatter.
+fn queue(deferral: &Owned, handler: Object<'_, '_>, record: &Owned, message: Object<'_, '_>) -> Result<(), Failure> {
+    let py = handler.py();
+    let formatter = attribute(handler, &names().formatter)?;
+    let size = RECORD_BYTES + object::utf8(message).map_or(0, <[u8]>::len) as u64;
     let writer = attribute(deferral.bind(py), &names().writer)?;
     let queue = attribute(writer.bind(py), &names().queue)?;
     let queue = queue.bind(py);
     let queue = queue.cast::<RecordQueue>().map_err(|_| Failure::Stock)?;
-    let waiting = object::tuple(py, &[kept.bind(py), handler, formatter.bind(py)]);
+    let waiting = object::tuple(py, &[record.bind(py), handler, formatter.bind(py)]);
     let waiting = waiting.ok_or_else(|| Failure::of_error(py))?;
     let Some(outcome) = queue.get().put(py, waiting.bind(py).to_owned().unbind(), size) else {
         return Ok(());
@@ -83,16 +114,7 @@ fn copy(record: Object<'_, '_>, own: &Owned) -> Result<Owned, Failure> {
 
 /// True if the program cannot change the values of a record. `exc_info` is not looked at: it refers to the exception
 /// and its frames.
-fn never_changes(attributes: Object<'_, '_>, unseen: Option<&RecordOrigin<'_>>) -> bool {
-    if let Some(template) = unseen.and_then(|origin| origin.site.record_template().get())
-        && template.has_keys_of(attributes)
-    {
-        // The other values are texts and numbers that logging has set.
-        let given = [Attribute::Message, Attribute::Arguments];
-        return given
-            .iter()
-            .all(|given| given.of(attributes).is_some_and(|value| is_fixed(value.bind(attributes.py()))));
-    }
+fn never_changes(attributes: Object<'_, '_>) -> bool {
     // Without a GIL another thread could change the dict, so a copy is read in such builds.
     let copied = if cfg!(Py_GIL_DISABLED) { dict::copy(attributes) } else { Ok(Owned::of(&attributes)) };
     let Ok(copied) = copied else { return false };

@@ -18,9 +18,11 @@ use pyo3::types::PyInt;
 use crate::calls::deferring;
 use crate::calls::filtering::{self, FilterAnswer};
 use crate::calls::formatting::{self, DescribedFormatter, FormatOutcome};
+use crate::calls::log_record::RecordValues;
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
 use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
 use crate::calls::rules::{self, LineOrigin};
+use crate::calls::site::Site;
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
 use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
@@ -110,6 +112,33 @@ pub fn pass_to(
     leaving::method_of_one(handler, &names().handle, record).map(drop)
 }
 
+/// Hands the values of a call to the thread of deferred formatters, if `handler`, the only handler of the plan, would hand
+/// the record to it. Returns `false` if nothing was done: the record has to be made first.
+///
+/// # Errors
+///
+/// [`Failure::Stock`]: nothing was done either. [`Failure::Raised`]: an exception is set that leaves the call.
+pub fn defer(
+    handler: Object<'_, '_>,
+    plan: &RecordPlan,
+    site: &Site,
+    values: &RecordValues<'_, '_>,
+) -> Result<bool, Failure> {
+    let py = handler.py();
+    let Some(state) = adopted(handler) else { return Ok(false) };
+    match valid(&state, handler) {
+        Ok(None) => {}
+        Ok(Some(_)) | Err(LineOutcome::Stock | LineOutcome::Uninstalling) => return Ok(false),
+        Err(_) => return Err(Failure::Raised),
+    }
+    let HandlerVerdict::Adopted(adoption) = &state.verdict else { return Ok(false) };
+    let Some(deferral) = &adoption.deferral else { return Ok(false) };
+    if !plan.filters_of(handler).is_some_and(|filters| object::is_empty_list(filters.bind(py))) {
+        return Ok(false);
+    }
+    deferring::put_unmade(deferral, handler, site, &plan.globals, values)
+}
+
 /// Outcome of the steps of `Handler.handle`.
 enum HandleOutcome {
     /// The record has passed the filters, and `emit` is done. Since Python 3.12 a filter may have replaced the record.
@@ -163,9 +192,7 @@ fn handle_adopted(
     let is_only = plan.is_some_and(|plan| plan.has_one_handler && plan.is_unchanged(py));
     let seen_by = if is_only && is_ours_alone(record, &passed) { SeenBy::Nobody } else { SeenBy::Others };
     if let Some(deferral) = &adoption.deferral {
-        let is_unseen = seen_by == SeenBy::Nobody && is_unfiltered && plan.is_some_and(|plan| !plan.has_filters);
-        let unseen = origin.filter(|_| is_unseen);
-        match deferring::put(deferral, handler, passed.bind(py), seen_by, unseen) {
+        match deferring::put(deferral, handler, passed.bind(py), seen_by) {
             Ok(()) => return HandleOutcome::Passed(passed),
             Err(Failure::Raised) => return HandleOutcome::Raised,
             Err(Failure::Stock) => {}

@@ -5,6 +5,8 @@
 //! its attributes become the template of the site. So every record has the attributes of this version of Python, in its
 //! order.
 
+use std::sync::Arc;
+
 use logspool_record::format::RecordTimes;
 use logspool_sys::clock;
 use pyo3::exceptions::PyKeyError;
@@ -12,7 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
-use crate::calls::context;
+use crate::calls::context::{self, CallContext};
 use crate::calls::message;
 use crate::calls::record_attributes::RecordTime;
 use crate::calls::record_template::{KeptValue, RecordTemplate};
@@ -96,42 +98,92 @@ pub fn attributes<'py>(
     values: &RecordValues<'_, '_>,
     args: Object<'_, '_>,
 ) -> Result<(NewDict<'py>, RecordTime), Failure> {
-    let template = match site.record_template().get() {
-        Some(template) => template,
-        None => {
-            let made = template(py, class, site)?;
-            // Another thread may have set the template first; `made` is then dropped.
-            let _ = site.record_template().set(made);
-            site.record_template().get().ok_or(Failure::Stock)?
+    let template = template_of(py, class, site)?;
+    let moment = CallMoment::now(py, globals, values.levelno)?;
+    moment.attributes(py, template, values, args)
+}
+
+/// The template of a site. The first call makes it.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] if only stock logging can make the records of the site.
+pub fn template_of<'a>(py: Python<'_>, class: &Py<PyAny>, site: &'a Site) -> Result<&'a Arc<RecordTemplate>, Failure> {
+    if let Some(template) = site.record_template().get() {
+        return Ok(template);
+    }
+    let made = template(py, class, site)?;
+    // Another thread may have set the template first; `made` is then dropped.
+    let _ = site.record_template().set(Arc::new(made));
+    site.record_template().get().ok_or(Failure::Stock)
+}
+
+/// The time of a call, with everything else that may be another value later.
+pub struct CallMoment {
+    time_ns: i64,
+    times: RecordTimes,
+    level_name: Owned,
+    context: CallContext,
+}
+
+impl CallMoment {
+    /// The moment of the running call of a level.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] if only stock logging can find a value.
+    #[inline]
+    pub fn now(py: Python<'_>, globals: &LoggingGlobals, levelno: Object<'_, '_>) -> Result<Self, Failure> {
+        Ok(Self {
+            level_name: globals.name_of_level(levelno).ok_or(Failure::Stock)?,
+            times: RecordTimes::of(globals.cpython.arithmetic(), globals.start_time_ns),
+            time_ns: clock::wall_ns(),
+            context: CallContext::read(py, globals.of_records)?,
+        })
+    }
+
+    /// The attributes of a record of this moment, and the time that they show; see [`attributes`].
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    #[inline]
+    pub fn attributes<'py>(
+        &self,
+        py: Python<'py>,
+        template: &RecordTemplate,
+        values: &RecordValues<'_, '_>,
+        args: Object<'_, '_>,
+    ) -> Result<(NewDict<'py>, RecordTime), Failure> {
+        let names = names();
+        let copy = template.copy(py)?;
+        let attributes = &copy.attributes;
+        copy.set(KeptValue::Name, values.name)?;
+        copy.set(KeptValue::Message, values.msg)?;
+        attributes.set(&names.args, args)?;
+        copy.set(KeptValue::LevelName, self.level_name.bind(py))?;
+        copy.set(KeptValue::LevelNumber, values.levelno)?;
+        if let Some(exc_info) = &values.exc_info {
+            attributes.set(&names.exc_info, exc_info.bind(py))?;
         }
-    };
-    let names = names();
-    let level_name = globals.name_of_level(values.levelno).ok_or(Failure::Stock)?;
-    let copy = template.copy(py)?;
-    let attributes = &copy.attributes;
-    copy.set(KeptValue::Name, values.name)?;
-    copy.set(KeptValue::Message, values.msg)?;
-    attributes.set(&names.args, args)?;
-    copy.set(KeptValue::LevelName, level_name.bind(py))?;
-    copy.set(KeptValue::LevelNumber, values.levelno)?;
-    if let Some(exc_info) = &values.exc_info {
-        attributes.set(&names.exc_info, exc_info.bind(py))?;
+        if let Some(stack_info) = &values.stack_info {
+            attributes.set(&names.stack_info, stack_info.bind(py))?;
+        }
+        let seconds = self.times.created(self.time_ns);
+        let created = attributes.set_float(&names.created, seconds)?;
+        let msecs = attributes.set_float(&names.msecs, self.times.msecs(self.time_ns, seconds))?;
+        attributes.set_float(&names.relative_created, self.times.relative_created(self.time_ns))?;
+        self.context.set_on(&copy)?;
+        Ok((copy.attributes, RecordTime { time_ns: self.time_ns, created, msecs }))
     }
-    if let Some(stack_info) = &values.stack_info {
-        attributes.set(&names.stack_info, stack_info.bind(py))?;
-    }
-    let times = RecordTimes::of(globals.cpython.arithmetic(), globals.start_time_ns);
-    let now = clock::wall_ns();
-    let seconds = times.created(now);
-    let created = attributes.set_float(&names.created, seconds)?;
-    let msecs = attributes.set_float(&names.msecs, times.msecs(now, seconds))?;
-    attributes.set_float(&names.relative_created, times.relative_created(now))?;
-    context::set_on_record(&copy, globals.of_records)?;
-    Ok((copy.attributes, RecordTime { time_ns: now, created, msecs }))
 }
 
 /// Makes a `LogRecord` without attributes.
-fn allocate(py: Python<'_>, class: &Py<PyAny>) -> Result<Owned, Failure> {
+///
+/// # Errors
+///
+/// There is not enough memory.
+pub fn allocate(py: Python<'_>, class: &Py<PyAny>) -> Result<Owned, Failure> {
     // SAFETY: `LogRecord` is a class made by Python code, and the thread is attached. A new reference or null with an
     // error set.
     unsafe { Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0)) }.ok_or_else(|| Failure::of_error(py))

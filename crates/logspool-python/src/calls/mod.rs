@@ -46,3 +46,4 @@ pub mod stock;
 pub mod template;
 pub mod text_line;
 pub mod traceback;
+pub mod unmade_record;

@@ -9,6 +9,8 @@
 //! the last code that sees the record: the logger of that name has no further handler, and no filter has kept the
 //! record. Otherwise, for example after a `QueueListener`, they are set here as Python's formatter sets them.
 
+use std::sync::Arc;
+
 use logspool_record::{Head, tag};
 use logspool_sys::generation;
 use pyo3::prelude::*;
@@ -151,7 +153,7 @@ fn read(
         return Ok(ByValueOutcome::No);
     }
     let has_place = |site: &&Site| {
-        let is_at = |template: &RecordTemplate| template.has_place_of(attributes.own, line_attributes.file);
+        let is_at = |template: &Arc<RecordTemplate>| template.has_place_of(attributes.own, line_attributes.file);
         !needs.caller || site.record_template().get().is_some_and(is_at)
     };
     let known = origin.map(|origin| origin.site).filter(has_place);

@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::attribute::Attribute;
+use crate::calls::context;
 use crate::calls::emit;
 use crate::calls::filtering::{self, FilterAnswer};
 use crate::calls::keywords::Keywords;
@@ -107,6 +108,9 @@ pub fn run(
     if !site.usable {
         return Err(Failure::Stock);
     }
+    if keywords.is_none() && plan.defers() && defer(plan, number, &site, &values)? {
+        return Ok(());
+    }
     let made = log_record::make(py, &site, &plan.globals, &values)?;
     let attributes = object::own_attributes(made.record.bind(py))?;
     let handled = if !plan.steps_are_stock {
@@ -125,6 +129,21 @@ pub fn run(
         template.note_growth(attributes.bind(py));
     }
     handled.ok_or(Failure::Raised)
+}
+
+/// Hands the values of a call to the thread of deferred formatters, which makes the record. Returns `false` if nothing was
+/// done.
+#[inline(never)]
+fn defer(plan: &RecordPlan, level: u32, site: &Site, values: &RecordValues<'_, '_>) -> Result<bool, Failure> {
+    let py = values.name.py();
+    let Some((handler, _, least)) = only_handler(py, plan) else { return Ok(false) };
+    if level < least {
+        return Ok(true);
+    }
+    if context::bound_fields(py)?.is_some() {
+        return Ok(false);
+    }
+    emit::defer(handler.as_borrowed(), plan, site, values)
 }
 
 /// The only handler of a logger with its owner and its level, if nothing has changed since the plan was made.

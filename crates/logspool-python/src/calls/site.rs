@@ -7,8 +7,8 @@
 //! The atomics here are outside the crate's `queue` module, because concurrent calls write the ids on free-threaded
 //! builds.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use logspool::pipeline;
 use logspool_record::Encoder;
@@ -33,7 +33,7 @@ pub struct Site {
     definition: SiteDefinition,
     plain: SiteId,
     template: OnceLock<BoundTemplate>,
-    record_template: OnceLock<RecordTemplate>,
+    record_template: OnceLock<Arc<RecordTemplate>>,
     objects: OnceLock<[Owned; 3]>,
 }
 
@@ -153,7 +153,7 @@ impl Site {
 
     /// The template of this site's records, once `log_record` has made it.
     #[inline]
-    pub fn record_template(&self) -> &OnceLock<RecordTemplate> {
+    pub fn record_template(&self) -> &OnceLock<Arc<RecordTemplate>> {
         &self.record_template
     }
 

@@ -54,6 +54,8 @@ mod native {
     #[pymodule_export]
     use super::writing::{entry, json_object, note_once, queue_formatted, rule_counts};
     #[pymodule_export]
+    use crate::calls::unmade_record::UnmadeRecord;
+    #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
     use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};

@@ -289,10 +289,11 @@ impl PlanBuilder<'_> {
         let level = level.max(0) as u16;
         let filters = handler.getattr(bound(py, &names().filters)).ok().filter(|filters| self.list(filters));
         let known_filters = filters.as_ref().map(Owned::of);
-        self.last_handler = WeakReference::new(handler, None)
-            .ok()
-            .zip(WeakReference::new(owner, None).ok())
-            .map(|(handler, owner)| OnlyHandler { handler, level: level.into(), owner, filters: known_filters });
+        let defers = matches!(&state.verdict, HandlerVerdict::Adopted(adoption) if adoption.deferral.is_some());
+        self.last_handler =
+            WeakReference::new(handler, None).ok().zip(WeakReference::new(owner, None).ok()).map(|(handler, owner)| {
+                OnlyHandler { handler, level: level.into(), owner, filters: known_filters, defers }
+            });
         let of_others = std::mem::take(&mut self.given);
         let verdict = match &filters {
             Some(filters) => self.verdict(filters)?,

@@ -112,6 +112,8 @@ pub struct OnlyHandler {
     pub owner: WeakReference,
     /// The list `handler.filters`; `None` if it is no exact list.
     pub filters: Option<Owned>,
+    /// True if its formatter is deferred.
+    pub defers: bool,
 }
 
 impl RecordPlan {
@@ -119,6 +121,17 @@ impl RecordPlan {
     #[inline]
     pub fn is_unchanged(&self, py: Python<'_>) -> bool {
         self.epoch == environment::epoch() && self.lists.iter().all(|list| list.fresh(py))
+    }
+
+    /// True if the only handler hands its records to the thread of deferred formatters, and no other code of the program
+    /// sees them.
+    #[inline]
+    pub fn defers(&self) -> bool {
+        let only = self.only_handler.as_ref();
+        only.is_some_and(|only| only.defers)
+            && self.steps_are_stock
+            && !self.has_filters
+            && self.globals.record_factory.is_none()
     }
 
     /// The only handler of the logger, if nothing has changed since the plan was made.
