@@ -1,8 +1,9 @@
 """Formatters that run on a thread of logspool instead of in the logging call.
 
 Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). Native code puts the record of an adopted handler
-into one queue of Python objects, with the handler and its formatter. The thread formats the records in order
-and queues each line for the handler's output. The thread, its queue, forks and the end are those of `ThreadHandler`.
+into one queue of Python objects, or the values from which to make it, with the handler and its formatter. The thread
+formats the records in order and queues each line for the handler's output. The thread, its queue, forks and the end
+are those of `ThreadHandler`.
 """
 
 from __future__ import annotations

@@ -53,6 +53,9 @@ for is_full in (False, True, True):
     if is_full:
         before = refused()
         while refused() == before:
+            if used() < LIMIT * 85 // 100:
+                # On a busy machine the lane may be full before the collector has moved its records.
+                before = refused()
             logging.info("x" * 1000)
     else:
         while used() < LIMIT * 6 // 10:

@@ -48,9 +48,8 @@ pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, se
     queue(deferral, handler, &kept, message.bind(py))
 }
 
-/// Puts the values of the running call into the queue of a deferral, and lets its thread make the record. `moment` is
-/// the moment of the call. Returns `false` if the record has to be made now, because the program could change one of the
-/// values.
+/// Puts the values of the running call into the queue of a deferral, whose thread then makes the record. Returns `false`
+/// if the record has to be made now, because the program could change one of the values.
 ///
 /// # Errors
 ///
