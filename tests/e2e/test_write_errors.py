@@ -48,7 +48,7 @@ report("full.json")
 
 
 def test_device_that_is_full_raises_nothing_and_counts_everything(run_program):
-    outcome, folder = run_program(DEV_FULL, deadline_seconds=60)
+    outcome, folder = run_program(DEV_FULL, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     found = _report(folder, "full.json")
     assert outcome.status == 0
@@ -59,7 +59,7 @@ def test_device_that_is_full_raises_nothing_and_counts_everything(run_program):
 
 
 def test_device_that_is_full_prints_errors_by_the_fallback_and_at_most_ten_lines_a_second(run_program):
-    outcome, _ = run_program(DEV_FULL, deadline_seconds=60)
+    outcome, _ = run_program(DEV_FULL, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     printed = outcome.err.decode().splitlines()
     assert any("error 0 end" in line for line in printed)
@@ -187,7 +187,7 @@ report("report.json")
 
 
 def test_sink_that_fails_takes_nothing_from_the_other(run_program):
-    outcome, folder = run_program(ONE_OF_TWO, deadline_seconds=60)
+    outcome, folder = run_program(ONE_OF_TWO, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     found = lines.count(folder / "good.log")
     assert outcome.status == 0
