@@ -21,7 +21,7 @@ STOCK = "stock"
 INSTALLED = "installed"
 SIDES = (STOCK, INSTALLED)
 
-# Chosen: on a disk that stalls, the end of a child takes seconds to write what is queued.
+# Chosen: if the disk stalls, a child needs several seconds to write its queued records before it ends.
 SHUTDOWN_SECONDS = 60
 
 # Chosen: a child that hangs gets this long to print its stacks after SIGABRT.

@@ -106,7 +106,7 @@ pub fn add<'a, 'py: 'a>(
     Ok(())
 }
 
-/// What a `LogRecord` shows of the thread, the process and the task of its call. `None` for what it does not show.
+/// The names and numbers of thread, process and task that a `LogRecord` shows. A value that it does not show is `None`.
 pub struct CallContext {
     thread: Option<(u64, Owned)>,
     process_name: Option<Owned>,

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::calls::attribute::Attribute;
-use crate::calls::log_record::RecordValues;
+use crate::calls::log_record::{self, RecordValues};
 use crate::calls::record::SeenBy;
 use crate::calls::site::Site;
 use crate::calls::unmade_record::UnmadeRecord;
@@ -33,16 +33,16 @@ const RECORD_BYTES: u64 = 1200;
 pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, seen_by: SeenBy) -> Result<(), Failure> {
     let py = record.py();
     let mut own = object::own_attributes(record)?;
-    let is_plain = record_class().is_some_and(|class| object::class_of(record).cast() == class.as_ptr());
-    let kept = if !is_plain || !never_changes(own.bind(py)) {
-        let function = attribute(deferral.bind(py), &names().captured)?;
-        let captured = leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?;
-        own = object::own_attributes(captured.bind(py))?;
-        captured
-    } else if seen_by == SeenBy::Nobody {
-        Owned::of(&record)
-    } else {
-        copy(record, &own)?
+    let plain = record_class().filter(|class| object::class_of(record).cast() == class.as_ptr());
+    let kept = match plain.filter(|_| never_changes(own.bind(py))) {
+        Some(_) if seen_by == SeenBy::Nobody => Owned::of(&record),
+        Some(class) => log_record::with_attributes(class, &NewDict::copy_of(own.bind(py))?)?,
+        None => {
+            let function = attribute(deferral.bind(py), &names().captured)?;
+            let captured = leaving::call_with(function.bind(py), record).ok_or_else(|| Failure::of_error(py))?;
+            own = object::own_attributes(captured.bind(py))?;
+            captured
+        }
     };
     let message = Attribute::Message.of(own.bind(py)).ok_or(Failure::Stock)?;
     queue(deferral, handler, &kept, message.bind(py))
@@ -93,22 +93,6 @@ fn queue(deferral: &Owned, handler: Object<'_, '_>, record: &Owned, message: Obj
     let size = Owned::of(pyo3::types::PyInt::new(py, size).as_any());
     let arguments = [deferral.bind(py), waiting.bind(py), size.bind(py), outcome.as_any().as_borrowed()];
     leaving::method_of_values(&names().put_slowly, &arguments).map(drop).ok_or(Failure::Raised)
-}
-
-/// Copies a record whose class is exactly `LogRecord`.
-fn copy(record: Object<'_, '_>, own: &Owned) -> Result<Owned, Failure> {
-    let py = record.py();
-    let attributes = NewDict::copy_of(own.bind(py))?;
-    // SAFETY: `LogRecord` is a class made by Python code, whose instances have a `__dict__`. A new reference or null
-    // with an error set; the setter reports an error by a negative number.
-    unsafe {
-        let made = Owned::steal(ffi::PyType_GenericAlloc(object::class_of(record), 0));
-        let made = made.ok_or_else(|| Failure::of_error(py))?;
-        if ffi::PyObject_SetAttr(made.as_ptr(), names().dict.as_ptr(), attributes.as_ptr()) < 0 {
-            return Err(Failure::of_error(py));
-        }
-        Ok(made)
-    }
 }
 
 /// True if the program cannot change the values of a record. `exc_info` is not looked at: it refers to the exception

@@ -79,9 +79,7 @@ pub fn make(
         }
     }
     context::add_bound_fields(&attributes)?;
-    let record = allocate(py, class)?;
-    give(record.bind(py), &attributes)?;
-    Ok(MadeRecord { record, time: Some(time) })
+    Ok(MadeRecord { record: with_attributes(class, &attributes)?, time: Some(time) })
 }
 
 /// The attributes that `LogRecord.__init__` sets for these values, and the time that they show. `args` is the value of
@@ -179,14 +177,22 @@ impl CallMoment {
 }
 
 /// Makes a `LogRecord` without attributes.
+fn allocate(py: Python<'_>, class: &Py<PyAny>) -> Result<Owned, Failure> {
+    // SAFETY: `LogRecord` is a class made by Python code, and the thread is attached. A new reference or null with an
+    // error set.
+    unsafe { Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0)) }.ok_or_else(|| Failure::of_error(py))
+}
+
+/// Makes a `LogRecord` with these attributes.
 ///
 /// # Errors
 ///
 /// There is not enough memory.
-pub fn allocate(py: Python<'_>, class: &Py<PyAny>) -> Result<Owned, Failure> {
-    // SAFETY: `LogRecord` is a class made by Python code, and the thread is attached. A new reference or null with an
-    // error set.
-    unsafe { Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0)) }.ok_or_else(|| Failure::of_error(py))
+pub fn with_attributes(class: &Py<PyAny>, attributes: &NewDict<'_>) -> Result<Owned, Failure> {
+    let py = attributes.py();
+    let record = allocate(py, class)?;
+    give(record.bind(py), attributes)?;
+    Ok(record)
 }
 
 /// Makes a dict the `__dict__` of a record, which has no attributes yet.

@@ -113,11 +113,6 @@ impl RecordTemplate {
         }
     }
 
-    /// True if a record has the attributes of a new record without `extra`, and no others.
-    pub fn has_keys_of(&self, attributes: Object<'_, '_>) -> bool {
-        dict::len(attributes) == dict::len(self.dict.bind(attributes.py()))
-    }
-
     /// True if a record has the source location of the template, as the same objects. Its file name and its module,
     /// which follow from its path, are compared only if a line shows them.
     pub fn has_place_of(&self, attributes: Object<'_, '_>, shows_file: bool) -> bool {

@@ -61,9 +61,7 @@ impl UnmadeRecord {
             extra: None,
         };
         let (attributes, _) = self.moment.attributes(py, &self.template, &values, self.args.bind(py))?;
-        let record = log_record::allocate(py, record_class().ok_or(Failure::Stock)?)?;
-        log_record::give(record.bind(py), &attributes)?;
-        Ok(record)
+        log_record::with_attributes(record_class().ok_or(Failure::Stock)?, &attributes)
     }
 }
 
