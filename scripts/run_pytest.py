@@ -24,7 +24,7 @@ def run_pytest(
     label: str,
     *,
     libraries: bool = True,
-    profile: str = "release",
+    profile: str = environment.TEST_PROFILE,
 ) -> int:
     """Run pytest in the interpreter's environment and return its exit code."""
     prepared = environment.ensure_for_tests(interpreter, libraries=libraries, profile=profile)
