@@ -178,8 +178,8 @@ def service(seed: int) -> Iterator[Command]:
     alone = "tests/service/test_store_away.py"
     yield pytest(interpreters.running(), "service", "tests/service", f"--ignore={alone}", "--timeout=3600", **full)
     yield pytest(interpreters.running(), "away", alone, "--timeout=3600", LOGSPOOL_TEST_WORKERS="0", **full)
-    tests = ["--test", "sqlite_killed", "--test", "postgres_crashes"]
-    command = ["cargo", "test", "--release", "-p", "logspool-server", *tests, "--", "--nocapture"]
+    tests = ["sqlite_killed::", "postgres_crashes::"]
+    command = ["cargo", "test", "--release", "-p", "logspool-server", "--test", "all", "--", "--nocapture", *tests]
     yield Command(command, {"LOGSPOOL_KILLS": str(SERVICE_KILLS)})
 
 

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-mod support;
+use crate::support;
 
 use logspool_record::definition::Grammar;
 use logspool_record::format::{ArgumentType, TypedArgument, check};

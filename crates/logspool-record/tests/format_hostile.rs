@@ -1,6 +1,6 @@
 //! Formats never panic on the bytes of a dead process, and always end the line.
 
-mod support;
+use crate::support;
 
 use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_record::format::{

@@ -1,6 +1,6 @@
 //! Lines rendered by programs are compared with the same lines rendered piece by piece.
 
-mod support;
+use crate::support;
 
 use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{Grammar, SiteDefinition, Zone};

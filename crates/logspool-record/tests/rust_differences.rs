@@ -3,7 +3,7 @@
 //! Format strings of Rust are literals, so a macro makes the table. `LOGSPOOL_FORMAT_CASES` is the number of cases,
 //! and `LOGSPOOL_SEED` the seed.
 
-mod support;
+use crate::support;
 
 use logspool_record::Encoder;
 use logspool_record::definition::Grammar;

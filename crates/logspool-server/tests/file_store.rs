@@ -1,6 +1,6 @@
 //! A text file as a store.
 
-mod small_place;
+use crate::small_place;
 
 use std::fs;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn numbers(text: &str) -> Vec<u64> {
 
 #[test]
 fn a_line_that_a_full_disk_has_cut_is_finished_later() {
-    run_in_a_small_place("full_disk_in_a_line");
+    run_in_a_small_place(&own_test!("full_disk_in_a_line"));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn full_disk_in_a_line() {
 
 #[test]
 fn a_file_that_is_removed_from_a_full_disk_is_let_go() {
-    run_in_a_small_place("full_disk_and_no_file");
+    run_in_a_small_place(&own_test!("full_disk_and_no_file"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Fluent Forward: messages of existing loggers (`corpus/make_forward.py`, `corpus/make_forward.mjs`), and invalid
 //! messages.
 
-mod corpus_lines;
+use crate::corpus_lines;
 
 use std::io::Write;
 

@@ -1,6 +1,6 @@
 //! GELF over UDP: messages of graypy (`corpus/make_gelf.py`), and missing or changed datagrams.
 
-mod corpus_lines;
+use crate::corpus_lines;
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! OpenTelemetry logs: requests of its SDKs (`corpus/make_otlp.py`, `corpus/make_otlp.mjs`), and invalid requests.
 
-mod corpus_lines;
+use crate::corpus_lines;
 
 use corpus_lines::cases;
 use logspool_server::decoders::otlp::{self, Encoding, OtlpError, OtlpLimits, RejectedRecords, UnreadableRecord};

@@ -1,6 +1,6 @@
 //! Pickled log records: valid ones made by CPython (`corpus/make_pickles.py`), and malicious ones.
 
-mod corpus_lines;
+use crate::corpus_lines;
 
 use std::time::{Duration, Instant};
 

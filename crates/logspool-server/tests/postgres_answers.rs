@@ -1,7 +1,7 @@
 //! Compares answers of the PostgreSQL store with the same query on records in memory.
 
-mod postgres;
-mod trees;
+use crate::postgres;
+use crate::trees;
 
 use std::borrow::Cow;
 use std::cell::RefCell;

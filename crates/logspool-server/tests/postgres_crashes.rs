@@ -1,6 +1,6 @@
 //! The PostgreSQL store when its server crashes.
 
-mod postgres;
+use crate::postgres;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

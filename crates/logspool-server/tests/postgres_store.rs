@@ -1,6 +1,6 @@
 //! How the PostgreSQL store handles batches.
 
-mod postgres;
+use crate::postgres;
 
 use std::sync::Arc;
 use std::thread;

@@ -1,6 +1,6 @@
 //! The store over TLS: encrypted if the address asks for it, and only with the intended server.
 
-mod postgres;
+use crate::postgres;
 
 use std::path::Path;
 use std::thread;

@@ -1,6 +1,6 @@
 //! A database that is unusable until a person acts. The error says how to fix it, and the database is used after that.
 
-mod postgres;
+use crate::postgres;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Only the user of the service and the members of one group can open the files of the stores.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -1,6 +1,6 @@
 //! A filter matches the same records in memory and in SQLite.
 
-mod trees;
+use crate::trees;
 
 use std::time::Duration;
 

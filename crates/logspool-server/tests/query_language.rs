@@ -1,6 +1,6 @@
 //! The meaning of queries, the errors of invalid ones, and writing a tree as text.
 
-mod trees;
+use crate::trees;
 
 use logspool_server::query::parser::{MAX_BYTES, MAX_DEPTH, MAX_PATTERNS, MAX_PHRASE_WORDS, MAX_TERMS};
 use logspool_server::query::{Comparison, Expression, Field, Filter, Literal, Pattern, Phrase, Stage, parse};

@@ -1,6 +1,6 @@
 //! A file that cannot be used is reported with a way to fix it. All other files stay usable.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -1,7 +1,7 @@
 //! Errors of the SQLite store, and the records that it keeps, when its folder has a problem.
 
-mod small_place;
-mod sqlite_support;
+use crate::small_place;
+use crate::sqlite_support;
 
 use std::fs;
 
@@ -84,7 +84,7 @@ fn a_file_that_is_locked_by_another_program_is_written_later() {
 
 #[test]
 fn a_full_disk_is_reported_and_unwritten_records_are_written_later() {
-    run_in_a_small_place("full_disk");
+    run_in_a_small_place(&own_test!("full_disk"));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn full_disk() {
 
 #[test]
 fn a_new_day_for_which_there_is_no_room_begins_later_and_forgets_nothing() {
-    run_in_a_small_place("no_room_for_a_day");
+    run_in_a_small_place(&own_test!("no_room_for_a_day"));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn no_room_for_a_day() {
 
 #[test]
 fn a_full_disk_does_not_keep_old_files_from_being_removed() {
-    run_in_a_small_place("full_disk_of_old_files");
+    run_in_a_small_place(&own_test!("full_disk_of_old_files"));
 }
 
 #[test]

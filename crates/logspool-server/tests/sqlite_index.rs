@@ -1,6 +1,6 @@
 //! An answer does not depend on the index: neither on its progress nor on its existence.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::collections::BTreeMap;
 use std::fs;

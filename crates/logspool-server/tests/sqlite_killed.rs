@@ -2,7 +2,7 @@
 //!
 //! `LOGSPOOL_KILLS` sets the number of kills; a few by default.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -44,7 +44,7 @@ fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
     for round in 0..kills {
         // Records whose commit was not reported are sent again.
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writes_until_it_is_killed", "--ignored", "--nocapture"])
+            .args(["--exact", &own_test!("writes_until_it_is_killed"), "--ignored", "--nocapture"])
             .env("LOGSPOOL_TEST_FOLDER", folder.path())
             .env("LOGSPOOL_TEST_FIRST", (committed + 1).to_string())
             .stdout(Stdio::piped())

@@ -1,6 +1,6 @@
 //! A record of a numbered stream is stored once in SQLite, however often it is sent.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use logspool_server::delivery::{Chunk, Outcome};
 use logspool_server::stores::{Store, WriteResult};

@@ -1,6 +1,6 @@
 //! The SQLite store removes whole files, the oldest first.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A new day's file takes over all state of the streams, also if the process is killed between the steps.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Records come back from the SQLite store unchanged, in the order of their times.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use logspool_server::query::Query;
 use logspool_server::record::Record;

@@ -1,6 +1,6 @@
 //! Readers, the writer, the indexer and the retention work on one folder of the SQLite store at the same time.
 
-mod sqlite_support;
+use crate::sqlite_support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

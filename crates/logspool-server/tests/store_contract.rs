@@ -1,7 +1,7 @@
 //! Every store of the table meets the same contract: a repeated batch is stored once, queries find its records, they
 //! are still there after the store is reopened, and an invalid address is refused with the valid form.
 
-mod postgres;
+use crate::postgres;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Crashes that Python cannot produce: in the middle of a push, on an exhausted stack, and faults that a handler
 //! repairs.
 
-mod line;
+use crate::line;
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,9 @@ const LINES: usize = 100;
 fn crash(kind: &str, path: &Path) -> (Output, Duration) {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child_process", "--nocapture"]).env(CHILD, format!("{kind}:{}", path.display()));
+    command
+        .args(["--exact", &own_test!("child_process"), "--nocapture"])
+        .env(CHILD, format!("{kind}:{}", path.display()));
     // Otherwise a sanitizer reports these signals and ends the process itself.
     for options in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
         command.env(options, format!("{}:handle_segv=0", std::env::var(options).unwrap_or_default()));

@@ -1,6 +1,6 @@
 //! Mode `Checkpoint`: at most N-1 accepted records of returned calls are not durable.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Mode `Interval`: no call waits; written records are synced soon, and not more often than configured.
 
-mod line;
+use crate::line;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Mode `Process` with `durable_levels`, and flushes that wait until all records are durable.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 

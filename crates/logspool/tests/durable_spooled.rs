@@ -1,7 +1,7 @@
 //! Mode `Sync` with a spool: if the output stalls or the service is away, a call returns when its record is on disk.
 
-mod line;
-mod service;
+use crate::line;
+use crate::service;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Mode `Sync`: a call returns when its record is durable, and many calls share a sync.
 
-mod line;
+use crate::line;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Mode `Sync` and a named pipe whose reader is gone: calls learn at once that nothing becomes durable there, and the
 //! lines wait for the next reader.
 
-mod line;
+use crate::line;
 
 use std::fs::File;
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! A process continues after it tried to end while a sync hung: no record is reported as durable before a sync returns.
 
-mod line;
+use crate::line;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

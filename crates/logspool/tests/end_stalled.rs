@@ -1,6 +1,6 @@
 //! A process that continues after it tried to end, while a sink stalls: its records survive a kill again.
 
-mod line;
+use crate::line;
 
 use std::io::Read;
 use std::time::Duration;

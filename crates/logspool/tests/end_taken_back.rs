@@ -1,6 +1,6 @@
 //! A process that continues after it tried to end: a later start finds the records that it logs then.
 
-mod line;
+use crate::line;
 
 use std::path::PathBuf;
 use std::time::Instant;

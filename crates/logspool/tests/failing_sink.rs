@@ -1,6 +1,6 @@
 //! A sink that reports errors: a device without space, a file that may not grow.
 
-mod line;
+use crate::line;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! From `push` to lines in a file.
 
-mod line;
+use crate::line;
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! A flush that is requested while another thread forks: no native thread runs at that moment.
 
-mod line;
+use crate::line;
 
 use std::time::Duration;
 

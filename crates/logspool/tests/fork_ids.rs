@@ -1,6 +1,6 @@
 //! A forked child that logs with the ids of its parent: in its own queue they are invalid.
 
-mod line;
+use crate::line;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Records that come while the native threads stop and start again are written without a further call.
 
-mod line;
+use crate::line;
 
 use std::time::Instant;
 

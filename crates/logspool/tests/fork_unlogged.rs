@@ -1,7 +1,7 @@
 //! A program with one thread forks before its first record, or long after its last: no native thread lives at that
 //! moment.
 
-mod line;
+use crate::line;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

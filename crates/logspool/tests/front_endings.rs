@@ -55,7 +55,7 @@ fn each_accepted_record_is_in_the_file_once() {
     let endings = ["exit", "abort", "term", "segv", "kill", "_exit", "return"];
     for ending in endings {
         let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "each_accepted_record_is_in_the_file_once"]).env(ENDING, ending);
+        program.args(["--exact", &own_test!("each_accepted_record_is_in_the_file_once")]).env(ENDING, ending);
         let status = program.env(FOLDER, folder.path()).output().unwrap().status;
         assert_eq!(matches!(ending, "exit" | "_exit" | "return"), status.success(), "{ending}: {status}");
     }

@@ -35,7 +35,7 @@ fn records_of_log_keep_their_place_and_their_keys() {
     let of = |offset: u32, rest: &str| format!("{{\"at\":{},{rest}}}", line + offset);
     assert_eq!(
         [
-            of(1, "\"level\":\"INFO\",\"logger\":\"front_log\",\"message\":\"plain\""),
+            of(1, "\"level\":\"INFO\",\"logger\":\"all::front_log\",\"message\":\"plain\""),
             of(2, "\"level\":\"DEBUG\",\"logger\":\"shop\",\"message\":\"1 of two\""),
             of(
                 4,

@@ -35,9 +35,9 @@ fn events_keep_their_fields_and_those_of_their_spans() {
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let wanted = [
-        r#"{"level":"INFO","logger":"front_tracing","message":"plain text","count":3}"#,
+        r#"{"level":"INFO","logger":"all::front_tracing","message":"plain text","count":3}"#,
         r#"{"level":"ERROR","logger":"db","message":"slow","span":"request:query","state":"open","id":8,"list":"[1, 2]","cost":0.5,"user":"eve","failed":true,"error":"no row"}"#,
-        r#"{"level":"WARN","logger":"front_tracing","message":"after","span":"request","id":7,"user":"ada","state":"open"}"#,
+        r#"{"level":"WARN","logger":"all::front_tracing","message":"after","span":"request","id":7,"user":"ada","state":"open"}"#,
     ];
     assert_eq!(wanted, lines.as_slice());
 }

@@ -1,7 +1,7 @@
 //! Standard error is a file on a disk that hangs, and an output takes nothing. Neither calls nor other outputs wait for
 //! the errors that are shown on standard error.
 
-mod line;
+use crate::line;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};

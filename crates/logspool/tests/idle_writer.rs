@@ -1,6 +1,6 @@
 //! The writer thread of a closed sink: it serves the next sink, and stops for a fork.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Records far larger than a lane, for a sink that takes nothing: they have a limit of bytes of their own, and accepted
 //! ones are written one by one.
 
-mod line;
+use crate::line;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

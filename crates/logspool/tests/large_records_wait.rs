@@ -1,7 +1,7 @@
 //! Large records for a sink at work. Each waits until the records before it are written, however long that takes,
 //! although its level may wait only a moment.
 
-mod line;
+use crate::line;
 
 use line::{DEADLINE, begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};

@@ -1,7 +1,7 @@
 //! A pipe that the program closes while its handler still uses it. Earlier records reach the pipe, no record reaches
 //! another file, and the reader sees the end.
 
-mod line;
+use crate::line;
 
 use std::fs::File;
 use std::io::{Read, Write};

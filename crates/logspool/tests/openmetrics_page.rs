@@ -1,6 +1,6 @@
 //! The metrics page after some records.
 
-mod line;
+use crate::line;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! A named pipe whose reader goes away: lines wait for the next reader, as long as one can come.
 
-mod line;
+use crate::line;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};

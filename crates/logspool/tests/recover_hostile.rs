@@ -3,7 +3,7 @@
 //!
 //! `LOGSPOOL_FUZZ` sets the number of rounds, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
+use crate::orphan;
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -39,7 +39,7 @@ impl Specimen {
     }
 
     fn take_any() -> Self {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze_full();
         let witness = scene.spawn(Task::LogLittle);
         witness.await_report();
@@ -282,7 +282,7 @@ fn exchange_format(scene: &Scene, format: u32, other: u32) {
 #[test]
 fn a_record_shown_thousands_of_times_takes_no_memory_and_costs_itself() {
     for which in [1, 2] {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze_full();
         let witness = scene.spawn(Task::LogOversized);
         (0..3).for_each(|_| witness.await_report());

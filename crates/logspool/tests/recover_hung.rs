@@ -1,7 +1,7 @@
 //! A file hangs while a program delivers records of a dead process to it. A program that starts with another file, or
 //! only scans, is not delayed.
 
-mod orphan;
+use crate::orphan;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ fn before_live(path: &Path) -> Option<String> {
 
 #[test]
 fn a_file_that_hangs_holds_up_its_own_records_alone() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let (target, second) = (&scene.target, scene.second_target());
     let (fifo, second_fifo) = (scene.freeze_full(), freeze_full(&second));
     let witness = scene.spawn(Task::LogTwice);

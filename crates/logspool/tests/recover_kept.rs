@@ -3,7 +3,7 @@
 //!
 //! The keeper is this same test binary, which runs its test `keeper_process`.
 
-mod orphan;
+use crate::orphan;
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
@@ -19,7 +19,7 @@ const KEEPS: &str = "LOGSPOOL_KEEPS";
 fn child_process() {
     let c_string = |word: Vec<u8>| CString::new(word).unwrap();
     let own = std::env::current_exe().unwrap().into_os_string().into_vec();
-    let arguments = [own, b"--exact".to_vec(), b"keeper_process".to_vec()].map(c_string).into();
+    let arguments = [own, b"--exact".to_vec(), own_test!("keeper_process").into_bytes()].map(c_string).into();
     let others = std::env::vars_os().filter(|(name, _)| !name.to_string_lossy().starts_with("LOGSPOOL_CHILD"));
     let mut environment: Vec<CString> =
         others.map(|(name, value)| c_string([name.into_vec(), value.into_vec()].join(&b'='))).collect();
@@ -49,7 +49,7 @@ fn has_keeper(process: u32) -> bool {
 
 /// A scene whose queue folder is open to other users. The library refuses such a folder, so the queue is in memory.
 fn scene() -> Scene {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     std::fs::set_permissions(scene.queue.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     scene
 }

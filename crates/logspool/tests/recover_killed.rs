@@ -2,7 +2,7 @@
 //!
 //! `LOGSPOOL_KILLS` sets the rounds of each kind, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
+use crate::orphan;
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn kill_and_recover(task: Task) {
     let mut dice = Dice::new();
     let (mut lines, mut delivered) = (0, 0);
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let witness = scene.spawn(task);
         witness.await_report();
         std::thread::sleep(Duration::from_micros(dice.below(30_000)));
@@ -56,7 +56,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
     let mut dice = Dice::new();
     let mut sum = Checked::default();
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze();
         let witness = scene.spawn(Task::Log);
         scene.await_overflow();
@@ -81,7 +81,7 @@ fn a_recoverer_killed_at_work_is_followed_by_another() {
     let mut dice = Dice::new();
     let (mut lines, mut interrupted) = (0, 0);
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze_full();
         let witness = scene.spawn(Task::Log);
         scene.await_overflow();

@@ -1,6 +1,6 @@
 //! A process that recovers the folder in which it has its own segment.
 
-mod orphan;
+use crate::orphan;
 
 use logspool::pipeline::{self, Options};
 use logspool::recover;
@@ -16,7 +16,7 @@ fn the_own_segment_is_left_alone_and_its_lock_stays() {
     if std::env::var_os("LOGSPOOL_CHILD").is_some() {
         return;
     }
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     pipeline::configure(Options { queue_dir: Some(scene.queue.path().to_owned()), ..Options::default() }).unwrap();
     let route = route_to("own", file_sink(&scene.target));
     (0..100).for_each(|index| assert!(log(route, 20, &index.to_string())));

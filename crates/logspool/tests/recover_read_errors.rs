@@ -1,7 +1,7 @@
 //! A read error during recovery (no descriptor is left, a disk fails) is no damage: the file stays, and the next
 //! recovery delivers it.
 
-mod orphan;
+use crate::orphan;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn child_process() {
 /// An orphan with a file whose name contains `kind`, and the path of that file.
 fn orphan_with(kind: &str) -> (Scene, PathBuf) {
     for _ in 0..100 {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze_full();
         let witness = scene.spawn(Task::LogLittle);
         witness.await_report();

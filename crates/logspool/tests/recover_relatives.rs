@@ -1,6 +1,6 @@
 //! The records that a live process delivers for dead ones, and the files that it leaves alone.
 
-mod orphan;
+use crate::orphan;
 
 use logspool::recover::{self, Deliver, FileAction, FoundRelatives, Reason};
 use logspool_sys::folder::{Folder, Times};
@@ -13,7 +13,7 @@ fn child_process() {
 
 /// A dead process whose records are all still queued.
 fn dead_process() -> (Scene, std::collections::HashMap<u32, u32>) {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze_full();
     let witness = scene.spawn(Task::Log);
     scene.await_overflow();
@@ -79,7 +79,7 @@ fn what_a_process_of_another_pid_namespace_left_is_for_its_own_next_start() {
 
 #[test]
 fn a_process_that_lives_counts_as_another_one_and_is_left_alone() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let witness = scene.spawn(Task::LogAndWait);
     witness.await_report();
 

@@ -1,6 +1,6 @@
 //! Files that recovery leaves alone, steps that it takes only once, and files that it keeps.
 
-mod orphan;
+use crate::orphan;
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ fn child_process() {
 
 /// An orphan whose target accepted nothing: all records are in overflow files and lanes.
 fn frozen_orphan(task: Task) -> (Scene, HashMap<u32, u32>) {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze_full();
     let witness = scene.spawn(task);
     scene.await_overflow();
@@ -66,7 +66,7 @@ fn two_recoverers_at_once_deliver_once() {
 
 #[test]
 fn the_segment_of_a_live_process_is_left_alone() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let witness = scene.spawn(Task::LogAndWait);
     witness.await_report();
     assert_eq!((0, recover::Report::default()), (scene.scan().len(), scene.recover()));
@@ -101,7 +101,7 @@ fn a_file_nobody_wants_keeps_its_segment_and_is_listed() {
 
 #[test]
 fn a_delivered_target_is_not_delivered_again_while_another_waits() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze_full();
     let witness = scene.spawn(Task::LogTwice);
     scene.await_overflow();
@@ -137,7 +137,7 @@ fn a_target_that_cannot_be_written_keeps_its_records_until_it_can() {
 
 #[test]
 fn records_for_a_console_are_given_up_only_when_the_caller_says_so() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let witness = scene.spawn(Task::LogToConsole);
     witness.await_report();
     await_that("ten records are reported", || scene.names().len() >= 2);
@@ -167,7 +167,7 @@ fn a_segment_of_another_major_version_stays() {
 
 #[test]
 fn files_without_a_segment_go_only_when_they_hold_nothing() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let make = |name: &str| std::fs::write(scene.queue.path().join(name), "").unwrap();
     // Process ids of a foreign namespace, so that only their locks can show that they live.
     make("1-11-1-00000000000000aa.lock");

@@ -3,8 +3,8 @@
 //!
 //! `LOGSPOOL_KILLS` sets the rounds of each kind, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
-mod service;
+use crate::orphan;
+use crate::service;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -110,7 +110,7 @@ fn kill_and_recover(task: Task, weathers: &[Weather]) {
     for &weather in weathers {
         let (mut lines, mut delivered, mut told) = (0, 0, 0);
         for round in 0..rounds() {
-            let scene = Scene::with_service();
+            let scene = Scene::with_service(own_test!("child_process"));
             let mut service = Service::start(scene.target.to_str().unwrap());
             let accepted = killed(task, &scene, &mut service, weather, &mut dice);
             delivered += recovered(&scene, &format!("{weather:?}, round {round}"));
@@ -143,7 +143,7 @@ fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbe
     let mut dice = Dice::new();
     let (mut lines, mut interrupted) = (0, 0);
     for round in 0..rounds() {
-        let scene = Scene::with_service();
+        let scene = Scene::with_service(own_test!("child_process"));
         let mut service = Service::start(scene.target.to_str().unwrap());
         let weather = if round % 2 == 0 { Weather::Gone } else { Weather::Slow };
         let accepted = killed(Task::LogToService, &scene, &mut service, weather, &mut dice);
@@ -169,7 +169,7 @@ fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbe
 #[test]
 fn a_message_that_the_service_has_and_the_process_does_not_know_of_moves_no_number() {
     for round in 0..rounds() {
-        let scene = Scene::with_service();
+        let scene = Scene::with_service(own_test!("child_process"));
         let service = Service::start(scene.target.to_str().unwrap());
         let witness = scene.spawn(Task::LogToServiceTight);
         witness.await_report();
@@ -229,7 +229,7 @@ fn adopted_records_keep_their_numbers_however_often_they_are_offered() {
     let mut dice = Dice::new();
     let mut offers = 0;
     for round in 0..rounds() {
-        let scene = Scene::with_service();
+        let scene = Scene::with_service(own_test!("child_process"));
         let witness = scene.spawn(Task::LogToService);
         witness.await_report();
         std::thread::sleep(Duration::from_micros(dice.below(50_000)));
@@ -261,7 +261,7 @@ fn records_dropped_on_the_way_move_no_number() {
     let mut dice = Dice::new();
     let (mut all, mut missing, mut told) = (0, 0, 0);
     for round in 0..rounds() {
-        let scene = Scene::with_service();
+        let scene = Scene::with_service(own_test!("child_process"));
         let mut service = Service::start(scene.target.to_str().unwrap());
         let weather = [Weather::Slow, Weather::Restarting, Weather::Cutting][round as usize % 3];
         let accepted = killed(Task::LogToServiceBeside, &scene, &mut service, weather, &mut dice);

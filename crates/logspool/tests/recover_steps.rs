@@ -1,7 +1,7 @@
 //! Writers and recoverers that die at a chosen step of an append: the first time it is reached, the second, the third,
 //! the fifth, and so on. At every step, each line is in the file once.
 
-mod orphan;
+use crate::orphan;
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ fn a_writer_may_die_at_any_step() {
     for deed in DEATHS.iter().filter(|deed| is_of_writers(deed)) {
         for time in TIMES {
             let order = Order { deed: *deed, time };
-            let scene = Scene::new();
+            let scene = Scene::new(own_test!("child_process"));
             let (accepted, ended_well) = scene.spawn_as(Task::Log, 0, Some(order)).await_end();
             assert!(!ended_well, "{order}: it was to die");
             lines += recovered(&scene, &accepted, &order.to_string());
@@ -58,7 +58,7 @@ fn a_writer_that_takes_over_may_die_at_any_step() {
     for deed in DEATHS.iter().filter(|deed| !matches!(deed, Deed::Die(AppendStep::Renamed))) {
         for time in [1, 2, 3] {
             let order = Order { deed: *deed, time };
-            let scene = Scene::new();
+            let scene = Scene::new(own_test!("child_process"));
             let halfway = Order { deed: Deed::DieHalfway, time: 3 };
             let (mut accepted, _) = scene.spawn_as(Task::Log, 0, Some(halfway)).await_end();
             // Its start recovers the records of the first process, and may die while doing so.
@@ -79,7 +79,7 @@ fn a_writer_that_takes_over_may_die_at_any_step() {
 
 /// An orphan with many batches that are all unwritten.
 fn frozen_orphan() -> (Scene, HashMap<u32, u32>) {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze_full();
     let witness = scene.spawn(Task::Log);
     scene.await_overflow();

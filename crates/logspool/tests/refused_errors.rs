@@ -1,6 +1,6 @@
 //! An error record that finds no room is shown on standard error.
 
-mod line;
+use crate::line;
 
 use std::fs::File;
 use std::io::Read;

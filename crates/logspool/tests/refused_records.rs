@@ -1,6 +1,6 @@
 //! A stuck sink after every budget is used up.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 use std::time::Duration;

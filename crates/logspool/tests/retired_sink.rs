@@ -1,6 +1,6 @@
 //! A sink whose handler was destroyed at a place where blocking is not allowed.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 use std::time::Instant;

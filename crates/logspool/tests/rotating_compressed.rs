@@ -2,7 +2,7 @@
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
+use crate::orphan;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -222,7 +222,7 @@ fn a_process_may_die_at_any_step_of_a_compression() {
         for deed in DEATHS_OF_COMPRESSION {
             for time in [1, 2, 5] {
                 let order = Order { deed, time };
-                let scene = Scene::new();
+                let scene = Scene::new(own_test!("child_process"));
                 // Both processes work on the same backups.
                 let other = scene.spawn_as(task, 1, None);
                 let (mut accepted, ended_well) = scene.spawn_as(task, 0, Some(order)).await_end();
@@ -248,7 +248,7 @@ fn every_line_is_there_once_in_compressed_files_of_several_killed_processes() {
     let (mut lines, mut compressed, mut kills) = (0, 0, 0);
     for round in 0..rounds() {
         let (task, how) = BOTH[round as usize % 2];
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let mut witnesses: Vec<_> = (0..3).map(|who| scene.spawn_as(task, who, None)).collect();
         witnesses.iter().for_each(orphan::Witness::await_report);
         await_that("a backup was compressed", || rotated(&scene.target).iter().any(|file| is_compressed(file)));

@@ -1,6 +1,6 @@
 //! Rollovers that fail half-way: no record is lost or doubled, and a later rollover repairs them.
 
-mod feeding;
+use crate::feeding;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};

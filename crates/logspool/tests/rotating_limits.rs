@@ -2,7 +2,7 @@
 //!
 //! Limits of the process simulate both. They apply to every thread, so each test runs in a process of its own.
 
-mod feeding;
+use crate::feeding;
 
 use std::fs;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn limit(resource: libc::__rlimit_resource_t, value: u64) -> u64 {
 
 #[test]
 fn a_line_cut_by_a_full_disk_is_finished_in_the_file_where_it_began() {
-    alone("a_line_cut_by_a_full_disk_is_finished_in_the_file_where_it_began", cut_line);
+    alone(&own_test!("a_line_cut_by_a_full_disk_is_finished_in_the_file_where_it_began"), cut_line);
 }
 
 fn cut_line() {
@@ -93,7 +93,7 @@ fn cut_line() {
 
 #[test]
 fn the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed() {
-    alone("the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed", cut_and_removed);
+    alone(&own_test!("the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed"), cut_and_removed);
 }
 
 fn cut_and_removed() {
@@ -117,7 +117,10 @@ fn cut_and_removed() {
 
 #[test]
 fn the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried() {
-    alone("the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried", no_descriptors);
+    alone(
+        &own_test!("the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried"),
+        no_descriptors,
+    );
 }
 
 fn no_descriptors() {

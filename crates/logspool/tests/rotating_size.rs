@@ -1,9 +1,9 @@
 //! Rotation by size: cases that the differential test against stock logging does not reach.
 
-mod feeding;
+use crate::feeding;
 // This file uses only a part of it.
 #[allow(dead_code)]
-mod line;
+use crate::line;
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -1,6 +1,6 @@
 //! Rotation by time: cases that the differential test against stock logging does not reach.
 
-mod feeding;
+use crate::feeding;
 
 use std::fs;
 use std::path::Path;

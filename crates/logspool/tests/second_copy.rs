@@ -1,6 +1,6 @@
 //! A copy of the library in a process where another copy has the queue: it refuses records, and counts them.
 
-mod line;
+use crate::line;
 
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
@@ -33,7 +33,7 @@ fn it_has_no_queue_and_counts_every_record_as_refused() {
     let folder = std::path::PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
     let kind = FileOptions { path: "/dev/null".to_owned() };
     let refused = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap_err();
-    for part in ["/opt/other/logspool.so", "second_copy", "fix: load one copy"] {
+    for part in ["/opt/other/logspool.so", "deps/all-", "fix: load one copy"] {
         assert!(refused.contains(part), "{refused}");
     }
     assert!(logspool::copies::claim().is_err());

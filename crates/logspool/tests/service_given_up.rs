@@ -1,7 +1,7 @@
 //! A service that does not answer before its sink is closed, with a queue that no later start can read.
 
-mod line;
-mod service;
+use crate::line;
+use crate::service;
 
 use std::time::{Duration, Instant};
 

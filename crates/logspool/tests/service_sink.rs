@@ -1,7 +1,7 @@
 //! A service that is late, away, silent or cut off: every record arrives once, and is counted at every moment.
 
-mod line;
-mod service;
+use crate::line;
+use crate::service;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,9 +2,9 @@
 
 #![cfg(feature = "tls")]
 
-mod line;
-mod service;
-mod tls_front;
+use crate::line;
+use crate::service;
+use crate::tls_front;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};

@@ -2,7 +2,7 @@
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
+use crate::orphan;
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -55,7 +55,7 @@ fn every_line_of_several_killed_processes_is_there_once() {
     let mut dice = Dice::new();
     let mut lines = 0;
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let accepted = kill_some(Task::Log, &scene, &mut dice);
         let report = scene.recover();
 
@@ -71,7 +71,7 @@ fn every_line_is_there_once_in_files_that_several_killed_processes_rotate() {
     let mut dice = Dice::new();
     let (mut lines, mut rotations) = (0, 0);
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let accepted = kill_some(Task::LogRotating, &scene, &mut dice);
         let report = scene.recover();
 
@@ -88,7 +88,7 @@ fn every_line_is_there_once_in_files_that_several_killed_processes_rotate() {
 #[test]
 fn a_rotation_that_was_cut_is_made_good_by_the_next_process() {
     for time in 1..=6 {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let renamed = Order { deed: Deed::Die(sidecar::steps::AppendStep::Renamed), time };
         let (mut accepted, _) = scene.spawn_as(Task::LogRotating, 0, Some(renamed)).await_end();
         let second = scene.spawn_as(Task::LogRotating, 1, None);
@@ -105,7 +105,7 @@ fn a_rotation_that_was_cut_is_made_good_by_the_next_process() {
 
 #[test]
 fn a_writer_that_hangs_inside_holds_nobody_up_and_is_made_good() {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let hangs = scene.spawn_as(Task::Log, 0, Some(Order { deed: Deed::Hang, time: 3 }));
     let listed = || sidecar::list(scene.queue.path()).unwrap();
     await_that("the first process is inside", || {
@@ -131,7 +131,7 @@ fn a_writer_that_hangs_inside_holds_nobody_up_and_is_made_good() {
 fn with_a_foreign_writer_nothing_is_lost_and_a_kill_tears_one_line_at_most() {
     let mut dice = Dice::new();
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let done = AtomicBool::new(false);
         let (accepted, foreign) = std::thread::scope(|scope| {
             let foreign = scope.spawn(|| {

@@ -1,6 +1,6 @@
 //! A thread that is preempted in the middle of a push, while its sink or the process ends.
 
-mod line;
+use crate::line;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};

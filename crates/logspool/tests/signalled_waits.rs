@@ -1,6 +1,6 @@
 //! Waits of a thread that receives a signal every few microseconds still end in time.
 
-mod line;
+use crate::line;
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! Properties that every kind of sink in the table has. The tests run over the table: a new sink has no line here.
 
-mod feeding;
-mod http_receiver;
-mod service;
+use crate::feeding;
+use crate::http_receiver;
+use crate::service;
 
 use std::fs::File;
 use std::io::Read;

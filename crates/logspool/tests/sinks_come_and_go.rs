@@ -1,6 +1,6 @@
 //! Sinks that are opened and closed one after the other, more of them than the table has slots.
 
-mod line;
+use crate::line;
 
 use line::{DEADLINE, begin, file_sink, log};
 use logspool::pipeline::{self, Options};

@@ -1,6 +1,6 @@
 //! A sink that stalls longer than tmpfs has room: its records go to disk and come back in order.
 
-mod line;
+use crate::line;
 
 use std::io::Read;
 use std::path::PathBuf;

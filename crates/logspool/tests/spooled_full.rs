@@ -1,6 +1,6 @@
 //! A full spool, and a spool whose folder disappears: refused records are counted, accepted records arrive.
 
-mod line;
+use crate::line;
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
-mod orphan;
+use crate::orphan;
 
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -30,7 +30,7 @@ fn what_lies_in_a_spool_survives_a_kill() {
     let mut sum = Checked::default();
     let mut spooled = 0;
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze();
         let witness = scene.spawn(Task::LogSpooled);
         scene.await_spool();
@@ -59,7 +59,7 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
     let mut dice = Dice::new();
     let (mut lines, mut recovered) = (0, 0);
     for round in 0..rounds() {
-        let scene = Scene::new();
+        let scene = Scene::new(own_test!("child_process"));
         let mut fifo = scene.freeze();
         let witness = scene.spawn(Task::LogSpooled);
         scene.await_spool();
@@ -101,7 +101,7 @@ fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
 
 /// A spool whose process was killed, and the text that the process had written before.
 fn killed_with_spool() -> (Scene, String) {
-    let scene = Scene::new();
+    let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze();
     let witness = scene.spawn(Task::LogSpooled);
     scene.await_spool();

@@ -1,7 +1,7 @@
 //! A service that is away longer than tmpfs has room: its records go to disk, and arrive once, in order.
 
-mod line;
-mod service;
+use crate::line;
+use crate::service;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! A sink that does not take its records: a FIFO without a reader.
 
-mod line;
+use crate::line;
 
 use std::io::Read;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! A watched file that other programs move, remove or replace.
 
-mod feeding;
+use crate::feeding;
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -7,8 +7,6 @@
 #![allow(dead_code)]
 
 pub mod exact;
-#[path = "../line/mod.rs"]
-mod line;
 pub mod seam;
 
 use std::collections::HashMap;
@@ -20,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use line::{DEADLINE, file_sink, log, route_to};
+pub use crate::line::{DEADLINE, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
 use logspool::sinks::{Compression, ConsoleOptions, RotatingFileOptions, RotationRules, ServiceOptions, SinkOptions};
@@ -108,21 +106,24 @@ pub struct Scene {
     pub queue: tempfile::TempDir,
     pub files: tempfile::TempDir,
     pub target: PathBuf,
+    /// Full name of the test that children run.
+    child: String,
 }
 
 impl Scene {
-    pub fn new() -> Self {
+    /// A scene whose children run the test `child`, which calls [`child_main`].
+    pub fn new(child: String) -> Self {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let mut builder = tempfile::Builder::new();
         let queue = builder.prefix("logspool-orphan-").permissions(private).tempdir_in("/dev/shm").unwrap();
         let files = tempfile::tempdir().unwrap();
         let target = files.path().join("app.log");
-        Self { queue, files, target }
+        Self { queue, files, target, child }
     }
 
     /// A scene whose target is a service.
-    pub fn with_service() -> Self {
-        let mut scene = Self::new();
+    pub fn with_service(child: String) -> Self {
+        let mut scene = Self::new(child);
         scene.target = format!("unix://{}", scene.files.path().join("service").display()).into();
         scene
     }
@@ -175,7 +176,7 @@ impl Scene {
 
     /// Starts a child whose threads have the numbers from `who` times [`THREADS`] on, and which obeys `order`.
     pub fn spawn_as(&self, task: Task, who: u32, order: Option<seam::Order>) -> Witness {
-        Witness::spawn(task, self.queue.path(), &self.target, who, order)
+        Witness::spawn(&self.child, task, self.queue.path(), &self.target, who, order)
     }
 
     /// Makes the target a FIFO without a reader; the returned file keeps it open.
@@ -245,7 +246,7 @@ impl Drop for Process {
 }
 
 impl Witness {
-    fn spawn(task: Task, queue: &Path, target: &Path, who: u32, order: Option<seam::Order>) -> Self {
+    fn spawn(child: &str, task: Task, queue: &Path, target: &Path, who: u32, order: Option<seam::Order>) -> Self {
         let mut ends = [0; 2];
         // SAFETY: a valid place for two descriptors, and nothing else owns them.
         let (mut reader, writer) = unsafe {
@@ -253,7 +254,7 @@ impl Witness {
             (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
         };
         let command = Command::new(std::env::current_exe().unwrap())
-            .args(["child_process", "--exact", "--nocapture"])
+            .args([child, "--exact", "--nocapture"])
             .env("LOGSPOOL_CHILD", format!("{task:?}"))
             .env("LOGSPOOL_CHILD_QUEUE", queue)
             .env("LOGSPOOL_CHILD_TARGET", target)
