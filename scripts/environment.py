@@ -29,7 +29,7 @@ REQUIREMENTS = ROOT / "scripts" / "requirements"
 #: Tests that run at once. Most wait more than they compute: on two cores, six workers take a third less than three.
 TEST_WORKERS = len(os.sched_getaffinity(0)) * 3
 
-#: The profile of cargo by which the tested extension is built. `LOGSPOOL_TEST_PROFILE=matrix` builds it in half the time.
+#: The profile of cargo that builds the tested extension. `LOGSPOOL_TEST_PROFILE=matrix` takes half the time.
 TEST_PROFILE = os.environ.get("LOGSPOOL_TEST_PROFILE", "release")
 
 try:
