@@ -263,6 +263,7 @@ def _may_print(handler: Any) -> bool:
 
 
 def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | str:
+    _queueing.replace_listener()
     cls = type(handler)
     of_class = _handler_class(cls)
     if isinstance(of_class, str):

@@ -193,6 +193,22 @@ pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     flushing::flush(handler.py(), Some(id), Some(timeout))
 }
 
+/// Works as [`flush`], unless the records of the handler go to another program.
+///
+/// # Errors
+///
+/// The errors of [`flush`].
+pub fn flush_local(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    let is_local = |state: &HandlerState| match &state.verdict {
+        HandlerVerdict::Adopted(adoption) => adoption.traits.is_local,
+        _ => false,
+    };
+    if known(handler).is_some_and(|state| is_local(&state)) {
+        flush(handler, timeout)?;
+    }
+    Ok(())
+}
+
 /// Waits until everything queued for handlers on streams is written. Called before Python code runs that may print to
 /// the same stream.
 ///

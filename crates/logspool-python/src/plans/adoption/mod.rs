@@ -13,7 +13,7 @@ mod table;
 mod uninstalling;
 
 pub use closing::{
-    await_orphans, catch_up, flush, flush_beside, flush_streams, forget, hand_back, release, set_catch_up,
+    await_orphans, catch_up, flush, flush_beside, flush_local, flush_streams, forget, hand_back, release, set_catch_up,
     set_drain,
 };
 pub use describing::read_watched;
