@@ -165,7 +165,11 @@ impl Sink for GroupSink {
     }
 
     fn release_closed_descriptors(&mut self) -> bool {
-        self.open_members().fold(false, |again, member| member.sink.release_closed_descriptors() || again)
+        let mut again = false;
+        for member in self.open_members() {
+            again |= member.sink.release_closed_descriptors();
+        }
+        again
     }
 
     fn follow_members(&mut self) {
