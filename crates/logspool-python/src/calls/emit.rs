@@ -92,10 +92,12 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
                 };
             }
             // What the handler prints comes after the lines that were logged before.
-            Some(state) if state.may_print && installed() => {
-                if !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout())) {
-                    return std::ptr::null_mut();
-                }
+            Some(state)
+                if state.may_print
+                    && installed()
+                    && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout())) =>
+            {
+                return std::ptr::null_mut();
             }
             _ => {}
         }
