@@ -81,6 +81,8 @@ class Adoption(NamedTuple):
     buffer: Any
     errors: str
     interactive: bool
+    #: Whether the program may print to the same stream: the handler is no `FileHandler`.
+    is_stream: bool
     format: Format
     watched: _streams.Watched
 
@@ -92,6 +94,8 @@ class Refusal(NamedTuple):
     kind: str
     reason: str
     watched: _streams.Watched
+    #: Whether its Python code may print to the stream of another handler.
+    may_print: bool = False
 
 
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
@@ -233,17 +237,33 @@ class SharedRotation:
         return self._compress
 
 
-def describe(handler: Any) -> Adoption | Refusal | str:
-    """Describe a handler, or return why stock logging must write its output."""
+def describe(handler: Any) -> Adoption | Refusal | None:
+    """Describe a handler, or return why stock logging must write its output; None for one that writes nothing."""
     # The state is read first: a later change makes the answer stale, not wrong.
     watched = _streams.watched(getattr(handler, "stream", None))
     answer = _describe(handler, watched)
-    if isinstance(answer, str) and watched:
-        return Refusal("foreign", answer, watched)
+    if isinstance(answer, str):
+        return None if answer == "null" else Refusal("foreign", answer, watched, _may_print(handler))
     return answer
 
 
+#: Packages whose handlers print nothing: they collect records, or send them somewhere.
+_SILENT_PACKAGES = ("_pytest", "azure", "ddtrace", "google", "logging", "logspool", "opentelemetry", "sentry_sdk")
+
+
+def _may_print(handler: Any) -> bool:
+    """Return whether the Python code of a handler may print to the stream of another handler."""
+    owner = next((cls for cls in type(handler).__mro__ if "emit" in cls.__dict__), logging.Handler)
+    if owner is logging.StreamHandler:
+        # A `TextIOWrapper` is compared with the other streams at each record. Other objects may wrap one.
+        return not isinstance(handler.stream, (io.StringIO, io.TextIOWrapper, type(None)))
+    if isinstance(getattr(handler, "stream", None), io.StringIO):
+        return False
+    return owner.__module__.partition(".")[0] not in _SILENT_PACKAGES
+
+
 def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | str:
+    _queueing.replace_listener()
     cls = type(handler)
     of_class = _handler_class(cls)
     if isinstance(of_class, str):
@@ -366,6 +386,7 @@ def _describe_stream(
         buffer=None if buffer is raw or type(buffer) is not io.BufferedWriter else buffer,
         errors=errors or "strict",
         interactive=interactive,
+        is_stream=not is_file,
         format=_describe_format(handler, known),
         watched=watched,
     )

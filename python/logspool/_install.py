@@ -27,6 +27,7 @@ from logspool import (
     _logging_globals,
     _native,
     _options,
+    _queueing,
     _stock_classes,
     _streams,
     _texts,
@@ -208,6 +209,7 @@ def _install(options: dict[str, Any]) -> None:
             if name == "critical" and cls.__dict__.get("fatal") is stock:
                 _stock_classes.replaced[cls, "fatal"] = made
                 cls.fatal = native
+    _queueing.replace_listener()
     _watch()
     _in_force = options
     _recover()

@@ -64,6 +64,20 @@ def replace(handler: Any) -> None:
     setattr(cls, _NAME, made[0])
 
 
+def replace_listener() -> None:
+    """Put the native `handle` and `dequeue` into `QueueListener` if the program has imported it."""
+    cls: Any = getattr(sys.modules.get("logging.handlers"), "QueueListener", None)
+    # This function also runs without `install()`, when a handler is described. Then nothing is replaced.
+    if not isinstance(cls, type) or not _stock_classes.replaced:
+        return
+    for name in ("handle", "dequeue"):
+        if (cls, name) not in _stock_classes.replaced:
+            made = _stock_classes.native_method(cls, "QueueListener", name)
+            if made is not None:
+                _stock_classes.replaced[cls, name] = made
+                setattr(cls, name, made[0])
+
+
 def _cleared(prepare: Any) -> list[str] | None:
     """Return the attributes that `prepare` sets to None, or None if `prepare` does anything unexpected."""
     record = logging.LogRecord("name", logging.INFO, "path", 1, "%s", ("text",), None, "function", "stack")

@@ -52,6 +52,7 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
         buffer=None,
         errors="strict",
         interactive=descriptor >= 0 and os.isatty(descriptor),
+        is_stream=descriptor >= 0,
         format=describe_format(handler, known),
         watched=(),
     )

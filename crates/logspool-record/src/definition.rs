@@ -175,6 +175,21 @@ impl SinkDefinition {
         encoder.str(&self.name);
     }
 
+    /// Appends the definition of an id whose records sink `shared` writes, together with its own.
+    pub fn encode_shared(shared: u32, encoder: &mut Encoder) {
+        encoder.tuple(1);
+        encoder.int(i64::from(shared));
+    }
+
+    /// Decodes the id of the sink that writes the records of this one; see [`SinkDefinition::encode_shared`]. `None`:
+    /// the sink writes its own records.
+    pub fn decode_shared(mut items: Values<'_>) -> Option<u32> {
+        match items.next()? {
+            Value::Int(id) => u32::try_from(id).ok(),
+            _ => None,
+        }
+    }
+
     /// Decodes the destination for a recoverer from the items of the tuple (see [`SinkDefinition::lasting`]).
     /// `Some(None)`: there is no such destination.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {

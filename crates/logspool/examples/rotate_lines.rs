@@ -34,7 +34,7 @@ fn main() {
         match fields[..] {
             ["line", seconds, hex] => {
                 bytes.extend_from_slice(&unhex(hex));
-                marks.push(Mark { end: bytes.len() as u32, level: 20, class: 1, seconds: number(seconds) });
+                marks.push(Mark { end: bytes.len() as u32, level: 20, class: 1, member: 0, seconds: number(seconds) });
             }
             ["chunk"] => {
                 write(sink.as_mut(), &bytes, &marks);

@@ -11,7 +11,7 @@
 //! | 16..20 | number of marks, one for each record |
 //! | 20..44 | records per level class |
 //! | 44..48 | zeros |
-//! | 48.. | lines, then 16 bytes for each mark: end, level, class, seconds |
+//! | 48.. | lines, then 16 bytes for each mark: end, level, class, member, seconds |
 //! | last 8 | batch; otherwise a kill has cut the entry |
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
@@ -36,6 +36,8 @@ pub struct Chunk {
     pub marks: Vec<Mark>,
     /// Records per level class.
     pub counts: [u32; LEVEL_CLASSES],
+    /// The member of the sink that writes the next record. It is not stored.
+    pub member: u8,
 }
 
 impl Chunk {
@@ -55,7 +57,7 @@ impl Chunk {
         for mark in &self.marks {
             entry.extend_from_slice(&mark.end.to_ne_bytes());
             entry.extend_from_slice(&mark.level.to_ne_bytes());
-            entry.extend_from_slice(&mark.class.to_ne_bytes());
+            entry.extend_from_slice(&[mark.class, mark.member]);
             entry.extend_from_slice(&mark.seconds.to_ne_bytes());
         }
         entry.extend_from_slice(&self.batch.to_ne_bytes());
@@ -76,6 +78,7 @@ impl Chunk {
             bytes: lines.to_vec(),
             marks: decode_marks(marks),
             counts: head.counts,
+            member: 0,
         })
     }
 }
@@ -124,7 +127,8 @@ pub fn decode_marks(bytes: &[u8]) -> Vec<Mark> {
         .map(|mark| Mark {
             end: u32::from_ne_bytes(mark[0..4].try_into().expect("four bytes")),
             level: u16::from_ne_bytes(mark[4..6].try_into().expect("two bytes")),
-            class: u16::from_ne_bytes(mark[6..8].try_into().expect("two bytes")),
+            class: mark[6],
+            member: mark[7],
             seconds: i64::from_ne_bytes(mark[8..16].try_into().expect("eight bytes")),
         })
         .collect()
@@ -135,9 +139,11 @@ mod tests {
     use super::*;
 
     fn chunk() -> Chunk {
-        let marks =
-            vec![Mark { end: 4, level: 20, class: 2, seconds: 7 }, Mark { end: 9, level: 40, class: 4, seconds: 8 }];
-        Chunk { batch: 3, bytes: b"one\nfour\n".to_vec(), marks, counts: [0, 0, 1, 0, 1, 0] }
+        let marks = vec![
+            Mark { end: 4, level: 20, class: 2, member: 0, seconds: 7 },
+            Mark { end: 9, level: 40, class: 4, member: 3, seconds: 8 },
+        ];
+        Chunk { batch: 3, bytes: b"one\nfour\n".to_vec(), marks, counts: [0, 0, 1, 0, 1, 0], member: 0 }
     }
 
     fn entry() -> Vec<u8> {

@@ -485,8 +485,11 @@ fn outlets_at_work(host: &dyn CollectorHost) -> usize {
 #[derive(Debug, Default)]
 struct OpenChunks {
     known: Vec<Option<Arc<Outlet>>>,
-    /// For each slot of the sink table, the id of its sink and the chunk.
+    /// For each slot of the sink table, the id of the newest record's sink and the chunk. The id may be that of another
+    /// member of the outlet.
     chunks: Vec<Option<(u32, Chunk)>>,
+    /// The members of outlets that records have named: id, slot of the outlet and index of the member.
+    members: Vec<(u32, usize, u8)>,
     /// Whether a message of logspool itself is being added, and the sinks whose chunks contain such a message.
     adds_message: bool,
     sinks_with_message: Vec<u32>,
@@ -499,33 +502,52 @@ impl OpenChunks {
 
     fn refresh(&mut self, host: &dyn CollectorHost) {
         self.known = host.outlets();
+        self.members.clear();
         self.chunks.resize_with(self.known.len().max(self.chunks.len()), || None);
     }
 
-    /// The chunk of the current batch for a sink. `None` if there is no such sink.
+    /// The chunk of the current batch for a sink, with the slot of its outlet. `None` if there is no such sink.
     #[inline]
-    fn chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<&mut Chunk> {
+    fn chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<(usize, &mut Chunk)> {
         let slot = Table::Sinks.slot(sink);
         let is_open = matches!(self.chunks.get(slot), Some(Some((id, _))) if *id == sink);
         if !is_open || self.adds_message {
             return self.open_chunk(host, sink);
         }
-        self.chunks[slot].as_mut().map(|(_, chunk)| chunk)
+        self.chunks[slot].as_mut().map(|(_, chunk)| (slot, chunk))
     }
 
     #[cold]
-    fn open_chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<&mut Chunk> {
-        let slot = Table::Sinks.slot(sink);
-        let is_it = |outlet: &Option<Arc<Outlet>>| outlet.as_ref().is_some_and(|outlet| outlet.id == sink);
-        if !self.known.get(slot).is_some_and(is_it) {
+    fn open_chunk(&mut self, host: &dyn CollectorHost, sink: u32) -> Option<(usize, &mut Chunk)> {
+        let (slot, member) = self.place_of(sink).or_else(|| {
             self.refresh(host);
-        }
-        let outlet = self.known.get(slot)?.as_ref().filter(|outlet| outlet.id == sink)?;
+            self.find_member(sink);
+            self.place_of(sink)
+        })?;
+        let outlet = self.known[slot].as_ref()?;
         if self.adds_message {
-            self.sinks_with_message.push(sink);
+            self.sinks_with_message.push(outlet.id);
         }
-        let (_, chunk) = self.chunks[slot].get_or_insert_with(|| (sink, outlet.spare_chunk()));
-        Some(chunk)
+        let (id, chunk) = self.chunks[slot].get_or_insert_with(|| (sink, outlet.spare_chunk()));
+        *id = sink;
+        chunk.member = member;
+        Some((slot, chunk))
+    }
+
+    /// The slot of the outlet that writes the records of `sink`, and the index of the member, as far as they are known.
+    fn place_of(&self, sink: u32) -> Option<(usize, u8)> {
+        let slot = Table::Sinks.slot(sink);
+        if self.known.get(slot).is_some_and(|outlet| outlet.as_ref().is_some_and(|outlet| outlet.id == sink)) {
+            return Some((slot, 0));
+        }
+        self.members.iter().find(|(id, ..)| *id == sink).map(|&(_, slot, member)| (slot, member))
+    }
+
+    /// Looks for an outlet that has `sink` as a further member.
+    fn find_member(&mut self, sink: u32) {
+        let outlets = self.known.iter().enumerate();
+        let found = outlets.filter_map(|(slot, outlet)| Some((sink, slot, outlet.as_ref()?.member(sink)?))).next();
+        self.members.extend(found);
     }
 
     fn take_all(&mut self) -> impl Iterator<Item = (Arc<Outlet>, Chunk)> {
@@ -563,8 +585,8 @@ struct BatchChunks<'a> {
 impl Chunks for BatchChunks<'_> {
     #[inline]
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let chunk = self.open_chunks.chunk(self.host, sink)?;
-        self.sinks |= 1 << Table::Sinks.slot(sink);
+        let (slot, chunk) = self.open_chunks.chunk(self.host, sink)?;
+        self.sinks |= 1 << slot;
         Some(chunk)
     }
 }

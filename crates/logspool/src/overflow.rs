@@ -203,6 +203,6 @@ impl OverflowPlace {
         self.file.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;
         let marks = decode_marks(&body[self.bytes as usize..]);
         body.truncate(self.bytes as usize);
-        Ok(Chunk { batch, bytes: body, marks, counts })
+        Ok(Chunk { batch, bytes: body, marks, counts, member: 0 })
     }
 }

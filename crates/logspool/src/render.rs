@@ -337,7 +337,8 @@ fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
     chunk.marks.push(Mark {
         end: chunk.bytes.len() as u32,
         level,
-        class: class as u16,
+        class: class as u8,
+        member: chunk.member,
         seconds: whole_seconds(time_ns),
     });
 }

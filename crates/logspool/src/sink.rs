@@ -20,7 +20,10 @@ pub struct Mark {
     /// Level of the record.
     pub level: u16,
     /// Level class, see `segment::layout::level_class`.
-    pub class: u16,
+    pub class: u8,
+    /// The member of the sink that writes the record; see [`GroupSink`](crate::sinks::GroupSink). 0 if there is only
+    /// one.
+    pub member: u8,
     /// Time of the record, in seconds since the epoch.
     pub seconds: i64,
 }
@@ -138,6 +141,15 @@ pub trait Sink: Send {
     /// whether to call it again. Only for sinks that [borrow a descriptor](crate::sinks::is_borrowed).
     fn release_closed_descriptors(&mut self) -> bool {
         false
+    }
+
+    /// Takes in new members and closes those that left; see [`GroupSink`](crate::sinks::GroupSink).
+    fn follow_members(&mut self) {}
+
+    /// Called after [`SinkError::Fatal`]. Returns how many bytes of `lines` are given up if the sink can write the
+    /// bytes after them. `None`: the whole sink is finished.
+    fn give_up(&mut self, _: &Lines<'_>) -> Option<usize> {
+        None
     }
 
     /// Number of times that the sink has switched to another file.
@@ -261,7 +273,7 @@ mod tests {
     use super::*;
 
     fn marks(ends: &[u32]) -> Vec<Mark> {
-        ends.iter().map(|end| Mark { end: *end, level: 0, class: 0, seconds: 0 }).collect()
+        ends.iter().map(|end| Mark { end: *end, level: 0, class: 0, member: 0, seconds: 0 }).collect()
     }
 
     #[test]

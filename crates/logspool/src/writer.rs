@@ -20,12 +20,15 @@
 //! - `delivery.rs`: the writer's side for sinks whose destination confirms later;
 //! - `syncing.rs`: durability of batches;
 //! - `spooling.rs`: the side of the spool's thread;
-//! - `closing.rs`: the end of a sink;
+//! - `closing.rs`: the end of a sink; `members.rs`: the handlers that write to it, `joining.rs`: how they come
+//!   and go;
 //! - `entries.rs`: the queue itself, in all places where chunks are stored; `spare_chunks.rs`: written chunks to reuse.
 
 mod closing;
 mod delivery;
 mod entries;
+mod joining;
+mod members;
 mod outlet;
 mod sink_spool;
 mod spare_chunks;
@@ -48,6 +51,7 @@ use crate::durable::SyncOutcome;
 use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
 use entries::{QueuedChunk, TransitFacts};
+pub use joining::Departure;
 pub use outlet::{NONE, Outlet};
 use outlet::{OutletState, TEXT};
 pub use sink_spool::{BacklogRead, SinkSpool};

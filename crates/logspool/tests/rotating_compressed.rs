@@ -37,7 +37,7 @@ fn sized(path: &Path, how: Compression, max_bytes: u64, backup_count: u32) -> Bo
 
 /// Writes a line that was logged `seconds` after the epoch.
 fn write(sink: &mut dyn Sink, line: &str, seconds: i64) {
-    let mark = Mark { end: line.len() as u32, level: 20, class: 0, seconds };
+    let mark = Mark { end: line.len() as u32, level: 20, class: 0, member: 0, seconds };
     let lines = Lines { bytes: line.as_bytes(), marks: &[mark], before: 0 };
     assert_eq!(line.len(), sink.write(lines).unwrap());
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # evenly. 4 would make twice as many chunks, which costs 4 % of a map over the cheapest function.
 _PARTS = 2
 
-Chunk = tuple[Sequence[Any], ...]
+#: The items of a chunk, one column for each iterable. Emptying the first column ends the chunk after its current item.
+Chunk = tuple[Any, ...]
 Outcome = tuple[list[Any], "BaseException | None"]
 
 
@@ -82,7 +83,9 @@ def _whole_chunks(iterables: tuple[Iterable[Any], ...], chunksize: int | None, w
     while begin < count:
         # Guided self-scheduling (Polychronopoulos and Kuck, 1987): chunks get smaller towards the end. See `_PARTS`.
         size = chunksize or -(-(count - begin) // (_PARTS * workers))
-        yield tuple(column[begin : min(begin + size, count)] for column in columns)
+        first, *others = (column[begin : min(begin + size, count)] for column in columns)
+        # The slice of a list is a new list.
+        yield (first if isinstance(first, list) else list(first), *others)
         begin += size
 
 
@@ -90,7 +93,8 @@ def _read_chunks(iterables: tuple[Iterable[Any], ...], size: int) -> Iterator[Ch
     """Cut the input into chunks while reading it."""
     rows = zip(*iterables)
     while chunk := list(itertools.islice(rows, size)):
-        yield tuple(zip(*chunk))
+        first, *others = zip(*chunk)
+        yield (list(first), *others)
 
 
 class _Results:
@@ -108,7 +112,7 @@ class _Results:
         self._pool: Pool | None = pool
         self._fn, self._chunks, self._deadline = fn, chunks, deadline
         self._ready: queue.SimpleQueue[Future[Outcome]] | None = None if ordered else queue.SimpleQueue()
-        self._begun: dict[Future[Outcome], None] = {}
+        self._begun: dict[Future[Outcome], Chunk] = {}
         for _ in itertools.islice(iter(self._begin, False), ahead):
             pass
 
@@ -119,7 +123,7 @@ class _Results:
             self._pool = None
             return False
         future = self._pool.submit(_chunk, self._fn, columns)
-        self._begun[future] = None
+        self._begun[future] = columns
         if self._ready is not None:
             future.add_done_callback(self._ready.put)
         return True
@@ -157,8 +161,10 @@ class _Results:
             self.close()
 
     def close(self) -> None:
-        """Cancel the chunks that have not begun. The iterator yields no more results."""
+        """Cancel the items that have not begun. The iterator yields no more results."""
         self._pool = None
-        for future in self._begun:
-            future.cancel()
+        for future, columns in self._begun.items():
+            if not future.cancel():
+                # The chunk runs, or has ended. The loop over a list that is emptied ends.
+                columns[0].clear()
         self._begun.clear()

@@ -11,13 +11,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, _base
+from concurrent.futures import BrokenExecutor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from logspool import _options
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool._options import known_only
-from logspool.pool import _map
+from logspool.pool import _exit, _map
 from logspool.pool._stats import PoolStats, stats_of
 
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ class BrokenPool(BrokenExecutor):
     """The pool takes no more jobs, because its initializer failed or because the process was forked."""
 
 
-class Pool(PoolCore, Executor):
+class Pool(PoolCore, _exit.ThreadPoolExecutor):
     """A pool of threads that run jobs.
+
+    It is a `ThreadPoolExecutor` for code that asks for one, such as `loop.set_default_executor`, but uses none of its
+    code.
 
     - `max_workers`: maximum number of threads. Default: the number of cores of the process plus four, at most 32. A
       thread is started when a job arrives and no thread is idle.
@@ -448,6 +451,5 @@ def _reset_after_fork() -> None:
         pool._after_fork(reason, pool._max_workers, pool._queue_size)
 
 
-# `_end_all` runs before the interpreter waits for threads. `atexit` functions would run after that wait.
-threading._register_atexit(_end_all)  # type: ignore[attr-defined]
+_exit.end_all.append(_end_all)
 os.register_at_fork(after_in_child=_reset_after_fork)

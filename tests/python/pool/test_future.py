@@ -171,6 +171,41 @@ def test_asyncio_takes_pool_and_futures():
     assert (one, many) == (1024, [2**number for number in range(100)])
 
 
+def test_asyncio_takes_a_pool_as_its_default_executor():
+    names = []
+
+    def name(*_):
+        names.append(threading.current_thread().name)
+
+    async def main(pool):
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(pool)
+        await loop.run_in_executor(None, name)
+        await asyncio.to_thread(name)
+        await asyncio.gather(*(loop.run_in_executor(None, name, number) for number in range(100)))
+        await loop.shutdown_default_executor()
+
+    pool = Pool(2, "default")
+    asyncio.run(main(pool))
+
+    assert len(names) == 102
+    assert all(name.startswith("default_") for name in names)
+    assert isinstance(pool, concurrent.futures.ThreadPoolExecutor)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(name)
+
+
+def test_a_loop_that_is_closed_shuts_its_default_executor():
+    pool = Pool(1)
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(pool)
+    loop.run_until_complete(loop.run_in_executor(None, int))
+    loop.close()
+
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(int)
+
+
 def test_a_future_can_be_ended_by_hand():
     future = Future()
     assert future.set_running_or_notify_cancel() is True

@@ -108,6 +108,39 @@ def test_what_nobody_waits_for_is_cancelled():
     assert done == [0]
 
 
+@pytest.mark.parametrize("options", [{}, {"chunksize": 100}, {"buffersize": 150}, {"ordered": False}])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("shape", [list, tuple, range])
+def test_a_dropped_iterator_cancels_the_items_that_have_not_begun(options, columns, shape):
+    reached, go, done = threading.Event(), threading.Event(), []
+
+    def run(*numbers):
+        done.append(numbers)
+        if len(done) == 110:
+            reached.set()
+            go.wait(60)
+
+    with Pool(1) as pool:
+        items = range(200) if shape is range else shape(range(200))
+        results = pool.map(run, *[items] * columns, **{"chunksize": 25, **options})
+        next(results)
+        assert reached.wait(60)
+        del results
+        gc.collect()
+        go.set()
+
+    assert len(done) == 110
+
+
+def test_an_iterator_that_was_never_asked_runs_everything():
+    # As with `ThreadPoolExecutor`: programs use it for its effects.
+    done = []
+    with Pool(1) as pool:
+        pool.map(done.append, range(100))
+
+    assert done == list(range(100))
+
+
 def test_single_results_are_not_held(pool):
     class Thing:
         pass

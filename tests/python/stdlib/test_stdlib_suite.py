@@ -16,7 +16,6 @@ MAX_EXCEPTIONS = 5
 # Test id -> why it cannot pass with logspool installed. At most five.
 EXCEPTIONS: dict[str, str] = {
     "test.test_logging.BasicConfigTest.test_log_taskName": "reads the file right after the call, without a flush",
-    "test.test_logging.ConfigDictTest.test_config_queue_handler": "reads the file of a listener without a flush",
 }
 
 pytestmark = [

@@ -64,6 +64,23 @@ for number in range(200):
     assert sorted(in_order) == sorted(seen["installed", "at once"])
 
 
+def test_a_handler_that_prints_keeps_its_place_among_the_lines(run_program):
+    body = """
+class Printer(logging.Handler):
+    def emit(self, record):
+        print("printed", record.args[0], flush=True)
+
+configure(stream=sys.stdout)
+logging.getLogger().addHandler(Printer())
+for number in range(200):
+    log.info("logged %d", number)
+"""
+    outcome, _ = run_program(_PRELUDE + body, PYTHONUNBUFFERED="")
+    lines = outcome.expect_success().out.decode().splitlines()
+
+    assert lines == [f"{word} {number}" for number in range(200) for word in ("logged", "printed")]
+
+
 def test_what_was_printed_before_stays_before(run_program):
     body = """
 configure(stream=sys.stdout)

@@ -82,13 +82,24 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
         if let Some(answer) = queue_handler::handle(handler, record) {
             return answer;
         }
-        if let Some(state) = adopted(handler) {
-            return match handle_adopted(&state, handler, record, None, None) {
-                HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
-                HandleOutcome::Dropped(answer) => answer.into_ptr(),
-                HandleOutcome::Raised => std::ptr::null_mut(),
-                HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
-            };
+        match adoption::known(&handler) {
+            Some(state) if matches!(state.verdict, HandlerVerdict::Adopted(_)) => {
+                return match handle_adopted(&state, handler, record, None, None) {
+                    HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
+                    HandleOutcome::Dropped(answer) => answer.into_ptr(),
+                    HandleOutcome::Raised => std::ptr::null_mut(),
+                    HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
+                };
+            }
+            // What the handler prints comes after the lines that were logged before.
+            Some(state)
+                if state.may_print
+                    && installed()
+                    && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout())) =>
+            {
+                return std::ptr::null_mut();
+            }
+            _ => {}
         }
     }
     call_stock(Method::HandlerHandle, handler, call)

@@ -11,7 +11,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::calls::stock::{Method, call_stock};
-use crate::calls::{emit, formatter_methods, prepare, record_init, record_message};
+use crate::calls::{emit, formatter_methods, prepare, queue_listener, record_init, record_message};
 use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 
@@ -118,6 +118,8 @@ methods! {
     sink_emit: |handler, call| emit::emit(Method::SinkEmit, handler, call);
     handler_handle: emit::handle;
     queue_prepare: prepare::prepare;
+    listener_handle: queue_listener::handle;
+    listener_dequeue: queue_listener::dequeue;
     record_init: record_init::init;
     record_message: record_message::get_message;
     formatter_format: formatter_methods::format;

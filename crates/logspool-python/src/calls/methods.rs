@@ -282,6 +282,20 @@ static DECLARED: [MethodRow; stock::METHODS] = [
         method: Method::QueuePrepare,
         function: handler_methods::queue_prepare,
     },
+    MethodRow {
+        class: "QueueListener",
+        name: c"handle",
+        doc: c"handle($self, record)\n--\n\nHandle a record. After the last one of the queue, wait until its line is written.",
+        method: Method::ListenerHandle,
+        function: handler_methods::listener_handle,
+    },
+    MethodRow {
+        class: "QueueListener",
+        name: c"dequeue",
+        doc: c"dequeue($self, block)\n--\n\nDequeue a record. Before the listener stops, wait until its lines are written.",
+        method: Method::ListenerDequeue,
+        function: handler_methods::listener_dequeue,
+    },
 ];
 
 const ROLLOVER_DOC: &CStr = c"doRollover($self, /)\n--\n\nDo a rollover, once everything queued is written.";

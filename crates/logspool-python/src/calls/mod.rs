@@ -31,6 +31,7 @@ pub mod percent_line;
 pub mod pieces;
 pub mod prepare;
 pub mod queue_handler;
+pub mod queue_listener;
 pub mod record;
 pub mod record_attributes;
 pub mod record_call;

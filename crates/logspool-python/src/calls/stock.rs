@@ -90,10 +90,14 @@ pub enum Method {
     SinkFlush,
     /// `logging.handlers.QueueHandler.prepare`
     QueuePrepare,
+    /// `logging.handlers.QueueListener.handle`
+    ListenerHandle,
+    /// `logging.handlers.QueueListener.dequeue`
+    ListenerDequeue,
 }
 
 /// Number of replaced methods.
-pub const METHODS: usize = 36;
+pub const METHODS: usize = 38;
 
 static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
 

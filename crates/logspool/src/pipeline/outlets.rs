@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::{MAX_SINKS, Table};
+use logspool_record::Encoder;
 use logspool_record::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
 use logspool_record::format::{Format, FormatSpec};
 
@@ -16,9 +17,9 @@ use super::state::Pipeline;
 use crate::copies;
 use crate::fallback;
 use crate::sink::Origin;
-use crate::sinks::{self, Place};
+use crate::sinks::{self, Place, SinkPlace};
 use crate::stats::DropReason;
-use crate::writer::Outlet;
+use crate::writer::{Departure, Outlet};
 
 /// Defines a call site. Returns `None` if the table is full. The caller then sends [`logspool_record::tag::SITE`] with
 /// each record.
@@ -55,8 +56,8 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 /// Opens a sink. Its writer thread starts with the first record. If the sink borrows a descriptor, the thread starts
 /// now.
 ///
-/// Two handlers on one file, or on one descriptor, share a sink, so their lines keep the order of the calls. Each
-/// `open_sink` needs one [`close_sink`].
+/// All sinks that write to one file, pipe or terminal have one queue and one writer, so their lines keep the order of the
+/// calls ([`sinks::GroupSink`]). Handlers with the same options share a sink. Each `open_sink` needs one [`close_sink`].
 ///
 /// # Errors
 ///
@@ -64,39 +65,52 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
     let pipeline = current().ok_or_else(no_queue)?;
-    let place = sinks::shared_place(definition);
-    if let Some(place) = place {
-        // A closing sink accepts no more users. An open sink for the same file may follow it in the list.
-        let shared = |outlet: &&Arc<Outlet>| {
-            outlet.place == Some(place) && outlet.definition.is_alike(definition) && outlet.add_user()
-        };
-        if let Some(outlet) = pipeline.outlets().iter().flatten().find(shared) {
-            return Ok(outlet.id);
-        }
+    let found = sinks::written_place(definition);
+    let outlets = pipeline.outlets();
+    // A closing sink accepts no more users. An open sink for the same file may follow it in the list.
+    if let Some(id) =
+        found.and_then(|place| outlets.iter().flatten().find_map(|outlet| outlet.share(definition, place)))
+    {
+        return Ok(id);
     }
     let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.name))?;
     // Read the file's status before any lock is taken, since the disk may hang in this call.
     let destination = sinks::place(definition);
     let status = destination.path().and_then(|path| std::fs::metadata(path).ok());
+    let place = found.or_else(|| sinks::written_place(definition));
+    let group = outlets.into_iter().flatten().find(|outlet| outlet.is_for(definition, place) && outlet.add_user());
     // No batch may use an outlet while a slot of the sink table gets another sink.
     let _guard = pipeline.batching();
-    let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
-    let id = new.or_else(|| pipeline.reuse_closed_sink(definition)).ok_or_else(|| {
-        format!(
+    let encode = |encoder: &mut Encoder| match &group {
+        Some(outlet) => SinkDefinition::encode_shared(outlet.id, encoder),
+        None => definition.encode(encoder),
+    };
+    let Some(id) = pipeline.segment.define(Table::Sinks, encode).or_else(|| pipeline.reuse_closed_sink(encode)) else {
+        if let Some(outlet) = group.filter(|outlet| outlet.remove_user()) {
+            pipeline.close_when_written(&outlet, outlet.id);
+        }
+        return Err(format!(
             "cannot open {}: a process has at most {} open sinks, and each needs some room in the queue's tmpfs",
             definition.name,
             MAX_SINKS - 1
-        )
-    })?;
+        ));
+    };
     let path = destination.path().or(definition.lasting.as_deref());
     if let (Some(shared), Some(path), Some((folder, name))) = (sink.shared(), path, pipeline.segment.home()) {
         shared.set_origin(Origin {
             folder: folder.clone(),
             name: name.to_owned(),
             uuid: pipeline.segment.header().uuid,
-            sink: id,
+            sink: group.as_ref().map_or(id, |outlet| outlet.id),
             path: path.into(),
         });
+    }
+    if let Some(outlet) = group {
+        // The outlet's own slot has the checkpoint of all its members.
+        pipeline.segment.sink(Table::Sinks.slot(id)).closed.store(1, Ordering::Relaxed);
+        pipeline.put_outlet(id, None);
+        outlet.join(id, definition, place, sink);
+        return Ok(id);
     }
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
@@ -106,14 +120,8 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
         Place::Address(_) => true,
         _ => status.is_some_and(|status| status.is_file()),
     };
-    let mut outlets = pipeline.outlets.lock().unwrap_or_else(PoisonError::into_inner);
-    let slot = Table::Sinks.slot(id);
-    if outlets.len() <= slot {
-        outlets.resize_with(slot + 1, || None);
-    }
     let outlet = Arc::new(outlet);
-    outlets[slot] = Some(outlet.clone());
-    drop(outlets);
+    pipeline.put_outlet(id, Some(outlet.clone()));
     // The writer closes its duplicate when the program closes the descriptor, even if no record ever comes.
     if outlet.is_lent && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
         pipeline.start_writer(outlet);
@@ -122,36 +130,55 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
 }
 
 impl Pipeline {
-    /// Gives a new sink the slot of a closed sink that has nothing left to write. Among several, it takes the sink that
-    /// was closed first. Call it while no batch is being made.
+    /// Sets the outlet in the slot of an id.
+    fn put_outlet(&self, id: u32, outlet: Option<Arc<Outlet>>) {
+        let mut outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = Table::Sinks.slot(id);
+        if outlets.len() <= slot {
+            outlets.resize_with(slot + 1, || None);
+        }
+        outlets[slot] = outlet;
+    }
+
+    /// Gives a new sink the slot of a closed sink that has nothing left to write: of a closed member of a group, else
+    /// of the sink that was closed first. Call it while no batch is being made.
     ///
     /// Records that name the old sink may still be in lanes, held there by a stalled sink. The old sink has already
     /// written these records, or dropped and counted them, so it no longer needs them. The slot's checkpoint continues
-    /// where it was.
-    fn reuse_closed_sink(&self, definition: &SinkDefinition) -> Option<u32> {
+    /// where it was. The slots of all members are used again before that of their group, so no member outlives it.
+    fn reuse_closed_sink(&self, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
+        let outlets = self.outlets();
         let closed = |outlet: &Arc<Outlet>| Some((outlet.closed_at()?, outlet.id));
-        let (_, old) = self.outlets().iter().flatten().filter_map(closed).min()?;
+        let member = outlets.iter().flatten().find_map(|outlet| outlet.take_unused_member());
+        let old = member.or_else(|| Some(outlets.iter().flatten().filter_map(closed).min()?.1))?;
         let begin_anew = || {
             let batch = self.segment.header().batch.load(Ordering::Relaxed);
             self.segment.sink(Table::Sinks.slot(old)).reset_for_next_sink(batch);
         };
-        self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
+        self.segment.redefine(Table::Sinks, old, begin_anew, encode)
     }
 
-    /// Makes the sink's writer thread close the sink after all queued records are written.
-    fn close_when_written(&'static self, outlet: &Outlet) {
+    /// Makes the sink's writer thread close the sink after all queued records are written. `id` is the id of the last
+    /// member that was closed.
+    fn close_when_written(&'static self, outlet: &Outlet, id: u32) {
         self.ensure_threads();
         outlet.close_when_written(self.request());
-        self.retire_routes(outlet.id);
+        self.retire_routes(id);
         // A flush requested earlier may have been answered before the outlet was marked as closing, so request another
         // one.
         self.request();
     }
 }
 
+/// The sinks that write to a file, one for each group.
+pub fn sinks_at(place: SinkPlace) -> Vec<u32> {
+    let outlets = existing().map(Pipeline::outlets).unwrap_or_default();
+    outlets.iter().flatten().filter(|outlet| outlet.writes_to(place)).map(|outlet| outlet.id).collect()
+}
+
 /// Counter of how often a sink has switched to another file. It increases when the first record is in the new file.
 pub fn rotation_count(sink: u32) -> Option<Arc<AtomicU64>> {
-    existing()?.outlet(sink).map(|outlet| outlet.rotation_count.clone())
+    Some(existing()?.outlet(sink)?.member_state(sink)?.rotation_count.clone())
 }
 
 /// Waits until all queued records are written to `sink`, then releases it.
@@ -170,11 +197,19 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     door::settle_pushes(pipeline);
     let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
     let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
-    if !outlet.remove_user() {
-        return done;
+    match outlet.leave(sink, if done { 0 } else { pipeline.request() }) {
+        Departure::Shared => return done,
+        Departure::Member => {
+            pipeline.retire_routes(sink);
+            if done {
+                outlet.drop_member(sink);
+            }
+            return done;
+        }
+        Departure::Last => {}
     }
     if !done && outlet.is_recoverable && pipeline.segment.survives() {
-        pipeline.close_when_written(&outlet);
+        pipeline.close_when_written(&outlet, sink);
         return false;
     }
     if !done {
@@ -209,8 +244,10 @@ pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };
     door::settle_pushes(pipeline);
-    if !outlet.remove_user() {
-        return;
+    pipeline.ensure_threads();
+    match outlet.leave(sink, pipeline.request()) {
+        Departure::Shared => {}
+        Departure::Member => pipeline.retire_routes(sink),
+        Departure::Last => pipeline.close_when_written(&outlet, sink),
     }
-    pipeline.close_when_written(&outlet);
 }

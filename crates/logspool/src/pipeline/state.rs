@@ -85,10 +85,12 @@ impl Pipeline {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The outlet of a sink. Returns `None` if there is no such sink, or if another sink has its slot.
+    /// The outlet that writes the records of a sink. Returns `None` if there is no such sink, or if another sink has its
+    /// slot.
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
-        outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
+        let own = outlets.get(Table::Sinks.slot(sink)).and_then(Option::as_ref).filter(|outlet| outlet.id == sink);
+        own.or_else(|| outlets.iter().flatten().find(|outlet| outlet.member(sink).is_some())).cloned()
     }
 
     /// Shows on standard error the records of ERROR and above that an outlet could not write in time.

@@ -279,8 +279,15 @@ impl Image {
         }
     }
 
-    /// Returns the slot of a sink, if the sink still has one.
+    /// Returns the slot of the sink that writes the records of `sink`, if it still has one.
     pub fn place_of(&self, sink: u32) -> SinkSlot {
+        match self.definition(Table::Sinks, sink).and_then(SinkDefinition::decode_shared) {
+            Some(shared) => self.own_place(shared),
+            None => self.own_place(sink),
+        }
+    }
+
+    fn own_place(&self, sink: u32) -> SinkSlot {
         let now = self.index_word(Table::Sinks, sink) >> 32;
         match Table::Sinks.generation(sink) {
             generation if generation == now => SinkSlot::Own(Table::Sinks.slot(sink)),
@@ -296,7 +303,7 @@ impl Image {
     }
 
     /// Returns the path (if any) and the name of the sink in slot `place`, which is below `MAX_SINKS`. `None` if the
-    /// slot was never used, or if the definition cannot be read.
+    /// slot was never used, if another sink writes the records, or if the definition cannot be read.
     pub fn sink(&self, place: usize) -> Option<(Option<String>, String)> {
         let mut items = self.definition_at(u64::from(self.word32(Table::Sinks.index_offset() + 8 * place as u64)))?;
         let path = SinkDefinition::decode_path(items)?;

@@ -206,7 +206,7 @@ impl Spilled {
                 file.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
                 let marks = decode_marks(&bytes[text_bytes..]);
                 bytes.truncate(text_bytes);
-                Ok(with_checked_marks(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() }))
+                Ok(with_checked_marks(Chunk { batch: entry.batch, bytes, marks, ..Chunk::default() }))
             }
             ChunkLocation::Spool { spool, frame, frames } => {
                 let spool = &self.spools[spool as usize];
@@ -227,7 +227,7 @@ impl Spilled {
 fn with_checked_marks(mut chunk: Chunk) -> Chunk {
     let ascending = chunk.marks.is_sorted_by_key(|mark| mark.end);
     if !ascending || chunk.marks.last().is_none_or(|mark| mark.end as usize != chunk.bytes.len()) {
-        chunk.marks = vec![Mark { end: chunk.bytes.len() as u32, level: 0, class: 0, seconds: 0 }];
+        chunk.marks = vec![Mark { end: chunk.bytes.len() as u32, level: 0, class: 0, member: 0, seconds: 0 }];
     }
     chunk
 }

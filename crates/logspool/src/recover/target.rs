@@ -565,7 +565,7 @@ mod tests {
         let mut chunk = Chunk::default();
         for record in records {
             chunk.bytes.extend_from_slice(record.as_bytes());
-            chunk.marks.push(Mark { end: chunk.bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+            chunk.marks.push(Mark { end: chunk.bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 });
         }
         chunk
     }

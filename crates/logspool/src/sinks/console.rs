@@ -161,7 +161,7 @@ mod tests {
         for length in lengths {
             bytes.resize(bytes.len() + length - 1, b'x');
             bytes.push(b'\n');
-            marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+            marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 });
         }
         let mut sink = ConsoleSink::open(writer.as_raw_fd(), Descriptor::Open).unwrap();
         let (mut before, mut cut, mut read) = (0, 0, vec![0; 2 * libc::PIPE_BUF]);

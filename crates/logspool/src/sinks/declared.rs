@@ -70,7 +70,8 @@ pub struct Traits {
     pub confirms_later: bool,
     /// Whether the sink switches to another file by itself.
     pub rotates: bool,
-    /// Whether handlers with the same options and the same file share one sink.
+    /// Whether handlers with the same options and the same file share one sink. If they do not, their sinks are
+    /// [members](super::GroupSink) of one group.
     pub is_shared: bool,
 }
 
@@ -84,6 +85,11 @@ pub enum SinkInput {
 }
 
 impl Traits {
+    /// Whether sinks with the same destination are written by one writer, see [`GroupSink`](super::GroupSink).
+    pub fn may_be_member(&self) -> bool {
+        self.takes == SinkInput::Lines && self.is_local && !self.confirms_later
+    }
+
     /// Traits of a sink that appends to one file.
     pub const FILE: Self = Self {
         takes: SinkInput::Lines,

@@ -260,7 +260,7 @@ mod tests {
         let text = "z".repeat(3_000_000);
         for message in ["short", &text] {
             let record = entry(&[("message", message)]);
-            let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
+            let marks = [Mark { end: record.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
             assert_eq!(record.len(), sink.write(Lines { bytes: &record, marks: &marks, before: 0 }).unwrap());
         }
         let (bytes, file) = receive(&receiver);

@@ -70,15 +70,15 @@ pub fn is_borrowed(definition: &SinkDefinition) -> bool {
     traits(definition).is_borrowed && matches!(definition.descriptor, Descriptor::Duplicate(_))
 }
 
-/// The file to which the definition's descriptor refers. `None`: sinks of this definition are never shared.
-///
-/// Sinks that rotate are not shared: each handler decides by its own rules when to rotate.
-pub fn shared_place(definition: &SinkDefinition) -> Option<SinkPlace> {
-    if !traits(definition).is_shared {
+/// The file to which a sink of the definition writes, or will write. `None`: the file does not exist yet, or the sink
+/// writes no lines to a file, a pipe or a terminal.
+pub fn written_place(definition: &SinkDefinition) -> Option<SinkPlace> {
+    if !traits(definition).may_be_member() {
         return None;
     }
     match (place(definition), definition.descriptor) {
         (Place::Descriptor(number), _) | (Place::File(_), Descriptor::Duplicate(number)) => SinkPlace::of(number),
+        (Place::File(path), Descriptor::Open) => SinkPlace::at(Path::new(&path)),
         _ => None,
     }
 }

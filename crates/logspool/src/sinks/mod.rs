@@ -6,7 +6,8 @@
 //!
 //! The other files of this folder are not sinks. `declared` has the declarations, and `lookup` finds the row of a
 //! definition. `place` has destinations, `query` has options as text, `parts` has the parts of an entry, and
-//! `duplicates` has duplicates of the program's descriptors, and `secret` has secrets of options.
+//! `duplicates` has duplicates of the program's descriptors, and `secret` has secrets of options. `group` has the sinks
+//! that write to one file.
 //!
 //! `http` has what the sinks that send over HTTP share: their client, and the batches on their way.
 //!
@@ -22,6 +23,7 @@ pub(crate) mod compress;
 mod declared;
 pub(crate) mod duplicates;
 mod expired;
+mod group;
 #[cfg(feature = "http")]
 mod http;
 mod lookup;
@@ -38,7 +40,8 @@ mod transport;
 mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
-pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shared_place, shown_place, traits};
+pub use group::{GroupChanges, GroupMember, GroupSink, MemberState};
+pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits, written_place};
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
 

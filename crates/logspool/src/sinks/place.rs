@@ -1,5 +1,8 @@
 //! Destinations of sinks: their names for other processes, and a comparison of the destinations of two sinks.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use super::query;
 
 /// The destination of a sink.
@@ -61,5 +64,11 @@ impl SinkPlace {
         // SAFETY: fstat checks the number itself; `status` is a valid place for the result.
         let found = unsafe { libc::fstat(descriptor, &mut status) } == 0;
         found.then_some(Self { device: status.st_dev, inode: status.st_ino })
+    }
+
+    /// The file that a path names now. `None`: there is no such file.
+    pub fn at(path: &Path) -> Option<Self> {
+        let status = std::fs::metadata(path).ok()?;
+        Some(Self { device: status.dev(), inode: status.ino() })
     }
 }

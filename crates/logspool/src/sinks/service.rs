@@ -472,7 +472,7 @@ mod tests {
     }
 
     fn taken(sink: &mut ServiceSink) {
-        let marks = [Mark { end: 5, level: 20, class: 2, seconds: 0 }];
+        let marks = [Mark { end: 5, level: 20, class: 2, member: 0, seconds: 0 }];
         sink.take(Lines { bytes: b"entry", marks: &marks, before: 0 });
     }
 
@@ -508,7 +508,7 @@ mod tests {
     fn a_batch_of_long_records_makes_many_chunks_and_arrives_with_the_last() {
         let mut sink = unreachable();
         let bytes = vec![b'x'; 60 * 400_000];
-        let mark = |number: u32| Mark { end: number * 400_000, level: 20, class: 2, seconds: 0 };
+        let mark = |number: u32| Mark { end: number * 400_000, level: 20, class: 2, member: 0, seconds: 0 };
         let marks: Vec<Mark> = (1..=60).map(mark).collect();
         taken(&mut sink);
         sink.take(Lines { bytes: &bytes, marks: &marks, before: 0 });
@@ -525,7 +525,7 @@ mod tests {
     fn a_full_window_gathers_one_chunk_more() {
         let mut sink = unreachable();
         let record = vec![b'x'; 64 * 1024];
-        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
+        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
         let lines = Lines { bytes: &record, marks: &marks, before: 0 };
         for _ in 0..=WINDOW {
             while sink.has_room() {
@@ -567,7 +567,7 @@ mod tests {
         let mut sink = ServiceSink::new(options).unwrap();
         let bytes = vec![b'x'; 20 * 400];
         let marks: Vec<Mark> =
-            (1..=20).map(|number| Mark { end: number * 400, level: 20, class: 2, seconds: 0 }).collect();
+            (1..=20).map(|number| Mark { end: number * 400, level: 20, class: 2, member: 0, seconds: 0 }).collect();
         taken(&mut sink);
         assert!(sink.due > Instant::now() + Duration::from_secs(30) && sink.has_room());
         sink.close_if_due(Pace::Gather);

@@ -88,7 +88,7 @@ mod tests {
         let mut end = 0;
         let marks = lines.iter().map(|line| {
             end += line.len() as u32;
-            Mark { end, level: 20, class: 2, seconds: 0 }
+            Mark { end, level: 20, class: 2, member: 0, seconds: 0 }
         });
         sink.write(Lines { bytes: bytes.as_bytes(), marks: &marks.collect::<Vec<_>>(), before: 0 })
     }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn write(sink: &mut dyn Sink, entry: &[u8]) -> Result<usize, SinkError> {
-        let marks = [Mark { end: entry.len() as u32, level: 20, class: 2, seconds: 0 }];
+        let marks = [Mark { end: entry.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
         sink.write(Lines { bytes: entry, marks: &marks, before: 0 })
     }
 

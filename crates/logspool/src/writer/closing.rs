@@ -67,6 +67,7 @@ impl Outlet {
         if let Some(mut sink) = slot {
             *sink = None;
         }
+        self.members.drop_changes();
         self.settle_all();
         self.note_release();
     }
@@ -168,7 +169,7 @@ mod tests {
 
     fn chunk(batch: u64) -> Chunk {
         let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
-        chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
+        chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, member: 0, seconds: 0 });
         chunk.counts[2] = 1;
         chunk
     }

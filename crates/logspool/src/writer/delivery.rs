@@ -254,12 +254,13 @@ mod tests {
 
     /// A chunk with two records.
     fn chunk(batch: u64) -> Chunk {
-        let mark = |end| Mark { end, level: 20, class: 2, seconds: 0 };
+        let mark = |end| Mark { end, level: 20, class: 2, member: 0, seconds: 0 };
         Chunk {
             batch,
             bytes: format!("{batch}\n").into_bytes(),
             marks: vec![mark(1), mark(2)],
             counts: [0, 0, 2, 0, 0, 0],
+            member: 0,
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use logspool_lanes::segment::Segment;
-use logspool_lanes::segment::layout::{SinkHead, Table};
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use logspool_record::definition::SinkDefinition;
 
 use super::entries::{Entries, TransitFacts};
+use super::members::Members;
 use super::spare_chunks::SpareChunks;
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
 use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
@@ -29,6 +30,10 @@ pub(super) struct OutletState {
     pub(super) entries: Entries,
     /// Number of entries, from the front of the queue, that the sink's courier has taken.
     pub(super) taken: usize,
+    /// Number of records of the first entry that are given up, by level class.
+    pub(super) given_up: [u32; LEVEL_CLASSES],
+    /// Whether the writer must follow changes of the group now.
+    pub(super) regroups: bool,
     /// Facts to note for the next batch that is queued.
     pub(super) transit_facts: TransitFacts,
     /// Number of the last record that has arrived at the destination.
@@ -68,11 +73,10 @@ pub struct Outlet {
     pub traits: Traits,
     /// Whether the sink holds a duplicate of a descriptor that the program may close.
     pub is_lent: bool,
-    /// The file or descriptor target, if other sinks may share it.
-    pub place: Option<SinkPlace>,
     /// Whether a later start of the program can write the records that this process leaves.
     pub is_recoverable: bool,
     pub(super) users: AtomicU32,
+    pub(super) members: Members,
     pub(super) closed: AtomicBool,
     /// Position of the sink in the order of released sinks; 0 before its release.
     pub(super) released: AtomicU64,
@@ -105,23 +109,24 @@ pub struct Outlet {
     pub(super) meters: SinkMeters,
     /// Newest flush ticket whose records are all written to this sink.
     pub flushed_ticket: AtomicU64,
-    /// Number of times that the sink has switched to another file. Language bindings keep this counter longer than the
-    /// outlet.
+    /// Number of times that the first member has switched to another file. Language bindings keep this counter longer
+    /// than the outlet.
     pub rotation_count: Arc<AtomicU64>,
     /// Time that was already spent on flushes of this sink that timed out.
     pub lateness: Lateness,
 }
 
 impl Outlet {
-    /// Makes an outlet for an open sink.
+    /// Makes an outlet for an open sink. `place` is the file to which it writes, if other sinks may write there too.
     pub fn new(
         id: u32,
         definition: SinkDefinition,
         place: Option<SinkPlace>,
-        mut sink: Box<dyn Sink>,
+        sink: Box<dyn Sink>,
         segment: Arc<Segment>,
         budget: Arc<Budget>,
     ) -> Self {
+        let (members, first, mut sink) = Members::new(id, &definition, place, sink);
         let overflow = Overflow::new(segment.clone(), budget.clone(), id);
         let stream = sink.courier().and_then(|courier| courier.stream());
         if let Some(stream) = stream {
@@ -132,9 +137,9 @@ impl Outlet {
             traits: sinks::traits(&definition),
             is_lent: sinks::is_borrowed(&definition),
             definition,
-            place,
             is_recoverable: false,
             users: AtomicU32::new(1),
+            members,
             closed: AtomicBool::new(false),
             released: AtomicU64::new(0),
             segment,
@@ -146,6 +151,8 @@ impl Outlet {
             state: Mutex::new(OutletState {
                 entries: Entries::default(),
                 taken: 0,
+                given_up: [0; LEVEL_CLASSES],
+                regroups: false,
                 transit_facts: TransitFacts::default(),
                 number: 0,
                 overflow,
@@ -174,7 +181,7 @@ impl Outlet {
             begun: AtomicBool::new(false),
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
-            rotation_count: Arc::default(),
+            rotation_count: first.rotation_count.clone(),
             lateness: Lateness::default(),
         }
     }

@@ -313,7 +313,7 @@ mod tests {
             let (from, to) = (8 * (batch - 1), 8 * batch);
             self.pending_sync.add_batch(batch, [BatchShare { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
             let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
-            chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
+            chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, member: 0, seconds: 0 });
             chunk.counts[2] = 1;
             self.outlet.push(chunk, 0, 0);
         }

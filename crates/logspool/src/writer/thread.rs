@@ -41,6 +41,8 @@ enum WriterAction {
     Sync,
     /// Tell the sink that nothing was queued for a while.
     Rest,
+    /// Let the sink follow changes of its group.
+    Regroup,
 }
 
 impl Outlet {
@@ -127,6 +129,7 @@ impl Outlet {
             }
             self.settle_all();
             *sink_slot = None;
+            self.members.drop_changes();
             self.note_release();
         }
     }
@@ -142,6 +145,7 @@ impl Outlet {
                 }
                 (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
                 (Some(sink), WriterAction::Rest) => rests = sink.release_closed_descriptors(),
+                (Some(sink), WriterAction::Regroup) => sink.follow_members(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
@@ -155,6 +159,9 @@ impl Outlet {
             if state.leave || self.is_done(&state) {
                 self.mark_thread_gone(&mut state);
                 return None;
+            }
+            if std::mem::take(&mut state.regroups) {
+                return Some(WriterAction::Regroup);
             }
             let due = self.sync_due(&state, monotonic_ns());
             if due == SyncDue::Now {
@@ -256,12 +263,26 @@ impl Outlet {
                 }
                 Err(SinkError::Fatal(error)) => {
                     self.note(&error);
+                    if let Some(count) = sink.give_up(&lines) {
+                        self.count_given_up(&lines, count);
+                        written += count;
+                        self.head().offset.publish(written as u64);
+                        continue;
+                    }
                     self.finish(written, Some(DropReason::SinkClosed));
                     return self.abandon(DropReason::SinkClosed);
                 }
             }
         }
         self.finish(written, None);
+    }
+
+    /// Notes that the first `bytes` of `lines` are given up, because their member of the group is finished.
+    fn count_given_up(&self, lines: &Lines<'_>, bytes: usize) {
+        let mut state = self.lock();
+        for mark in lines.marks.iter().take_while(|mark| mark.end as usize <= lines.before + bytes) {
+            state.given_up[usize::from(mark.class)] += 1;
+        }
     }
 
     /// Keeps the buffers of a chunk that is no longer queued.
@@ -308,20 +329,31 @@ impl Outlet {
         state.taken = state.taken.saturating_sub(1);
         state.finished_at = monotonic_ns();
         let head = self.head();
+        let given_up = std::mem::take(&mut state.given_up);
+        self.count_dropped(DropReason::SinkClosed, given_up);
+        let lost: [u32; LEVEL_CLASSES] = std::array::from_fn(|class| refused[class] + given_up[class]);
         match (reason, &entry.heap) {
             (None, _) => {
                 self.count_dropped(DropReason::Rejected, refused);
-                count(&head.written, std::array::from_fn(|class| entry.counts[class].saturating_sub(refused[class])));
+                count(&head.written, std::array::from_fn(|class| entry.counts[class].saturating_sub(lost[class])));
             }
             (Some(reason), Some(chunk)) => {
+                let mut left = given_up;
                 for mark in &chunk.marks {
-                    let class = mark.class as usize;
-                    let counter =
-                        if mark.end as usize <= written { &head.written } else { &head.dropped[reason as usize] };
-                    counter[class].fetch_add(1, Ordering::Relaxed);
+                    let class = usize::from(mark.class);
+                    if mark.end as usize > written {
+                        head.dropped[reason as usize][class].fetch_add(1, Ordering::Relaxed);
+                    } else if left[class] > 0 {
+                        left[class] -= 1;
+                    } else {
+                        head.written[class].fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             }
-            (Some(reason), None) => self.count_dropped(reason, entry.counts),
+            (Some(reason), None) => self.count_dropped(
+                reason,
+                std::array::from_fn(|class| entry.counts[class].saturating_sub(given_up[class])),
+            ),
         }
         // Keep this order: a recoverer that reads this batch also sees its counters. Store the batch before `offset` is
         // reset: a kill between the two stores must not leave a batch that seems to be unwritten.
@@ -334,7 +366,7 @@ impl Outlet {
         head.offset.publish(0);
         self.note_finished(&mut state, &entry);
         match reason {
-            None if refused == [0; LEVEL_CLASSES] => {
+            None if lost == [0; LEVEL_CLASSES] => {
                 self.note_unsynced(&mut state, entry.batch, entry.counts, entry.bytes)
             }
             None | Some(_) => self.settle(&[entry.batch], SyncOutcome::Failed),

@@ -38,7 +38,7 @@ impl Feed {
         let mut feed = Self { bytes: Vec::new(), marks: Vec::new(), written: 0 };
         for (seconds, line) in records {
             feed.bytes.extend_from_slice(line.as_ref());
-            feed.marks.push(Mark { end: feed.bytes.len() as u32, level: 20, class: 1, seconds });
+            feed.marks.push(Mark { end: feed.bytes.len() as u32, level: 20, class: 1, member: 0, seconds });
         }
         feed
     }

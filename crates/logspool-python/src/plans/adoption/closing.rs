@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use logspool::pipeline;
-use logspool::sinks::{self, SinkPlace};
+use logspool::sinks::SinkPlace;
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -193,6 +193,43 @@ pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     flushing::flush(handler.py(), Some(id), Some(timeout))
 }
 
+/// Works as [`flush`], unless the records of the handler go to another program.
+///
+/// # Errors
+///
+/// The errors of [`flush`].
+pub fn flush_local(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    let is_local = |state: &HandlerState| match &state.verdict {
+        HandlerVerdict::Adopted(adoption) => adoption.traits.is_local,
+        _ => false,
+    };
+    if known(handler).is_some_and(|state| is_local(&state)) {
+        flush(handler, timeout)?;
+    }
+    Ok(())
+}
+
+/// Waits until everything queued for handlers on streams is written. Called before Python code runs that may print to
+/// the same stream.
+///
+/// # Errors
+///
+/// The errors of [`flush`].
+pub fn flush_streams(py: Python<'_>, timeout: Duration) -> PyResult<()> {
+    let is_stream = |state: &HandlerState| match &state.verdict {
+        HandlerVerdict::Adopted(adoption) => adoption.is_stream,
+        _ => false,
+    };
+    let sinks: Vec<u32> = with_table(|table| {
+        let states = table.states.values().map(|entry| &entry.state);
+        states.filter(|state| is_stream(state)).filter_map(|state| state.open_sink()).collect()
+    });
+    for sink in sinks {
+        flushing::flush(py, Some(sink), Some(timeout))?;
+    }
+    Ok(())
+}
+
 /// Waits until everything queued for the file of a text stream is written, no matter which handlers queued it.
 ///
 /// # Errors
@@ -208,16 +245,7 @@ pub fn flush_beside(stream: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()
         object::clear_error(stream.py());
         return Ok(());
     }
-    let behind = SinkPlace::of(descriptor);
-    let goes_there = |state: &HandlerState| {
-        let HandlerVerdict::Adopted(adoption) = &state.verdict else { return false };
-        adoption.stream.text == stream.as_ptr()
-            || behind.is_some() && sinks::shared_place(&adoption.definition) == behind
-    };
-    let sinks: Vec<u32> = with_table(|table| {
-        let states = table.states.values().map(|entry| &entry.state);
-        states.filter(|state| goes_there(state)).filter_map(|state| state.open_sink()).collect()
-    });
+    let sinks = SinkPlace::of(descriptor).map(pipeline::sinks_at).unwrap_or_default();
     for sink in sinks {
         flushing::flush(stream.py(), Some(sink), Some(timeout))?;
     }

@@ -37,6 +37,7 @@ impl HandlerState {
         let mut state = Self {
             descriptions,
             verdict: HandlerVerdict::Null,
+            may_print: false,
             outlet,
             formatting,
             words: Vec::new(),
@@ -73,6 +74,7 @@ impl HandlerState {
             stream: old.stream,
             errors: old.errors.clone(),
             interactive: old.interactive,
+            is_stream: old.is_stream,
             format: formatting.read(&format)?,
             deferral: deferral(&format)?,
             kept: copied(&old.kept),
@@ -81,6 +83,7 @@ impl HandlerState {
         Ok(Some(Self {
             descriptions: self.descriptions,
             verdict: HandlerVerdict::Adopted(Box::new(adoption)),
+            may_print: false,
             outlet: DescriptionInputs { types, parts: self.outlet.parts.clone(), ..DescriptionInputs::default() },
             formatting,
             words: self.words.clone(),
@@ -94,10 +97,7 @@ impl HandlerState {
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<()> {
         // Do not test the kind of the answer with conversions of pyo3 that fail. Their errors would keep the answer,
         // and so the handler, alive until a thread attaches through pyo3.
-        if let Ok(reason) = answer.cast::<PyString>() {
-            if reason != "null" {
-                self.verdict = HandlerVerdict::Foreign(reason.extract()?);
-            }
+        if answer.is_none() {
             return Ok(());
         }
         let get = |name: &str| answer.getattr(name);
@@ -105,6 +105,7 @@ impl HandlerState {
         let kind: String = get("kind")?.extract()?;
         if kind == "foreign" || kind == "unopened" {
             let reason = get("reason")?.extract()?;
+            self.may_print = get("may_print")?.extract()?;
             self.verdict =
                 if kind == "foreign" { HandlerVerdict::Foreign(reason) } else { HandlerVerdict::Unopened(reason) };
             return Ok(());
@@ -144,6 +145,7 @@ impl HandlerState {
             stream: text_stream,
             errors: get("errors")?.extract()?,
             interactive: get("interactive")?.extract()?,
+            is_stream: get("is_stream")?.extract()?,
             format,
             deferral,
             kept,

@@ -45,6 +45,8 @@ pub struct Adoption {
     pub errors: String,
     /// True if a line must be on the terminal when the call returns.
     pub interactive: bool,
+    /// True if the handler writes to a stream that other code of the program may print to: it is no `FileHandler`.
+    pub is_stream: bool,
     /// The handler's formatter in a form that the collector can use, or the reason why there is no such form.
     pub format: Result<FormatParts, String>,
     /// The `Deferral` of `_deferring.py`, if a thread of logspool formats the records.
@@ -59,6 +61,8 @@ pub struct HandlerState {
     pub(super) descriptions: u64,
     /// Which code handles the records.
     pub verdict: HandlerVerdict,
+    /// True if stock logging serves the handler, and its Python code may print to a stream of another handler.
+    pub may_print: bool,
     /// The inputs of the verdict, except the inputs of the format.
     pub(super) outlet: DescriptionInputs,
     /// The inputs of the format, if the handler is adopted.

@@ -243,7 +243,7 @@ impl Courier for HttpSink {
             let end = mark.end as usize - lines.before;
             let entry = lines.bytes[from..end].to_vec();
             self.gathered_bytes += entry.len();
-            self.gathered.push_back(KeptRecord { entry, number: self.next_number, class: mark.class, batch });
+            self.gathered.push_back(KeptRecord { entry, number: self.next_number, class: mark.class.into(), batch });
             self.next_number += 1;
             from = end;
         }

@@ -113,7 +113,7 @@ fn take(courier: &mut dyn Courier, messages: &[String]) {
     let (mut bytes, mut marks) = (Vec::new(), Vec::new());
     for message in messages {
         bytes.extend_from_slice(&entry(&[("message", message)]));
-        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 });
     }
     courier.take(Lines { bytes: &bytes, marks: &marks, before: 0 });
 }
@@ -243,7 +243,7 @@ fn a_write_goes_on_after_a_refused_record_and_counts_it() {
     let (mut bytes, mut marks) = (Vec::new(), Vec::new());
     for message in messages(20) {
         bytes.extend_from_slice(&entry(&[("message", &message)]));
-        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 });
     }
     let deadline = Instant::now() + Duration::from_secs(60);
     let count = loop {
@@ -393,7 +393,7 @@ fn a_receiver_that_is_silent_for_too_long_is_an_error_that_names_the_option() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let mut sink = sink("loki", &[("address", &address), ("timeout_seconds", "<1>")]);
     let bytes = entry(&[("message", "m")]);
-    let marks = [Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 }];
+    let marks = [Mark { end: bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
     let error = loop {
         match sink.write(Lines { bytes: &bytes, marks: &marks, before: 0 }) {
             Err(SinkError::Retry(error)) if error.raw_os_error() == Some(libc::EAGAIN) => {}

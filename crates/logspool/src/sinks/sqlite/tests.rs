@@ -29,7 +29,7 @@ fn chunk(messages: &[&str]) -> (Vec<u8>, Vec<Mark>) {
     let (mut bytes, mut marks) = (Vec::new(), Vec::new());
     for message in messages {
         bytes.extend_from_slice(&entry(&[("logger", "shop"), ("message", message), ("user", "ann"), ("line", "7")]));
-        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, member: 0, seconds: 0 });
     }
     (bytes, marks)
 }

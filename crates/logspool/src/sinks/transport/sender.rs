@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn write(sink: &mut PeerSink<PlainForm>, record: &[u8]) -> Result<usize, SinkError> {
-        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
+        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
         sink.write(Lines { bytes: record, marks: &marks, before: 0 })
     }
 
