@@ -278,7 +278,6 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 @final
-@disjoint_base
 class ReservedPlace:
     """A place of a `RecordQueue` that is reserved for a caller that waits, until it is given back or dropped."""
 
